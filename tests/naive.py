@@ -11,30 +11,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import inf
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Var,
-    Without,
-)
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row, Value
 from datalog_gate.engine.builtins import EvaluationError, aggregate, compare, compute, holds
 from datalog_gate.schema.declaration import RelationRef
 
 Cause = tuple[Span, str]
-Known = dict[Var, Value]
+Known = dict[ir.Var, Value]
 Rows = dict[RelationRef, set[Row]]
 Wrong = dict[RelationRef, set[tuple[Row, Cause]]]
-Body = tuple[CheckedLiteral, ...]
+Body = tuple[ir.CheckedLiteral, ...]
 Chosen = tuple[Row, Cause | None]
 Choice = tuple[Chosen, ...]
 
@@ -53,7 +41,7 @@ class World:
 
 
 def evaluate(
-    program: CheckedProgram, facts: Mapping[RelationRef, Collection[Row]], most: float = inf
+    program: ir.CheckedProgram, facts: Mapping[RelationRef, Collection[Row]], most: float = inf
 ) -> tuple[Rows, Wrong]:
     """All rows by relation, and by relation the rows in error with their causes.
 
@@ -67,10 +55,10 @@ def evaluate(
             before = -1
             while before != (before := sum(map(len, rows.values())) + sum(map(len, wrong.values()))):
                 for rule in stratum.rules:
-                    outside = {argument for argument in rule.arguments if isinstance(argument, Var)}
+                    outside = {argument for argument in rule.arguments if isinstance(argument, ir.Var)}
                     for known, cause in list(_assignments(rule.body, {}, outside, world)):
                         row = tuple(
-                            argument.value if isinstance(argument, Const) else known.get(argument)
+                            argument.value if isinstance(argument, ir.Const) else known.get(argument)
                             for argument in rule.arguments
                         )
                         if cause is None:
@@ -80,14 +68,14 @@ def evaluate(
     return rows, wrong
 
 
-def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong) -> list[tuple[Row, Known]]:
+def replayed(rule: ir.CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong) -> list[tuple[Row, Known]]:
     """The head's row and the values of all variables if the matches of the rule, in their order, match these rows; none
     if another literal does not hold then."""
-    outside = {argument for argument in rule.arguments if isinstance(argument, Var)}
+    outside = {argument for argument in rule.arguments if isinstance(argument, ir.Var)}
     assignments = _assignments(rule.body, {}, outside, World(rows, wrong, inf), [[(row, None)] for row in chosen])
     return [
         (
-            tuple(argument.value if isinstance(argument, Const) else known[argument] for argument in rule.arguments),
+            tuple(argument.value if isinstance(argument, ir.Const) else known[argument] for argument in rule.arguments),
             known,
         )
         for known, cause in assignments
@@ -98,12 +86,12 @@ def replayed(rule: CheckedRule, chosen: Sequence[Row], rows: Rows, wrong: Wrong)
 def _assignments(
     body: Body,
     bound: Known,
-    outside: set[Var],
+    outside: set[ir.Var],
     world: World,
     choices: Sequence[Sequence[tuple[Row, Cause | None]]] | None = None,
 ) -> Iterator[tuple[Known, Cause | None]]:
-    matches = [literal for literal in body if isinstance(literal, Match)]
-    rest = [literal for literal in body if not isinstance(literal, Match)]
+    matches = [literal for literal in body if isinstance(literal, ir.Match)]
+    rest = [literal for literal in body if not isinstance(literal, ir.Match)]
     if choices is None:
         choices = [
             [*((row, None) for row in world.rows[match.relation]), *world.wrong[match.relation]] for match in matches
@@ -130,7 +118,7 @@ def _assignments(
 
 
 def _fitting(
-    matches: list[Match], choices: Sequence[Sequence[Chosen]], bound: Known, chosen: Choice
+    matches: list[ir.Match], choices: Sequence[Sequence[Chosen]], bound: Known, chosen: Choice
 ) -> Iterator[Choice]:
     """Each choice of a row for every match that unifies; where the first rows do not, no more are tried with them."""
     if _unified(matches, chosen, bound) is None:
@@ -142,13 +130,13 @@ def _fitting(
         yield from _fitting(matches, choices, bound, (*chosen, choice))
 
 
-def _unified(matches: list[Match], choice: Choice, bound: Known) -> Known | None:
-    occurrences: dict[Var, list[Value]] = {var: [value] for var, value in bound.items()}
+def _unified(matches: list[ir.Match], choice: Choice, bound: Known) -> Known | None:
+    occurrences: dict[ir.Var, list[Value]] = {var: [value] for var, value in bound.items()}
     for match, (row, cause) in zip(matches, choice, strict=False):
         for argument, value in zip(match.arguments, row, strict=True):
             if argument is None or (cause and value is None):
                 continue
-            if isinstance(argument, Var):
+            if isinstance(argument, ir.Var):
                 occurrences.setdefault(argument, []).append(value)
             elif argument.value != value:
                 return None
@@ -159,58 +147,58 @@ def _unified(matches: list[Match], choice: Choice, bound: Known) -> Known | None
 
 
 def _verdict(
-    literal: CheckedLiteral, body: Body, others: set[Var], known: Known, bound: Known, world: World
+    literal: ir.CheckedLiteral, body: Body, others: set[ir.Var], known: Known, bound: Known, world: World
 ) -> bool | Cause | None:
     """True, false, an error, or None if a value is missing; binds what the literal gives."""
 
-    def missing(operand: Operand) -> bool:
-        return isinstance(operand, Var) and operand not in known
+    def missing(operand: ir.Operand) -> bool:
+        return isinstance(operand, ir.Var) and operand not in known
 
-    def value(operand: Operand) -> Value:
-        return operand.value if isinstance(operand, Const) else known[operand]
+    def value(operand: ir.Operand) -> Value:
+        return operand.value if isinstance(operand, ir.Const) else known[operand]
 
-    def give(output: Operand | None, result: Value) -> bool:
-        if isinstance(output, Var) and output not in known:
+    def give(output: ir.Operand | None, result: Value) -> bool:
+        if isinstance(output, ir.Var) and output not in known:
             known[output] = result
             return True
-        return output is None or (result == value(output) and (result is not None or isinstance(output, Const)))
+        return output is None or (result == value(output) and (result is not None or isinstance(output, ir.Const)))
 
     try:
         match literal:
-            case Compare("=", left, right):
-                null = Const(None) in (left, right)
-                unbound = [term for term in (left, right) if isinstance(term, Var) and term not in known]
+            case ir.Compare("=", left, right):
+                null = ir.Const(None) in (left, right)
+                unbound = [term for term in (left, right) if isinstance(term, ir.Var) and term not in known]
                 if len(unbound) == 2 or (unbound and unbound[0] in _bindable(body, literal, bound)):
                     return None
                 if unbound:
                     return give(unbound[0], value(right if unbound[0] == left else left))
                 return compare("=", value(left), value(right), literal.when_unknown, null)
-            case Compare(comparator, left, right):
+            case ir.Compare(comparator, left, right):
                 if missing(left) or missing(right):
                     return None
-                null = Const(None) in (left, right)
+                null = ir.Const(None) in (left, right)
                 return compare(comparator, value(left), value(right), literal.when_unknown, null)
-            case Call(name, inputs, outputs):
+            case ir.Call(name, inputs, outputs):
                 if any(map(missing, inputs)):
                     return None
                 if not outputs:
                     return holds(name, [value(term) for term in inputs], literal.when_unknown)
                 return give(outputs[0], compute(name, [value(term) for term in inputs]))
-            case Without() | Fold():
-                target = {literal.target} if isinstance(literal, Fold) else set()
+            case ir.Without() | ir.Fold():
+                target = {literal.target} if isinstance(literal, ir.Fold) else set()
                 needs = others & set(variables(literal)) - target
                 if not needs <= known.keys():
                     return None
-                terms = literal.terms if isinstance(literal, Fold) else ()
-                outside = needs | {term for term in terms if isinstance(term, Var)}
+                terms = literal.terms if isinstance(literal, ir.Fold) else ()
+                outside = needs | {term for term in terms if isinstance(term, ir.Var)}
                 inner = list(_assignments(literal.body, {var: known[var] for var in needs}, outside, world))
                 causes = [cause for _, cause in inner if cause]
-                if isinstance(literal, Without):
+                if isinstance(literal, ir.Without):
                     return not inner if not causes else None not in [c for _, c in inner] and min(causes)
                 if causes:
                     return min(causes)
                 tuples = [
-                    tuple(term.value if isinstance(term, Const) else values[term] for term in terms)
+                    tuple(term.value if isinstance(term, ir.Const) else values[term] for term in terms)
                     for values, _ in inner
                 ]
                 result = _folded(literal.function, {row for row in tuples if row[0] is not None})
@@ -233,29 +221,29 @@ def _folded(function: str, tuples: set[Row]) -> Value:
     raise AssertionError(function)
 
 
-def _bindable(body: Body, equation: Compare, bound: Known) -> set[Var]:
+def _bindable(body: Body, equation: ir.Compare, bound: Known) -> set[ir.Var]:
     """The variables that the equation must not bind: for ``x = null`` those that anything else binds, for an equation
     that holds of unknowns those that anything binds but another such equation, or literal with null."""
-    null = Const(None) in (equation.left, equation.right)
+    null = ir.Const(None) in (equation.left, equation.right)
     if not null and not equation.when_unknown:
         return set()
     bindable = set(bound)
-    equated: set[Var] = set()
+    equated: set[ir.Var] = set()
     for _ in body:
         for literal in body:
             reached = bindable | equated
             outside = {var for other in body if other is not literal for var in variables(other)} | bound.keys()
             match literal:
-                case Compare("=", left, right) if literal is not equation:
-                    if any(isinstance(side, Const) or side in reached for side in (left, right)):
+                case ir.Compare("=", left, right) if literal is not equation:
+                    if any(isinstance(side, ir.Const) or side in reached for side in (left, right)):
                         equated |= set(variables(literal))
-                        loose = literal.when_unknown or Const(None) in (left, right)
+                        loose = literal.when_unknown or ir.Const(None) in (left, right)
                         bindable |= set() if loose else set(variables(literal))
-                case Match():
+                case ir.Match():
                     bindable |= set(variables(literal))
-                case Call() if {side for side in literal.inputs if isinstance(side, Var)} <= reached:
-                    bindable |= {output for output in literal.outputs if isinstance(output, Var)}
-                case Fold() if set(variables(literal)) & outside - {literal.target} <= reached:
+                case ir.Call() if {side for side in literal.inputs if isinstance(side, ir.Var)} <= reached:
+                    bindable |= {output for output in literal.outputs if isinstance(output, ir.Var)}
+                case ir.Fold() if set(variables(literal)) & outside - {literal.target} <= reached:
                     bindable.add(literal.target)
                 case _:
                     pass

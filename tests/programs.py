@@ -13,22 +13,8 @@ from typing import TypeVar, get_args
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import Draft, variables
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Stratum,
-    Var,
-    Without,
-)
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
@@ -45,7 +31,7 @@ Choose = Callable[[int], int]
 """Chooses a number from 0 to below the one given; the lower, the simpler."""
 Facts = dict[RelationRef, list[Row]]
 T = TypeVar("T")
-X, Y, Z = Var("x"), Var("y"), Var("z")
+X, Y, Z = ir.Var("x"), ir.Var("y"), ir.Var("z")
 
 
 def relation(name: str, arity: int) -> Relation:
@@ -58,12 +44,12 @@ def place(line: int, column: int = 1) -> Span:
     return Span("rules.dl", line, column, line, column + 1)
 
 
-def program(*strata: Stratum, inputs: Mapping[str, int] = INPUTS) -> CheckedProgram:
+def program(*strata: ir.Stratum, inputs: Mapping[str, int] = INPUTS) -> ir.CheckedProgram:
     """A checked program of these strata."""
     arities: dict[RelationRef, int] = dict(inputs.items())
     for stratum in strata:
         arities.update({rule.relation: len(rule.arguments) for rule in stratum.rules})
-    return CheckedProgram(
+    return ir.CheckedProgram(
         {name: relation(str(name), arity) for name, arity in arities.items()}, frozenset(inputs), strata
     )
 
@@ -109,34 +95,34 @@ class Draw:
     def unsure(self) -> bool:
         return self.words.fails and self.pick((False, True))
 
-    def match(self, known: Sequence[Var], names: Mapping[str, int]) -> Match:
+    def match(self, known: Sequence[ir.Var], names: Mapping[str, int]) -> ir.Match:
         """Draw a match that mostly joins or has new variables; at times a variable twice, a constant, or anything."""
         name = self.pick(
             [*sorted(names), *sorted(names.keys() & {*INPUTS, *self.own}), *sorted(names.keys() & self.own) * 4]
         )
-        terms: list[Pattern] = []
+        terms: list[ir.Pattern] = []
         for _ in range(names[name]):
-            bound_terms = [*known, *known, *(term for term in terms if isinstance(term, Var))]
-            new = Var(f"x.{next(self.numbers)}")
-            rare = self.pick([None, Const(self.pick(self.words.often))])
+            bound_terms = [*known, *known, *(term for term in terms if isinstance(term, ir.Var))]
+            new = ir.Var(f"x.{next(self.numbers)}")
+            rare = self.pick([None, ir.Const(self.pick(self.words.often))])
             terms.append(self.pick([new] * 7 + ([self.pick(bound_terms)] * 4 if bound_terms else []) + [rare]))
-        return Match(name, tuple(terms), self.place())
+        return ir.Match(name, tuple(terms), self.place())
 
-    def body(self, bound: list[Var], depth: int) -> tuple[list[CheckedLiteral], list[Var]]:
+    def body(self, bound: list[ir.Var], depth: int) -> tuple[list[ir.CheckedLiteral], list[ir.Var]]:
         """Draw a body in a safe order; return it with the variables that are bound after it."""
         known = list(bound)
-        body: list[CheckedLiteral] = []
+        body: list[ir.CheckedLiteral] = []
         kinds = ["compare", "alias", "call", "match"]
         kinds += ["test"] if self.words.fails else []
         kinds += ["not", "fold"] if depth < 2 and not self.words.positive else []
 
-        def operand() -> Operand:
-            choices: list[Operand] = [*known, *known, *known, Const(self.pick(self.words.often))]
+        def operand() -> ir.Operand:
+            choices: list[ir.Operand] = [*known, *known, *known, ir.Const(self.pick(self.words.often))]
             return self.pick(choices)
 
         more = self.pick((0, 1, 0, 1, 0, 2, 3 - depth))
         for kind in ["match"] * self.pick([1, 2]) + [self.pick(kinds) for _ in range(more)]:
-            at, new = self.place(), Var(f"v{depth}.{next(self.numbers)}")
+            at, new = self.place(), ir.Var(f"v{depth}.{next(self.numbers)}")
             match kind:
                 case "match":
                     new_match = self.match(known, self.below if depth else {**self.below, **self.own})
@@ -144,49 +130,51 @@ class Draw:
                     known += dict.fromkeys(
                         argument
                         for argument in new_match.arguments
-                        if isinstance(argument, Var) and argument not in known
+                        if isinstance(argument, ir.Var) and argument not in known
                     )
                 case "compare":
                     comparator = self.pick(self.words.comparators)
-                    body.append(Compare(comparator, operand(), operand(), at, self.unsure()))
+                    body.append(ir.Compare(comparator, operand(), operand(), at, self.unsure()))
                 case "alias":
                     left, right = self.pick([(new, operand()), (operand(), new)])
-                    body.append(Compare("=", left, right, at))  # one that holds of unknowns never binds
+                    body.append(ir.Compare("=", left, right, at))  # one that holds of unknowns never binds
                     known.append(new)
                 case "test":
-                    body.append(Call("starts_with", (operand(), operand()), (), at, self.unsure()))
+                    body.append(ir.Call("starts_with", (operand(), operand()), (), at, self.unsure()))
                 case "call":
-                    outputs: list[Pattern] = [*[new] * 8, *known, *((None, Const(2)) if self.words.fails else ())]
+                    outputs: list[ir.Pattern] = [*[new] * 8, *known, *((None, ir.Const(2)) if self.words.fails else ())]
                     target = self.pick(outputs)
-                    body.append(Call(self.pick(self.words.builtins), (operand(), operand()), (target,), at))
+                    body.append(ir.Call(self.pick(self.words.builtins), (operand(), operand()), (target,), at))
                     known += [new] if target == new else []
                 case "not":
-                    body.append(Without(tuple(self.body(known, depth + 1)[0]), at))
+                    body.append(ir.Without(tuple(self.body(known, depth + 1)[0]), at))
                 case "fold":
                     inner, inside = self.body(known, depth + 1)
-                    local: list[Operand] = [Const(1), *(var for var in inside if var not in known)]
+                    local: list[ir.Operand] = [ir.Const(1), *(var for var in inside if var not in known)]
                     terms = tuple(self.pick(local[-2:]) for _ in range(self.pick([1, 2])))
                     used = {variable for literal in inner for variable in variables(literal)}
                     result = self.pick([new] * 8 + [var for var in known if var not in used])
-                    body.append(Fold(self.pick(self.words.functions), terms, tuple(inner), result, at))
+                    body.append(ir.Fold(self.pick(self.words.functions), terms, tuple(inner), result, at))
                     known += [new] if result == new else []
         return body, known
 
 
-def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> CheckedProgram | None:
+def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> ir.CheckedProgram | None:
     """Draw a program over the inputs, as the analysis would make it; None if the analysis refuses it."""
     below = dict(words.inputs)
     drawn = Draw(choose, words, below, {})
-    rules: list[CheckedRule] = []
+    rules: list[ir.CheckedRule] = []
     for name in ("p", "q", "r", "s")[: 1 + choose(4)]:
         own = {relation: drawn.pick((1, 2, 2, 1, 3, 0, 5)) for relation in (name, name * 2)[: 1 + choose(2)]}
         recursive = choose(2)
         for head_name, at in [(relation, at) for relation in own for at in range(drawn.pick((1, 2, 3)))]:
             drawn.own = own if recursive and (at or not choose(4)) else {}  # most begin with a rule that is not
             body, known = drawn.body([], 0)
-            matched = {argument for literal in body if isinstance(literal, Match) for argument in literal.arguments}
-            heads: list[Operand] = [var for var in known if not recursive or var in matched] or [Const(1)]
-            head = tuple(drawn.pick([*heads, *heads, Const(drawn.pick(words.values))]) for _ in range(own[head_name]))
+            matched = {argument for literal in body if isinstance(literal, ir.Match) for argument in literal.arguments}
+            heads: list[ir.Operand] = [var for var in known if not recursive or var in matched] or [ir.Const(1)]
+            head = tuple(
+                drawn.pick([*heads, *heads, ir.Const(drawn.pick(words.values))]) for _ in range(own[head_name])
+            )
             shuffled_body = tuple(body.pop(choose(len(body))) for _ in range(len(body)))
             rule = order(Draft(head_name, head, shuffled_body, drawn.place(), {}), [])
             if rule is None:  # x = null, y = null, x = y
@@ -212,7 +200,7 @@ def _chooser(draw: st.DrawFn) -> Choose:
 
 
 @st.composite
-def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> CheckedProgram:
+def programs(draw: st.DrawFn, words: Vocabulary = EVERYTHING) -> ir.CheckedProgram:
     """A program over the inputs."""
     case = draw_program(_chooser(draw), words)
     assume(case)
@@ -227,12 +215,12 @@ def facts(draw: st.DrawFn, words: Vocabulary = EVERYTHING, more: tuple[Value, ..
 
 
 @st.composite
-def shuffled(draw: st.DrawFn, original: CheckedProgram) -> CheckedProgram:
+def shuffled(draw: st.DrawFn, original: ir.CheckedProgram) -> ir.CheckedProgram:
     """The program with its rules and the literals of its bodies in another order."""
 
-    def body(literals: tuple[CheckedLiteral, ...]) -> tuple[CheckedLiteral, ...]:
+    def body(literals: tuple[ir.CheckedLiteral, ...]) -> tuple[ir.CheckedLiteral, ...]:
         inner = [
-            replace(literal, body=body(literal.body)) if isinstance(literal, Without | Fold) else literal
+            replace(literal, body=body(literal.body)) if isinstance(literal, ir.Without | ir.Fold) else literal
             for literal in draw(st.permutations(literals))
         ]
         return tuple(inner)

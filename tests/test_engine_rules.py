@@ -11,20 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Stratum,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Value
 from datalog_gate.engine import native
 from datalog_gate.engine.least_model import ModelError
@@ -35,40 +22,40 @@ from tests.expressions import as_words, worded
 from tests.programs import X, Y, Z, place, program
 
 HERE = place(1)
-NULL, ONE = Const(None), Const(1)
-U = worded("get_attr: [web, networks]")
+NULL, ONE = ir.Const(None), ir.Const(1)
+U = Unknown("get_attr: [web, networks]")
 
 
-def node(*arguments: Pattern) -> Match:
-    return Match("node", arguments, HERE)
+def node(*arguments: ir.Pattern) -> ir.Match:
+    return ir.Match("node", arguments, HERE)
 
 
-def edge(*arguments: Pattern) -> Match:
-    return Match("edge", arguments, HERE)
+def edge(*arguments: ir.Pattern) -> ir.Match:
+    return ir.Match("edge", arguments, HERE)
 
 
-def is_(left: Operand, comparator: Comparator, right: Operand, when_unknown: bool = False) -> Compare:
-    return Compare(comparator, left, right, HERE, when_unknown)
+def is_(left: ir.Operand, comparator: Comparator, right: ir.Operand, when_unknown: bool = False) -> ir.Compare:
+    return ir.Compare(comparator, left, right, HERE, when_unknown)
 
 
-def call(name: str, *operands: Pattern, outputs: int = 1) -> Call:
+def call(name: str, *operands: ir.Pattern, outputs: int = 1) -> ir.Call:
     inputs = tuple(operand for operand in operands[: len(operands) - outputs] if operand)
-    return Call(name, inputs, operands[len(operands) - outputs :], HERE)
+    return ir.Call(name, inputs, operands[len(operands) - outputs :], HERE)
 
 
-def without(*body: CheckedLiteral) -> Without:
-    return Without(body, HERE)
+def without(*body: ir.CheckedLiteral) -> ir.Without:
+    return ir.Without(body, HERE)
 
 
-def fold(function: AggregateFunction, terms: tuple[Operand, ...], *body: CheckedLiteral) -> Fold:
-    return Fold(function, terms, body, Z, HERE)
+def fold(function: AggregateFunction, terms: tuple[ir.Operand, ...], *body: ir.CheckedLiteral) -> ir.Fold:
+    return ir.Fold(function, terms, body, Z, HERE)
 
 
 def evaluated(
-    body: tuple[CheckedLiteral, ...], head: tuple[Operand, ...], nodes: list[Value], edges: list[Row]
+    body: tuple[ir.CheckedLiteral, ...], head: tuple[ir.Operand, ...], nodes: list[Value], edges: list[Row]
 ) -> tuple[set[Row], list[tuple[Row, str]]]:
     """The rows and errors of ``p(head) :- body``, after asserting that the oracle agrees."""
-    checked = program(Stratum(("p",), (CheckedRule("p", head, body, HERE),), False))
+    checked = program(ir.Stratum(("p",), (ir.CheckedRule("p", head, body, HERE),), False))
     facts: dict[RelationRef, list[Row]] = {"node": [(value,) for value in nodes], "edge": edges}
     model = native.evaluate(checked, facts)
     rows, wrong = naive.evaluate(checked, facts)
@@ -99,18 +86,18 @@ def evaluated(
         ((node(X), is_(X, "=", ONE)), [1, "1", TRUE, Decimal("1.5")], [], {1}),
         ((edge(X, Y), is_(X, "=", Y)), [], [(1, "1"), (1, TRUE), ("a", ResourceId("a")), (TRUE, FALSE)], set()),
         ((node(X), edge(X, None)), [1, "1", TRUE, ResourceId("1")], [("1", 1), (TRUE, 1)], {"1", TRUE}),
-        ((node(X), is_(X, "<", Const("b"))), ["B", "a", "b"], [], {"B", "a"}),
+        ((node(X), is_(X, "<", ir.Const("b"))), ["B", "a", "b"], [], {"B", "a"}),
         # unknowns equal themselves, else as the literal says
         ((node(X), is_(X, "=", ONE)), [U, 1], [], {1}),
         ((node(X), is_(X, "=", ONE, True)), [U, 1, 2], [], {U, 1}),
         ((node(X), is_(X, "!=", X, True)), [U], [], set()),
         ((node(X), is_(X, "<=", X)), [U], [], {U}),
-        ((node(X), edge(X, None)), [U], [(U, 1), (worded("other"), 1)], {U}),
-        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {worded("+(?'get_attr: [web, networks]', 1)"), 2}),
-        ((node(X), Call("starts_with", (X, Const("a")), (), HERE, True)), [U, "a", "b"], [], {U, "a"}),
+        ((node(X), edge(X, None)), [U], [(U, 1), (Unknown("other"), 1)], {U}),
+        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {Unknown("+(?'get_attr: [web, networks]', 1)"), 2}),
+        ((node(X), ir.Call("starts_with", (X, ir.Const("a")), (), HERE, True)), [U, "a", "b"], [], {U, "a"}),
         # a computed value fits what else binds it
         ((node(Y), edge(X, None), call("+", Y, ONE, X)), [1], [(2, 0), (3, 0)], {2}),
-        ((node(X), call("+", X, ONE, Const(3))), [1, 2], [], {2}),
+        ((node(X), call("+", X, ONE, ir.Const(3))), [1, 2], [], {2}),
         ((node(X), call("+", X, ONE, None)), [1], [], {1}),
         # negation: the body's other variables are bound before, its own are any
         ((node(X), without(edge(X, Y), node(Y))), [1, 2, 3], [(1, 2), (2, 9)], {2, 3}),
@@ -119,7 +106,7 @@ def evaluated(
     ],
 )
 def test_a_body_derives(
-    body: tuple[CheckedLiteral, ...], nodes: list[Value], edges: list[Row], expected: set[Value]
+    body: tuple[ir.CheckedLiteral, ...], nodes: list[Value], edges: list[Row], expected: set[Value]
 ) -> None:
     rows: set[Row] = {(value,) for value in expected}
     assert as_words(evaluated(body, (X,), nodes, edges)) == (rows, [])
@@ -127,7 +114,7 @@ def test_a_body_derives(
 
 
 PAIRS: list[Row] = [("a", 1), ("b", 1), ("c", 3), ("d", None)]
-NAMES = (node(X), Match("edge", (X, Y), HERE))
+NAMES = (node(X), ir.Match("edge", (X, Y), HERE))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +134,7 @@ NAMES = (node(X), Match("edge", (X, Y), HERE))
     ],
 )
 def test_an_aggregate_is_over_the_distinct_tuples_whose_first_is_not_null(
-    function: AggregateFunction, terms: tuple[Operand, ...], over_pairs: Value, over_nothing: Value
+    function: AggregateFunction, terms: tuple[ir.Operand, ...], over_pairs: Value, over_nothing: Value
 ) -> None:
     def folded(edges: list[Row]) -> set[Row]:
         rows, errors = evaluated((fold(function, terms, edge(X, Y)),), (Z,), [], edges)
@@ -172,7 +159,7 @@ def test_an_aggregate_over_an_unknown_is_unknown_but_a_count_is_not() -> None:
     ]
 
 
-TEN = call("/", Const(10), X, Z)
+TEN = call("/", ir.Const(10), X, Z)
 ZERO = "/(10, 0): division by zero"
 ORDER = "'a' > 1: string and number have no order"
 
@@ -189,7 +176,13 @@ ORDER = "'a' > 1: string and number have no order"
         ((node(X), TEN, is_(Z, "=", ONE)), [0], [], set(), [((0, 1), ZERO)]),
         ((node(X), TEN, is_(Z, ">", ONE)), [0], [], set(), [((0, None), ZERO)]),
         # the first of two errors is told
-        ((node(X), is_(X, ">", ONE), call("/", Const(10), Const(0), Z)), ["a"], [], set(), [(("a", None), ORDER)]),
+        (
+            (node(X), is_(X, ">", ONE), call("/", ir.Const(10), ir.Const(0), Z)),
+            ["a"],
+            [],
+            set(),
+            [(("a", None), ORDER)],
+        ),
         # inside a negation: a true body wins, then an error
         ((node(X), without(edge(Y, None), is_(Y, ">", ONE)), is_(Z, "=", ONE)), [1], [("a", 1), (2, 1)], set(), []),
         (
@@ -224,7 +217,7 @@ ORDER = "'a' > 1: string and number have no order"
     ],
 )
 def test_an_error_is_of_one_assignment(
-    body: tuple[CheckedLiteral, ...],
+    body: tuple[ir.CheckedLiteral, ...],
     nodes: list[Value],
     edges: list[Row],
     rows: set[Row],
@@ -234,25 +227,25 @@ def test_an_error_is_of_one_assignment(
     assert evaluated(body[::-1], (X, Z), nodes, edges) == (rows, errors)
 
 
-def rule(name: str, head: tuple[Operand, ...], *body: CheckedLiteral, line: int) -> CheckedRule:
-    return CheckedRule(name, head, body, place(line))
+def rule(name: str, head: tuple[ir.Operand, ...], *body: ir.CheckedLiteral, line: int) -> ir.CheckedRule:
+    return ir.CheckedRule(name, head, body, place(line))
 
 
-def stratum(*rules: CheckedRule, recursive: bool = False) -> Stratum:
-    return Stratum(tuple(dict.fromkeys(rule.relation for rule in rules)), rules, recursive)
+def stratum(*rules: ir.CheckedRule, recursive: bool = False) -> ir.Stratum:
+    return ir.Stratum(tuple(dict.fromkeys(rule.relation for rule in rules)), rules, recursive)
 
 
-FAILING = stratum(rule("p", (X,), node(X), Compare("<", X, Const(5), place(2)), line=2))
+FAILING = stratum(rule("p", (X,), node(X), ir.Compare("<", X, ir.Const(5), place(2)), line=2))
 MESSAGE = "'a' < 5: string and number have no order"
 
 
 def test_an_error_spreads_to_what_depends_on_it_and_is_never_false() -> None:
     checked = program(
         FAILING,
-        stratum(rule("q", (X,), Match("p", (X,), place(3)), line=3)),
+        stratum(rule("q", (X,), ir.Match("p", (X,), place(3)), line=3)),
         stratum(
-            rule("r", (X,), node(X), Without((Match("q", (X,), place(4)),), place(4)), line=4),
-            rule("n", (Z,), Fold("count", (X,), (Match("q", (X,), place(5)),), Z, place(5)), line=5),
+            rule("r", (X,), node(X), ir.Without((ir.Match("q", (X,), place(4)),), place(4)), line=4),
+            rule("n", (Z,), ir.Fold("count", (X,), (ir.Match("q", (X,), place(5)),), Z, place(5)), line=5),
         ),
     )
     model = native.evaluate(checked, {"node": [(1,), ("a",), (7,)], "edge": []})
@@ -267,8 +260,8 @@ def test_an_error_spreads_to_what_depends_on_it_and_is_never_false() -> None:
 
 def test_an_error_spreads_through_recursion() -> None:
     reach = [
-        rule("r", (X,), Match("p", (X,), place(3)), line=3),
-        rule("r", (Y,), Match("r", (X,), HERE), edge(X, Y), line=4),
+        rule("r", (X,), ir.Match("p", (X,), place(3)), line=3),
+        rule("r", (Y,), ir.Match("r", (X,), HERE), edge(X, Y), line=4),
     ]
     model = native.evaluate(
         program(FAILING, stratum(*reach, recursive=True)), {"node": [("a",)], "edge": [("a", "b"), ("b", "a")]}
@@ -288,8 +281,8 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
     checked = program(
         stratum(
             rule("odd", (X, Y), edge(X, Y), line=1),
-            rule("odd", (X, Y), Match("even", (X, Z), HERE), edge(Z, Y), line=2),
-            rule("even", (X, Y), Match("odd", (X, Z), HERE), edge(Z, Y), line=3),
+            rule("odd", (X, Y), ir.Match("even", (X, Z), HERE), edge(Z, Y), line=2),
+            rule("even", (X, Y), ir.Match("odd", (X, Z), HERE), edge(Z, Y), line=3),
             recursive=True,
         )
     )
@@ -300,17 +293,17 @@ def test_recursion_reaches_every_row_of_a_cycle() -> None:
 
 @pytest.mark.parametrize("length", [17, 18, 19, 40, pytest.param(990, marks=pytest.mark.slow)])
 def test_a_body_longer_than_loops_can_be_nested_gives_its_rows(length: int) -> None:
-    at = [Var(f"x{number}") for number in range(length + 1)]
+    at = [ir.Var(f"x{number}") for number in range(length + 1)]
     chain = tuple(edge(var, other) for var, other in pairwise(at))
     model = native.evaluate(
-        program(Stratum(("p",), (CheckedRule("p", (at[0], at[-1]), chain, HERE),), False)),
+        program(ir.Stratum(("p",), (ir.CheckedRule("p", (at[0], at[-1]), chain, HERE),), False)),
         {"node": [], "edge": [(1, 2), (2, 1), (3, 4)]},
     )
     assert set(model.rows("p")) == ({(1, 2), (2, 1)} if length % 2 else {(1, 1), (2, 2)})
 
 
 def test_a_linear_recursion_goes_on_behind_an_error() -> None:
-    steps = (Match("r", (X,), HERE), edge(X, Y), Call("/", (Const(6), Y), (None,), HERE))
+    steps = (ir.Match("r", (X,), HERE), edge(X, Y), ir.Call("/", (ir.Const(6), Y), (None,), HERE))
     reach = [rule("r", (X,), node(X), line=1), rule("r", (Y,), *steps, line=2)]
     model = native.evaluate(
         program(stratum(*reach, recursive=True)), {"node": [(5,)], "edge": [(5, 0), (5, 1), (1, 2), (2, 3), (3, 4)]}
@@ -320,7 +313,7 @@ def test_a_linear_recursion_goes_on_behind_an_error() -> None:
 
 
 def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
-    checked = program(stratum(rule("p", (Const(None),), node(X), edge(Y, Z), is_(Y, ">=", Z), line=1)))
+    checked = program(stratum(rule("p", (ir.Const(None),), node(X), edge(Y, Z), is_(Y, ">=", Z), line=1)))
     model = native.evaluate(checked, {"node": [(1,)], "edge": [(2, 1), ("a", 1)]})
     assert (set(model.rows("p")), [(error.relation, error.row) for error in model.errors]) == (
         {(None,)},
@@ -330,7 +323,7 @@ def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_an_equation_that_holds_of_unknowns_leaves_binding_to_another(turned: bool) -> None:
-    both = (is_(Y, "=", Const(worded("u")), when_unknown=True), is_(Y, "=", X))
+    both = (is_(Y, "=", ir.Const(Unknown("u")), when_unknown=True), is_(Y, "=", X))
     checked = program(stratum(rule("p", (X, Y), node(X), *(both[::-1] if turned else both), line=1)))
     facts: dict[RelationRef, list[Row]] = {"node": [(2,)], "edge": []}
     assert set(native.evaluate(checked, facts).rows("p")) == naive.evaluate(checked, facts)[0]["p"] == {(2, 2)}

@@ -8,46 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Stratum,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Diagnostic, Span
 
-X, Y, Z, N = Var("x"), Var("y"), Var("z"), Var("n")
+X, Y, Z, N = ir.Var("x"), ir.Var("y"), ir.Var("z"), ir.Var("n")
 
 
 def at(line: int, column: int) -> Span:
     return Span("r.dl", line, column, line, column + 1)
 
 
-def rule(text: str, line: int) -> CheckedRule:
+def rule(text: str, line: int) -> ir.CheckedRule:
     """The rule of ``p: q, not r, count s``: all relations have one column. A literal stands at ten times its number."""
     head, _, body = text.partition(":")
-    literals: list[CheckedLiteral] = []
+    literals: list[ir.CheckedLiteral] = []
     for number, word in enumerate(body.split(","), 1):
         *through, name = word.split()
-        match = Match(name, (X,), at(line, 10 * number))
+        match = ir.Match(name, (X,), at(line, 10 * number))
         match through:
             case ["not"]:
-                literals.append(Without((match,), match.span))
+                literals.append(ir.Without((match,), match.span))
             case ["count"]:
-                literals.append(Fold("count", (X,), (match,), N, match.span))
+                literals.append(ir.Fold("count", (X,), (match,), N, match.span))
             case _:
                 literals.append(match)
-    return CheckedRule(head, (X,), tuple(literals), at(line, 1))
+    return ir.CheckedRule(head, (X,), tuple(literals), at(line, 1))
 
 
-def rules(*texts: str) -> list[CheckedRule]:
+def rules(*texts: str) -> list[ir.CheckedRule]:
     return [rule(text, line) for line, text in enumerate(texts, 1)]
 
 
@@ -63,9 +52,9 @@ def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
     top, base, loop, back = checked = rules("top: not loop, base", "base: given", "loop: back, base", "back: loop")
     assert stratify(checked) == (
         (
-            Stratum(("base",), (base,), False),
-            Stratum(("back", "loop"), (loop, back), True),
-            Stratum(("top",), (top,), False),
+            ir.Stratum(("base",), (base,), False),
+            ir.Stratum(("back", "loop"), (loop, back), True),
+            ir.Stratum(("top",), (top,), False),
         ),
         (),
     )
@@ -107,23 +96,27 @@ def test_the_suggestion_names_the_relations() -> None:
     assert stratify(rules("p: e, not q", "q: p"))[1] == (diagnostic,)
 
 
-PLUS = Call("+", (X, Const(1)), (Y,), at(1, 20))
-COUNT = Fold("count", (Z,), (Match("e", (X, Z), at(1, 30)),), Y, at(1, 20))
-LOOP, OTHER = Match("p", (X,), at(1, 10)), Match("e", (X,), at(1, 10))
-GROWING: dict[str, tuple[tuple[CheckedLiteral, ...], Var, str | None]] = {
+PLUS = ir.Call("+", (X, ir.Const(1)), (Y,), at(1, 20))
+COUNT = ir.Fold("count", (Z,), (ir.Match("e", (X, Z), at(1, 30)),), Y, at(1, 20))
+LOOP, OTHER = ir.Match("p", (X,), at(1, 10)), ir.Match("e", (X,), at(1, 10))
+GROWING: dict[str, tuple[tuple[ir.CheckedLiteral, ...], ir.Var, str | None]] = {
     "a sum": ((LOOP, PLUS), Y, "+"),
     "a count": ((LOOP, COUNT), Y, "count"),
-    "by an equation": ((LOOP, PLUS, Compare("=", Z, Y, at(1, 30))), Z, "+"),
+    "by an equation": ((LOOP, PLUS, ir.Compare("=", Z, Y, at(1, 30))), Z, "+"),
     "by two equations in any order": (
-        (LOOP, PLUS, Compare("=", N, Z, at(1, 40)), Compare("=", Y, Z, at(1, 30))),
+        (LOOP, PLUS, ir.Compare("=", N, Z, at(1, 40)), ir.Compare("=", Y, Z, at(1, 30))),
         N,
         "+",
     ),
-    "by another builtin": ((LOOP, PLUS, Call("abs", (Y,), (Z,), at(1, 20))), Z, "abs"),
+    "by another builtin": ((LOOP, PLUS, ir.Call("abs", (Y,), (Z,), at(1, 20))), Z, "abs"),
     "not into the head": ((LOOP, PLUS), X, None),
     "not in a recursion": ((OTHER, PLUS), Y, None),
-    "only tested": ((LOOP, PLUS, Match("e", (Y,), at(1, 30))), Y, None),
-    "compared, not made equal": ((LOOP, PLUS, Match("e", (Z,), at(1, 30)), Compare("<", Y, Z, at(1, 40))), Z, None),
+    "only tested": ((LOOP, PLUS, ir.Match("e", (Y,), at(1, 30))), Y, None),
+    "compared, not made equal": (
+        (LOOP, PLUS, ir.Match("e", (Z,), at(1, 30)), ir.Compare("<", Y, Z, at(1, 40))),
+        Z,
+        None,
+    ),
 }
 
 
@@ -133,7 +126,7 @@ def test_a_computed_value_may_not_go_round(name: str) -> None:
     message = f"the result of {maker} goes round in a recursion, which may never end: p depends on p (r.dl:1:10)"
     advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
     expected = (Diagnostic("value-growth", message, at(1, 20), advice),) if maker else ()
-    assert stratify([CheckedRule("p", (head,), body, at(1, 1))])[1] == expected
+    assert stratify([ir.CheckedRule("p", (head,), body, at(1, 1))])[1] == expected
 
 
 def test_a_chain_of_ten_thousand_relations_is_no_depth() -> None:

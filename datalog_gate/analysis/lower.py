@@ -16,20 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.patterns import refusal
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Var,
-    Without,
-)
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.values import Kind, Value
@@ -43,8 +32,8 @@ MOST_CONDITIONS = 1000  # of one conjunction: finding their order takes the squa
 MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
 LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
 NOW = "gate:now"
-Conjunction = tuple[CheckedLiteral, ...]
-Scope = Mapping[str, Var]
+Conjunction = tuple[ir.CheckedLiteral, ...]
+Scope = Mapping[str, ir.Var]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +41,10 @@ class Draft:
     """A rule before its body is ordered. `spans` holds the first place of each variable."""
 
     relation: RelationRef
-    arguments: tuple[Operand, ...]
+    arguments: tuple[ir.Operand, ...]
     body: Conjunction
     span: Span
-    spans: Mapping[Var, Span] = field(compare=False)
+    spans: Mapping[ir.Var, Span] = field(compare=False)
 
 
 @dataclass(slots=True)
@@ -67,7 +56,7 @@ class Lowering:
     relations: dict[RelationRef, Relation] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _module: str = ""
-    _spans: dict[Var, Span] = field(default_factory=dict)
+    _spans: dict[ir.Var, Span] = field(default_factory=dict)
     _fresh: int = 0
     _literals: int = 0
 
@@ -86,7 +75,7 @@ class Lowering:
             quotes = [replace(slip, severity="warning") for slip in slips if slip.code == "forgotten-quotes"]
             slips = [slip for slip in slips if slip.code == "negated-once"] + quotes
         self.diagnostics += slips
-        scope = {name: Var(name) for name in shared((rule.head, *rule.body))}
+        scope = {name: ir.Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):
             self._report("unsafe-variable", "`_` has no value in a head", rule.head.span, "name a bound variable")
@@ -133,7 +122,7 @@ class Lowering:
                 return [()] if literal.truth else []
             case ast.Comparison():
                 (left, right), extra = self._operands((literal.left, literal.right), scope)
-                return [(*extra, Compare(literal.comparator, left, right, literal.span))]
+                return [(*extra, ir.Compare(literal.comparator, left, right, literal.span))]
             case ast.Membership():
                 return self._membership(literal, scope)
             case ast.Disjunction():
@@ -146,7 +135,7 @@ class Lowering:
                 inner = self._with_locals(literal.body, (), scope)
                 bodies = self._body(literal.body, inner, literal.span)
                 apart = [self._own_locals(body, scope, at) for at, body in enumerate(bodies)]
-                return [tuple(Without(body, literal.span) for body in apart)]
+                return [tuple(ir.Without(body, literal.span) for body in apart)]
 
     def _atom(self, atom: ast.Atom, scope: Scope) -> Conjunction:
         meaning = self.names.relation(atom, self._module)
@@ -157,10 +146,10 @@ class Lowering:
         self.relations.setdefault(meaning.ref, meaning)
         written = self._columns(atom, meaning)
         patterns, extra = self._terms(tuple(term for _, term in written), scope)
-        row: list[Pattern] = [None] * len(meaning.columns)
+        row: list[ir.Pattern] = [None] * len(meaning.columns)
         for (at, _), pattern in zip(written, patterns, strict=True):
             row[at] = pattern
-        return (*extra, Match(meaning.ref, tuple(row), atom.span))
+        return (*extra, ir.Match(meaning.ref, tuple(row), atom.span))
 
     def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
         """The atom's arguments with the positions of their columns."""
@@ -215,14 +204,14 @@ class Lowering:
             inputs += (moment,)
         given = [outputs[at : at + 1] for at in range(max(1, gives))]
         calls = zip(builtin.calls(), given, strict=True)
-        return (*extra, *more, *(Call(name, inputs, output, atom.span) for name, output in calls))
+        return (*extra, *more, *(ir.Call(name, inputs, output, atom.span) for name, output in calls))
 
-    def _now(self, moment: Var, span: Span) -> Match:
+    def _now(self, moment: ir.Var, span: Span) -> ir.Match:
         """A match of the time, which is a fact: no builtin reads a clock."""
         relation = self.names.catalogue.relation(NOW)
         assert relation
         self.relations.setdefault(NOW, relation)
-        return Match(NOW, (moment,), span)
+        return ir.Match(NOW, (moment,), span)
 
     def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
         for column, term in zip(builtin.inputs, atom.arguments, strict=False):
@@ -239,16 +228,16 @@ class Lowering:
             alternatives = []
             for item in literal.items:
                 (operand,), more = self._operands((item,), scope)
-                alternatives.append((*extra, *more, Compare("=", subject, operand, literal.span)))
+                alternatives.append((*extra, *more, ir.Compare("=", subject, operand, literal.span)))
             return alternatives
         choice = self._choice(literal, constants)
-        return [(*extra, Match(choice, (subject,), literal.span))]
+        return [(*extra, ir.Match(choice, (subject,), literal.span))]
 
     def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
         """Add a relation of the constants, so that a long list takes one literal and not many rules."""
         name = self._relation("in", 1, literal.span)
         for constant in dict.fromkeys(constants):
-            self.drafts.append(Draft(name, (Const(constant),), (), literal.span, {}))
+            self.drafts.append(Draft(name, (ir.Const(constant),), (), literal.span, {}))
         return name
 
     def _relation(self, what: str, width: int, span: Span) -> str:
@@ -259,22 +248,22 @@ class Lowering:
         self.relations[name] = Relation(name, tuple(Column(f"{at}", Kind(0)) for at in range(width)), generated=what)
         return name
 
-    def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Pattern, ...], Conjunction]:
+    def _terms(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[ir.Pattern, ...], Conjunction]:
         """Lower terms to arguments, and to the literals that compute them."""
-        patterns: list[Pattern] = []
-        extra: list[CheckedLiteral] = []
+        patterns: list[ir.Pattern] = []
+        extra: list[ir.CheckedLiteral] = []
         for term in terms:
             match term:
                 case ast.Wildcard():
                     patterns.append(None)
                 case ast.Constant():
-                    patterns.append(Const(term.value))
+                    patterns.append(ir.Const(term.value))
                 case ast.Variable():
                     patterns.append(self._variable(term, scope))
                 case ast.Operation():
                     inputs, more = self._operands((term.left, term.right), scope)
                     target = self._temporary(term.span)
-                    extra += [*more, Call(term.operator, inputs, (target,), term.span)]
+                    extra += [*more, ir.Call(term.operator, inputs, (target,), term.span)]
                     patterns.append(target)
                 case ast.Aggregate():
                     target = self._temporary(term.span)
@@ -282,16 +271,16 @@ class Lowering:
                     patterns.append(target)
         return tuple(patterns), tuple(extra)
 
-    def _operands(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[Operand, ...], Conjunction]:
+    def _operands(self, terms: Iterable[ast.Term], scope: Scope) -> tuple[tuple[ir.Operand, ...], Conjunction]:
         """Lower terms that need a value: `_` is refused."""
         terms = tuple(terms)
         patterns, extra = self._terms(terms, scope)
         for pattern, term in zip(patterns, terms, strict=True):
             if pattern is None:
                 self._report("unsafe-variable", "`_` has no value", term.span, "name a bound variable")
-        return tuple(pattern or Const(None) for pattern in patterns), extra
+        return tuple(pattern or ir.Const(None) for pattern in patterns), extra
 
-    def _fold(self, term: ast.Aggregate, scope: Scope, target: Var) -> Fold:
+    def _fold(self, term: ast.Aggregate, scope: Scope, target: ir.Var) -> ir.Fold:
         inner = self._with_locals(term.body, term.terms, scope)
         terms, extra = self._operands(term.terms, inner)
         bodies = [body + extra for body in self._body(term.body, inner, term.span)]
@@ -301,9 +290,11 @@ class Lowering:
                 self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
         if len(bodies) != 1:
             bodies = [self._united(terms, bodies, scope, term.span)]
-        return Fold(term.function, terms, bodies[0], target, term.span)
+        return ir.Fold(term.function, terms, bodies[0], target, term.span)
 
-    def _united(self, terms: tuple[Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span) -> Conjunction:
+    def _united(
+        self, terms: tuple[ir.Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span
+    ) -> Conjunction:
         """Reduce the alternatives of an aggregate to one body: a generated relation with a rule for each alternative.
 
         Its columns are the variables that the rest of the rule needs. A literal that all alternatives have and that
@@ -311,17 +302,17 @@ class Lowering:
         """
         outside = frozenset(scope.values())
         inside = [list(body) for body in bodies]
-        beside: list[CheckedLiteral] = []
+        beside: list[ir.CheckedLiteral] = []
         for literal in bodies[0] if bodies else ():
             if (
-                not isinstance(literal, Match)
+                not isinstance(literal, ir.Match)
                 and outside.intersection(variables(literal))
                 and all(literal in body for body in inside)
             ):
                 beside.append(literal)
                 for body in inside:
                     body.remove(literal)
-        own = {term for term in terms if isinstance(term, Var)}
+        own = {term for term in terms if isinstance(term, ir.Var)}
         needed = outside.union(own, *map(variables, beside))
         inner = (var for body in inside for literal in body for var in variables(literal))
         columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in needed))
@@ -333,29 +324,29 @@ class Lowering:
         name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in outside}
         self.drafts += [Draft(name, columns, tuple(body), span, spans) for body in inside]
-        return (Match(name, columns, span), *beside)
+        return (ir.Match(name, columns, span), *beside)
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:
         """The scope inside a negation or an aggregate: a name that does not occur outside becomes a local variable."""
         self._fresh += 1
-        return {**scope, **{name: Var(name, str(self._fresh)) for name in shared(body, terms) if name not in scope}}
+        return {**scope, **{name: ir.Var(name, str(self._fresh)) for name in shared(body, terms) if name not in scope}}
 
     def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
         """The body of one alternative, whose local variables are its own."""
         own = {var for literal in body for var in variables(literal)}.difference(scope.values())
-        names = {var: Var(var.name, f"{var.generated}.{alternative}") for var in own if alternative}
+        names = {var: ir.Var(var.name, f"{var.generated}.{alternative}") for var in own if alternative}
         self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
         own_body: Conjunction = renamed(body, names)
         return own_body
 
-    def _variable(self, term: ast.Variable, scope: Scope) -> Var:
-        var = scope.get(term.name, Var(term.name))
+    def _variable(self, term: ast.Variable, scope: Scope) -> ir.Var:
+        var = scope.get(term.name, ir.Var(term.name))
         self._spans.setdefault(var, term.span)
         return var
 
-    def _temporary(self, span: Span) -> Var:
+    def _temporary(self, span: Span) -> ir.Var:
         self._fresh += 1
-        var = Var("", str(self._fresh))
+        var = ir.Var("", str(self._fresh))
         self._spans[var] = span
         return var
 
@@ -363,52 +354,52 @@ class Lowering:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
-def variables(literal: CheckedLiteral) -> Iterator[Var]:
+def variables(literal: ir.CheckedLiteral) -> Iterator[ir.Var]:
     """Each occurrence of a variable in a literal and its inner bodies."""
     match literal:
-        case Match():
-            yield from (argument for argument in literal.arguments if isinstance(argument, Var))
-        case Compare():
-            yield from (term for term in (literal.left, literal.right) if isinstance(term, Var))
-        case Call():
-            yield from (term for term in (*literal.inputs, *literal.outputs) if isinstance(term, Var))
-        case Without():
+        case ir.Match():
+            yield from (argument for argument in literal.arguments if isinstance(argument, ir.Var))
+        case ir.Compare():
+            yield from (term for term in (literal.left, literal.right) if isinstance(term, ir.Var))
+        case ir.Call():
+            yield from (term for term in (*literal.inputs, *literal.outputs) if isinstance(term, ir.Var))
+        case ir.Without():
             for inner in literal.body:
                 yield from variables(inner)
-        case Fold():
+        case ir.Fold():
             yield literal.target
-            yield from (term for term in literal.terms if isinstance(term, Var))
+            yield from (term for term in literal.terms if isinstance(term, ir.Var))
             for inner in literal.body:
                 yield from variables(inner)
 
 
 def _size(body: Conjunction) -> int:
-    return sum(1 + _size(literal.body) if isinstance(literal, Without | Fold) else 1 for literal in body)
+    return sum(1 + _size(literal.body) if isinstance(literal, ir.Without | ir.Fold) else 1 for literal in body)
 
 
-def _gives(literal: CheckedLiteral, var: Var) -> bool:
+def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:
     """Whether the literal gives the variable a value that is not null."""
     match literal:
-        case Match():
+        case ir.Match():
             return var in literal.arguments
-        case Compare("=", left, right):
+        case ir.Compare("=", left, right):
             return (
                 not literal.null_test
                 and var in (left, right)
-                and any(isinstance(term, Const) for term in (left, right))
+                and any(isinstance(term, ir.Const) for term in (left, right))
             )
     return False
 
 
-def renamed(part: Any, names: Mapping[Var, Var]) -> Any:
+def renamed(part: Any, names: Mapping[ir.Var, ir.Var]) -> Any:
     """The literal or operand, or the tuple of them, with other variables."""
     match part:
-        case Var():
+        case ir.Var():
             return names.get(part, part)
         case RelationVersion():
             return part
         case tuple():
             return tuple(renamed(element, names) for element in part)
-        case Match() | Compare() | Call() | Without() | Fold():
+        case ir.Match() | ir.Compare() | ir.Call() | ir.Without() | ir.Fold():
             return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
     return part

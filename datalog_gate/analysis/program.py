@@ -1,4 +1,4 @@
-"""Checked programs: what the analysis produces and the engines evaluate.
+"""Checked programs: what the analysis produces and the engines evaluate; imported as `ir`.
 
 Everything is resolved: relation names are full, arguments positional, operators and aggregates literals of their own.
 The literals of a body stand in an order that binds every variable before it is needed (the proof of safety). An engine

@@ -10,19 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.schema.declaration import RelationRef, possible_version
@@ -42,7 +30,7 @@ class Taint:
     """The literals that compute with a secret."""
 
 
-def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
+def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
     """Compute which columns secrets reach from these columns of the inputs."""
     spans: set[Span] = set()
 
@@ -63,7 +51,7 @@ def taint(program: CheckedProgram, secrets: Mapping[RelationRef, Collection[int]
     return Taint(fixpoint(spread, columns), spans)
 
 
-def levels(taint: Taint, rule: CheckedRule) -> Mapping[Var, int]:
+def levels(taint: Taint, rule: ir.CheckedRule) -> Mapping[ir.Var, int]:
     """The levels of a rule's variables, as in `Taint`, without those that hold nothing of a secret."""
     flow = _Flow(taint)
     flow.through(rule.body)
@@ -75,12 +63,12 @@ class _Flow:
     """The levels of the variables of one rule."""
 
     taint: Taint
-    variables: dict[Var, int] = field(default_factory=dict)
+    variables: dict[ir.Var, int] = field(default_factory=dict)
 
-    def through(self, body: Sequence[CheckedLiteral]) -> None:
+    def through(self, body: Sequence[ir.CheckedLiteral]) -> None:
         """Follow the literals until nothing changes."""
 
-        def follow(variables: dict[Var, int]) -> dict[Var, int]:
+        def follow(variables: dict[ir.Var, int]) -> dict[ir.Var, int]:
             self.variables = dict(variables)
             for literal in body:
                 self._literal(literal)
@@ -88,35 +76,35 @@ class _Flow:
 
         self.variables = fixpoint(follow, self.variables)
 
-    def of(self, operands: Iterable[Pattern]) -> int:
-        return max((self.variables.get(operand, 0) for operand in operands if isinstance(operand, Var)), default=0)
+    def of(self, operands: Iterable[ir.Pattern]) -> int:
+        return max((self.variables.get(operand, 0) for operand in operands if isinstance(operand, ir.Var)), default=0)
 
-    def _literal(self, literal: CheckedLiteral) -> None:
+    def _literal(self, literal: ir.CheckedLiteral) -> None:
         match literal:
-            case Match(relation, arguments):
+            case ir.Match(relation, arguments):
                 for at, term in enumerate(arguments):
                     self._bind(term, self.taint.columns.get((relation, at), 0))
-            case Compare(comparator, left, right, span):
+            case ir.Compare(comparator, left, right, span):
                 level = self.of([left, right])
                 if comparator == "=":
                     self._bind(left, level)
                     self._bind(right, level)
                 elif level:
                     self.taint.spans.add(span)
-            case Call(_, inputs, outputs, span):
+            case ir.Call(_, inputs, outputs, span):
                 self._compute(inputs, outputs, span)
-            case Without(body):
+            case ir.Without(body):
                 self.through(body)
-            case Fold(_, terms, body, target, span):
+            case ir.Fold(_, terms, body, target, span):
                 self.through(body)
                 self._compute(terms, (target,), span)
 
-    def _compute(self, inputs: Sequence[Operand], outputs: Sequence[Pattern], span: Span) -> None:
+    def _compute(self, inputs: Sequence[ir.Operand], outputs: Sequence[ir.Pattern], span: Span) -> None:
         if self.of(inputs):
             self.taint.spans.add(span)
             for output in outputs:
                 self._bind(output, MADE)
 
-    def _bind(self, term: Pattern, level: int) -> None:
-        if level and isinstance(term, Var):
+    def _bind(self, term: ir.Pattern, level: int) -> None:
+        if level and isinstance(term, ir.Var):
             self.variables[term] = max(self.variables.get(term, 0), level)

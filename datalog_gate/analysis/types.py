@@ -10,20 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Var,
-    Without,
-)
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import reads, settle
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -42,10 +30,12 @@ ADVICE = {
     (Kind.STRING, Kind.NULL): "it is never null: leave the test out",
     (Kind.NUMBER, Kind.NULL): "it is never null: leave the test out",
 }
-Kinds = dict[Var, Kind]
+Kinds = dict[ir.Var, Kind]
 
 
-def infer(rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], fixed: Iterable[str]) -> Inference:
+def infer(
+    rules: Sequence[ir.CheckedRule], relations: Mapping[RelationRef, Relation], fixed: Iterable[str]
+) -> Inference:
     """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations."""
     inference = Inference(rules, dict(relations), frozenset(fixed))
     settle(rules, inference.spread)
@@ -59,15 +49,15 @@ def infer(rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation
 class Inference:
     """The inference over some rules: first the kinds spread, then, while `judging`, each rule is checked."""
 
-    rules: Sequence[CheckedRule]
+    rules: Sequence[ir.CheckedRule]
     relations: dict[RelationRef, Relation]
     fixed: frozenset[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
-    _told: set[Var] = field(default_factory=set)
+    _told: set[ir.Var] = field(default_factory=set)
     _settled: dict[int, Kinds] = field(default_factory=dict)
 
-    def spread(self, rule: CheckedRule) -> bool:
+    def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
         relation = self.relations[rule.relation]
         if relation.name in self.fixed:
@@ -83,7 +73,7 @@ class Inference:
         self.relations[rule.relation] = replace(relation, columns=tuple(columns))
         return True
 
-    def judge(self, rule: CheckedRule) -> None:
+    def judge(self, rule: ir.CheckedRule) -> None:
         """Report the kinds that can never fit in a rule, once all kinds are known."""
         self._told.clear()
         kinds = self._settled.get(id(rule))
@@ -101,7 +91,7 @@ class Inference:
                     message = f"null may flow into the column {column.name} of {relation.name}"
                     self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
 
-    def _settle(self, body: Sequence[CheckedLiteral], outer: Mapping[Var, Kind]) -> Kinds:
+    def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         """Compute the kinds of a body's variables, which each literal narrows until nothing changes."""
         kinds: Kinds = dict(outer)
         binders = _binders(body, outer)
@@ -114,7 +104,7 @@ class Inference:
             self._judge_all(body, kinds)
         return kinds
 
-    def _judge_all(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> None:
+    def _judge_all(self, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> None:
         for literal in body:
             self._judge(literal, kinds)
 
@@ -122,31 +112,31 @@ class Inference:
         """Whether no rule fills some column of the relation."""
         return any(not column.kinds for column in self.relations[relation].columns)
 
-    def _narrow(self, literal: CheckedLiteral, kinds: Kinds, binders: Counter[Var]) -> None:
+    def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:
         match literal:
-            case Match():
+            case ir.Match():
                 for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
-                    if isinstance(argument, Var):
+                    if isinstance(argument, ir.Var):
                         self._meet(kinds, argument, column.kinds, binders[argument] > 1)
-            case Compare(comparator="="):
+            case ir.Compare(comparator="="):
                 for term, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                    if isinstance(term, Var):
+                    if isinstance(term, ir.Var):
                         self._meet(kinds, term, self._kind(other, kinds), binders[term] > 1)
-            case Compare(comparator="!="):
+            case ir.Compare(comparator="!="):
                 for term, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                    if isinstance(term, Var) and other == Const(None):
+                    if isinstance(term, ir.Var) and other == ir.Const(None):
                         kinds[term] = kinds.get(term, Kind.ANY) & NOT_NULL
-            case Call():
+            case ir.Call():
                 for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
-                    if isinstance(output, Var):
+                    if isinstance(output, ir.Var):
                         self._meet(kinds, output, self._given(literal, column, kinds), binders[output] > 1)
-            case Fold():
+            case ir.Fold():
                 inner = {**kinds, **self._quietly(literal.body, kinds)}
                 self._meet(kinds, literal.target, self._folded(literal, inner), False)
-            case Without() | Compare():
+            case ir.Without() | ir.Compare():
                 pass
 
-    def _columns(self, match: Match) -> Iterable[Column]:
+    def _columns(self, match: ir.Match) -> Iterable[Column]:
         """The columns of a match. While judging, a column that no rule fills has any kind but null."""
         columns = self.relations[match.relation].columns
         if not self.judging:
@@ -154,19 +144,19 @@ class Inference:
         return (column if column.kinds else replace(column, kinds=NOT_NULL) for column in columns)
 
     @staticmethod
-    def _meet(kinds: Kinds, var: Var, given: Kind, joined: bool) -> None:
+    def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
         kinds_so_far = kinds.get(var)
         if joined:
             given &= NOT_NULL
         kinds[var] = given if kinds_so_far is None else kinds_so_far & given
 
-    def _given(self, call: Call, column: Column, kinds: Kinds) -> Kind:
+    def _given(self, call: ir.Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
             left, right = (self._kind(term, kinds) for term in call.inputs)
             return (left & NOT_NULL) | right
         return column.kinds
 
-    def _folded(self, fold: Fold, kinds: Kinds) -> Kind:
+    def _folded(self, fold: ir.Fold, kinds: Kinds) -> Kind:
         match fold.function:
             case "list":
                 return Kind.STRING
@@ -175,19 +165,19 @@ class Inference:
             case _:
                 return Kind.NUMBER
 
-    def _quietly(self, body: Sequence[CheckedLiteral], kinds: Kinds) -> Kinds:
+    def _quietly(self, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> Kinds:
         judging, self.judging = self.judging, False
         inner = self._settle(body, kinds)
         self.judging = judging
         return inner
 
-    def _judge(self, literal: CheckedLiteral, kinds: Kinds) -> None:
+    def _judge(self, literal: ir.CheckedLiteral, kinds: Kinds) -> None:
         match literal:
-            case Match():
+            case ir.Match():
                 self._judge_match(literal, kinds)
-            case Compare():
+            case ir.Compare():
                 self._judge_compare(literal, kinds)
-            case Call():
+            case ir.Call():
                 builtin, name = CALLS[literal.builtin], literal.builtin.partition(".")[0]
                 for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
                     if not builtin.total:
@@ -197,26 +187,26 @@ class Inference:
                     if output and given and not given & self._kind(output, kinds) and not self._tell(output):
                         message = f"{name_of(output)} can never be the {given.describe()} that {name} gives"
                         self._report("kind-mismatch", message, literal.span, NEVER_MEET)
-            case Without():
+            case ir.Without():
                 self._settle(literal.body, kinds)
-            case Fold():
+            case ir.Fold():
                 inner = {**kinds, **self._settle(literal.body, kinds)}
                 if literal.function in ("sum", "avg"):
                     given = self._kind(literal.terms[0], inner)
                     if given and not given & Kind.NUMBER:
                         self._mismatch(f"{literal.function} takes", Kind.NUMBER, given, literal.span)
 
-    def _judge_match(self, match: Match, kinds: Kinds) -> None:
+    def _judge_match(self, match: ir.Match, kinds: Kinds) -> None:
         for column, argument in zip(self._columns(match), match.arguments, strict=True):
             given = self._kind(argument, kinds) if argument else Kind.ANY
-            if isinstance(argument, Const):
+            if isinstance(argument, ir.Const):
                 if not given & column.kinds:
                     self._mismatch(f"the column {column.name} of {match.relation} is", column.kinds, given, match.span)
             elif argument and given == Kind(0) and not self._tell(argument):
                 message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
                 self._report("kind-mismatch", message, match.span, NEVER_MEET)
 
-    def _judge_compare(self, compare: Compare, kinds: Kinds) -> None:
+    def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
             is_reported = self._tell(compare.left, compare.right) if not left & right else True
@@ -229,14 +219,14 @@ class Inference:
         if left & ORDERED and right & ORDERED and not left & right & ORDERED:
             self._mismatch(f"{compare.comparator} compares", left & ORDERED, right, compare.span)
 
-    def _tell(self, *operands: Operand) -> bool:
+    def _tell(self, *operands: ir.Operand) -> bool:
         """Whether a mismatch of one of the variables was reported before; note that it is now."""
-        named = {operand for operand in operands if isinstance(operand, Var)}
+        named = {operand for operand in operands if isinstance(operand, ir.Var)}
         is_reported = bool(named & self._told)
         self._told |= named
         return is_reported
 
-    def _need(self, operand: Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
+    def _need(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
         given = self._kind(operand, kinds)
         if given and not given & wanted:
             self._mismatch(what, wanted, given, span)
@@ -245,11 +235,11 @@ class Inference:
             message = f"{name} may be null here"
             self._report("nullable", message, span, f"say `{name} != null`, or give a default: `{name} ?? ...`")
 
-    def _kind(self, operand: Pattern, kinds: Mapping[Var, Kind]) -> Kind:
+    def _kind(self, operand: ir.Pattern, kinds: Mapping[ir.Var, Kind]) -> Kind:
         match operand:
-            case Var():
+            case ir.Var():
                 return kinds.get(operand, Kind.ANY)
-            case Const():
+            case ir.Const():
                 return kind_of(operand.value)
             case None:
                 return Kind.ANY
@@ -262,18 +252,18 @@ class Inference:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
-def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Var]:
+def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Counter[ir.Var]:
     """Count the literals that bind each variable: more than one is a join.
 
     A match that has a variable twice joins with itself. The variables of an equation share what binds either.
     """
     counts = Counter(outer)
-    same: dict[Var, set[Var]] = {}
+    same: dict[ir.Var, set[ir.Var]] = {}
     for literal in body:
-        if not isinstance(literal, Compare):
-            counts.update(variables(literal) if isinstance(literal, Match) else binds(literal))
+        if not isinstance(literal, ir.Compare):
+            counts.update(variables(literal) if isinstance(literal, ir.Match) else binds(literal))
         elif literal.comparator == "=":
-            pair = {side for side in (literal.left, literal.right) if isinstance(side, Var)}
+            pair = {side for side in (literal.left, literal.right) if isinstance(side, ir.Var)}
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
     joined = {var: sum(counts[var] for var in group) for var, group in same.items()}
@@ -282,8 +272,8 @@ def _binders(body: Sequence[CheckedLiteral], outer: Iterable[Var]) -> Counter[Va
     return counts
 
 
-def name_of(operand: Operand) -> str:
+def name_of(operand: ir.Operand) -> str:
     """The operand as the author wrote it."""
-    if isinstance(operand, Const):
+    if isinstance(operand, ir.Const):
         return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
     return operand.name or "the result"

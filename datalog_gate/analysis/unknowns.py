@@ -22,22 +22,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import renamed, variables
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Stratum,
-    Var,
-    Without,
-)
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
@@ -49,11 +35,11 @@ MAY_FAIL = ("min", "max", "avg")
 
 
 def split(
-    program: CheckedProgram,
+    program: ir.CheckedProgram,
     unknown_columns: Mapping[RelationRef, frozenset[int]],
     maybe: Collection[RelationRef],
     certain_only: Collection[RelationRef] = (),
-) -> CheckedProgram:
+) -> ir.CheckedProgram:
     """Rewrite the program to certain and possible versions; return the program itself if no rule reads an unknown.
 
     `unknown_columns` are, by input, the columns that hold an unknown in some row; `maybe` are the inputs with uncertain
@@ -79,10 +65,10 @@ def split(
     }
     plain = {id(rule) for stratum in program.strata for rule in stratum.rules}
     rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
-    return CheckedProgram({**program.relations, **described}, program.inputs | possible_inputs, strata, rewritten)
+    return ir.CheckedProgram({**program.relations, **described}, program.inputs | possible_inputs, strata, rewritten)
 
 
-def possible(relation: RelationRef, program: CheckedProgram) -> RelationRef:
+def possible(relation: RelationRef, program: ir.CheckedProgram) -> RelationRef:
     """The possible version of a relation in a program that was split: itself if it has but one version."""
     version = possible_version(relation)
     return version if version in program.relations else relation
@@ -96,7 +82,7 @@ class _Reach:
     versions: set[RelationRef]
     certain_only: frozenset[RelationRef]
 
-    def touches(self, rule: CheckedRule) -> bool:
+    def touches(self, rule: ir.CheckedRule) -> bool:
         """Whether the rule reads a column that may hold an unknown, or a relation with two versions."""
         return any(
             match.relation in self.versions
@@ -108,10 +94,10 @@ class _Reach:
         return len(self.versions) + sum(map(len, self.columns.values()))
 
 
-def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
+def _versions(stratum: ir.Stratum, reach: _Reach) -> Iterator[ir.Stratum]:
     """Yield the stratum of the certain versions, and that of the possible ones if there are any; extend `reach`."""
     size = -1
-    pairs: list[tuple[CheckedRule, CheckedRule]] = []
+    pairs: list[tuple[ir.CheckedRule, ir.CheckedRule]] = []
     while size < reach.size():
         size = reach.size()
         pairs = [_pair(rule, reach) for rule in stratum.rules]
@@ -120,10 +106,10 @@ def _versions(stratum: Stratum, reach: _Reach) -> Iterator[Stratum]:
     yield replace(stratum, rules=tuple(certain for certain, _ in pairs))
     if two := tuple(possible_version(name) for name in stratum.relations if name in reach.versions):
         rules = (replace(checked_rule, relation=possible_version(checked_rule.relation)) for _, checked_rule in pairs)
-        yield Stratum(two, tuple(rule for rule in rules if rule.relation in two), stratum.recursive)
+        yield ir.Stratum(two, tuple(rule for rule in rules if rule.relation in two), stratum.recursive)
 
 
-def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
+def _pair(rule: ir.CheckedRule, reach: _Reach) -> tuple[ir.CheckedRule, ir.CheckedRule]:
     """Compute the certain and the possible version of a rule."""
     if not reach.touches(rule):
         return rule, rule
@@ -133,7 +119,7 @@ def _pair(rule: CheckedRule, reach: _Reach) -> tuple[CheckedRule, CheckedRule]:
     return certain, possible
 
 
-def _rewritten(rule: CheckedRule, reach: _Reach, possible: bool) -> CheckedRule:
+def _rewritten(rule: ir.CheckedRule, reach: _Reach, possible: bool) -> ir.CheckedRule:
     body = _Body(reach, possible, False, count(), {}, {})
     body.take(rule.body)
     arguments = tuple(body.value(argument) for argument in rule.arguments)
@@ -159,55 +145,55 @@ class _Body:
     """Whether an unknown may stand for several values and differ from itself, as within a possible version."""
     numbers: Iterator[int]
     """The numbers of generated variables."""
-    bound: dict[Var, bool]
+    bound: dict[ir.Var, bool]
     """The variables that have a value, each with whether the value may be an unknown."""
-    equal: dict[Var, Operand]
-    literals: list[CheckedLiteral] = field(default_factory=list)
+    equal: dict[ir.Var, ir.Operand]
+    literals: list[ir.CheckedLiteral] = field(default_factory=list)
 
-    def take(self, body: Sequence[CheckedLiteral]) -> None:
+    def take(self, body: Sequence[ir.CheckedLiteral]) -> None:
         """Rewrite the literals of a body.
 
         The matches come first: they need nothing, and a variable gets its value from a column without unknowns if one
         of them has it there.
         """
-        self._matches([literal for literal in body if isinstance(literal, Match)])
+        self._matches([literal for literal in body if isinstance(literal, ir.Match)])
         for literal in body:
             match literal:
-                case Compare():
+                case ir.Compare():
                     self._compare(literal)
-                case Call():
+                case ir.Call():
                     self._call(literal)
-                case Without():
+                case ir.Without():
                     inner = self._inner(literal.body, not self.possible)
                     self.literals.append(replace(literal, body=tuple(inner.literals)))
-                case Fold():
+                case ir.Fold():
                     self._fold(literal)
 
-    def value(self, operand: Operand) -> Operand:
+    def value(self, operand: ir.Operand) -> ir.Operand:
         """The operand, or its replacement."""
-        return self.equal.get(operand, operand) if isinstance(operand, Var) else operand
+        return self.equal.get(operand, operand) if isinstance(operand, ir.Var) else operand
 
-    def unsure(self, operand: Operand) -> bool:
+    def unsure(self, operand: ir.Operand) -> bool:
         """Whether the operand may be an unknown."""
-        return isinstance(operand, Var) and self.bound[operand]
+        return isinstance(operand, ir.Var) and self.bound[operand]
 
-    def _matches(self, matches: Sequence[Match]) -> None:
+    def _matches(self, matches: Sequence[ir.Match]) -> None:
         bound_before = set(self.bound)
         for match in matches:
             columns = self.reach.columns.get(match.relation, ())
             for at, argument in enumerate(match.arguments):
-                if isinstance(argument, Var) and argument not in bound_before and argument not in self.equal:
+                if isinstance(argument, ir.Var) and argument not in bound_before and argument not in self.equal:
                     self.bound[argument] = at in columns and self.bound.get(argument, True)
-        tests: list[CheckedLiteral] = []
+        tests: list[ir.CheckedLiteral] = []
         for match in matches:
             soft = () if match.relation in self.reach.certain_only else self.reach.columns.get(match.relation, ())
-            patterns: list[Pattern] = []
+            patterns: list[ir.Pattern] = []
             for at, argument in enumerate(match.arguments):
                 pattern = argument and self.value(argument)
-                first = isinstance(pattern, Var) and self.bound[pattern] and pattern not in bound_before
+                first = isinstance(pattern, ir.Var) and self.bound[pattern] and pattern not in bound_before
                 if self.possible and pattern and not first and (at in soft or self.unsure(pattern)):
                     pattern = self._same(pattern, match.span, tests)
-                elif isinstance(pattern, Var):
+                elif isinstance(pattern, ir.Var):
                     bound_before.add(pattern)
                 patterns.append(pattern)
             two = self.possible and match.relation in self.reach.versions
@@ -215,11 +201,11 @@ class _Body:
             self.literals.append(replace(match, relation=name, arguments=tuple(patterns)))
         self.literals += tests
 
-    def _compare(self, literal: Compare) -> None:
+    def _compare(self, literal: ir.Compare) -> None:
         left, right = self.value(literal.left), self.value(literal.right)
         for term, other in ((left, right), (right, left)):
-            if isinstance(term, Var) and term not in self.bound:
-                if other == Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
+            if isinstance(term, ir.Var) and term not in self.bound:
+                if other == ir.Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
                     self.bound[term] = False
                     break
                 self.equal[term] = other
@@ -234,15 +220,15 @@ class _Body:
                 return
         self.literals.append(replace(literal, left=left, right=right, when_unknown=answer))
 
-    def _call(self, literal: Call) -> None:
+    def _call(self, literal: ir.Call) -> None:
         inputs = tuple(map(self.value, literal.inputs))
         unsure = any(map(self.unsure, inputs))
-        tests: list[CheckedLiteral] = []
+        tests: list[ir.CheckedLiteral] = []
         outputs = tuple(self._output(output, unsure, literal.span, tests) for output in literal.outputs)
         answer = self.possible if unsure and not outputs else literal.when_unknown
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
-    def _fold(self, literal: Fold) -> None:
+    def _fold(self, literal: ir.Fold) -> None:
         """Rewrite an aggregate over unknowns to a call that takes the certain and the possible tuples.
 
         If the result is an unknown, the place of the set and the variables that group it identify it.
@@ -251,14 +237,16 @@ class _Body:
         terms = tuple(map(possible.value, literal.terms))
         alike = certain.literals == possible.literals
         unsure = not alike or any(map(possible.unsure, terms))
-        tests: list[CheckedLiteral] = []
+        tests: list[ir.CheckedLiteral] = []
         target = self._output(literal.target, unsure, literal.span, tests)
         inside = {variable: self.value(variable) for variable in variables(literal) if variable != literal.target}
         assert target
-        if isinstance(target, Const) or target in inside.values():  # what groups an aggregate can't be its target too
+        if (
+            isinstance(target, ir.Const) or target in inside.values()
+        ):  # what groups an aggregate can't be its target too
             target = self._same(target, literal.span, tests)
         if unsure:
-            group = {var: by for var, by in inside.items() if isinstance(by, Const) or by in self.bound}
+            group = {var: by for var, by in inside.items() if isinstance(by, ir.Const) or by in self.bound}
             known_by = f"the set at {literal.span}"
             if group:
                 known_by += f" by {', '.join(var.name for var in group)}"
@@ -268,50 +256,50 @@ class _Body:
                 own = {var: self._new(var.name) for literal in certain.literals for var in variables(literal)}
                 names = {var: new for var, new in own.items() if var not in self.bound}
                 sure = self._tuples(renamed(terms, names), renamed(tuple(certain.literals), names), literal.span)
-            inputs = (Const(Unknown(phrase(known_by))), *group.values(), sure, some)
-            self.literals.append(Call(literal.function, inputs, (target,), literal.span))
+            inputs = (ir.Const(Unknown(phrase(known_by))), *group.values(), sure, some)
+            self.literals.append(ir.Call(literal.function, inputs, (target,), literal.span))
             if literal.function in MAY_FAIL:
                 size = self._new()
-                self.literals.append(Call("count", inputs, (size,), literal.span))
-                self.literals.append(Compare(">", size, Const(0), literal.span, self.possible))
+                self.literals.append(ir.Call("count", inputs, (size,), literal.span))
+                self.literals.append(ir.Compare(">", size, ir.Const(0), literal.span, self.possible))
         else:
             self.literals.append(replace(literal, terms=terms, body=tuple(possible.literals), target=target))
         self.literals += tests
 
-    def _tuples(self, terms: tuple[Operand, ...], body: Sequence[CheckedLiteral], span: Span) -> Var:
+    def _tuples(self, terms: tuple[ir.Operand, ...], body: Sequence[ir.CheckedLiteral], span: Span) -> ir.Var:
         """A new variable that holds the tuples of a set."""
         new = self._new()
-        self.literals.append(Fold("tuples", terms, tuple(body), new, span))
+        self.literals.append(ir.Fold("tuples", terms, tuple(body), new, span))
         return new
 
-    def _inner(self, body: Sequence[CheckedLiteral], possible: bool) -> _Body:
+    def _inner(self, body: Sequence[ir.CheckedLiteral], possible: bool) -> _Body:
         """The body of a negation or an aggregate, rewritten."""
         loose = self.possible or self.loose
         inner = _Body(self.reach, possible, loose, self.numbers, dict(self.bound), dict(self.equal))
         inner.take(body)
         return inner
 
-    def _output(self, pattern: Pattern, unsure: bool, span: Span, tests: list[CheckedLiteral]) -> Pattern:
+    def _output(self, pattern: ir.Pattern, unsure: bool, span: Span, tests: list[ir.CheckedLiteral]) -> ir.Pattern:
         """The pattern for an output: itself if it gets its value here, or if neither it nor the result is unknown."""
         pattern = pattern and self.value(pattern)
-        if isinstance(pattern, Var) and pattern not in self.bound:
+        if isinstance(pattern, ir.Var) and pattern not in self.bound:
             self.bound[pattern] = unsure
             return pattern
         if pattern and (unsure or self.unsure(pattern)):
             return self._same(pattern, span, tests)
         return pattern
 
-    def _same(self, operand: Operand, span: Span, tests: list[CheckedLiteral]) -> Var:
+    def _same(self, operand: ir.Operand, span: Span, tests: list[ir.CheckedLiteral]) -> ir.Var:
         """A new variable; a test that it equals the operand, or may, is added to the tests."""
         new = self._new()
         tests.append(self._equal(new, operand, span))
         return new
 
-    def _equal(self, left: Operand, right: Operand, span: Span) -> CheckedLiteral:
+    def _equal(self, left: ir.Operand, right: ir.Operand, span: Span) -> ir.CheckedLiteral:
         """The test that both are equal, or may be. In a certain version two values that may differ are not equal."""
         if self.loose and not self.possible:
-            return Without((Compare("!=", left, right, span, True),), span)
-        return Compare("=", left, right, span, self.possible)
+            return ir.Without((ir.Compare("!=", left, right, span, True),), span)
+        return ir.Compare("=", left, right, span, self.possible)
 
-    def _new(self, name: str = "?") -> Var:
-        return Var(name, f"?{next(self.numbers)}")
+    def _new(self, name: str = "?") -> ir.Var:
+        return ir.Var(name, f"?{next(self.numbers)}")

@@ -19,22 +19,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Literal as OneOf
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Var,
-    Without,
-)
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.values import Row
 from datalog_gate.schema.declaration import RelationRef, is_old
@@ -78,7 +65,7 @@ class Measure:
         return True
 
 
-def measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
+def measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
     """The measure of each policy, by id."""
     return _MEASURES.get(program, tuple(policy.id for policy in policies), lambda: _measures(program, policies))
 
@@ -105,7 +92,7 @@ def compares_states(reads: Collection[RelationRef]) -> bool:
     return any(is_old(relation) or relation in TRANSITION - {"gate:request"} for relation in reads)
 
 
-def computed_cells(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
+def computed_cells(program: ir.CheckedProgram, indexes: bool = True) -> set[Cell]:
     """The columns that some rule fills with the result of a builtin, an operator or an aggregate.
 
     Such a result may reach a column through other relations. With `indexes` the index of a list counts as computed.
@@ -121,18 +108,18 @@ def computed_cells(program: CheckedProgram, indexes: bool = True) -> set[Cell]:
     return computed
 
 
-def _extend_computed(rules: Sequence[CheckedRule], computed: set[Cell]) -> set[Cell]:
+def _extend_computed(rules: Sequence[ir.CheckedRule], computed: set[Cell]) -> set[Cell]:
     """Add the columns that rules fill with a computed value, given those known so far."""
     computed = set(computed)
     for rule in rules:
         read = _read_variables(rule, computed)
         for at, term in enumerate(rule.arguments):
-            if isinstance(term, Var) and term not in read:
+            if isinstance(term, ir.Var) and term not in read:
                 computed.add((rule.relation, at))
     return computed
 
 
-def _measures(program: CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
+def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
     computed, computed_values = computed_cells(program), computed_cells(program, indexes=False)
     rules = [rule for stratum in program.strata for rule in stratum.rules]
     measure_of: dict[str, Measure] = {}
@@ -155,7 +142,7 @@ def _named_measure(policy: Policy) -> tuple[tuple[int], Direction] | None:
     return ((policy.columns.index(column),), ">" if direction == "up" else "<") if column else None
 
 
-def _compared_direction(rules: Sequence[CheckedRule], columns: Sequence[int]) -> Direction | None:
+def _compared_direction(rules: Sequence[ir.CheckedRule], columns: Sequence[int]) -> Direction | None:
     """The one direction in which rules bound the one column that measures.
 
     None if there are several columns or directions: what is better in one may be worse in another.
@@ -166,20 +153,20 @@ def _compared_direction(rules: Sequence[CheckedRule], columns: Sequence[int]) ->
     return directions.pop() if len(directions) == len(columns) == 1 else None
 
 
-def _directions(column: Operand, body: Iterable[CheckedLiteral]) -> Iterator[Direction | None]:
+def _directions(column: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> Iterator[Direction | None]:
     """The directions in which a body bounds the variable of a column; None for a condition without an order."""
     for literal in body:
         match literal:
-            case Compare("=", _, _):
+            case ir.Compare("=", _, _):
                 pass
-            case Compare(comparator, left, right) if isinstance(column, Var) and column in (left, right):
+            case ir.Compare(comparator, left, right) if isinstance(column, ir.Var) and column in (left, right):
                 up = comparator.startswith(">") == (left == column)
                 yield None if comparator == "!=" else ">" if up else "<"
-            case Without(inner, _) | Fold(_, _, inner, _, _) if any(True for _ in _directions(column, inner)):
+            case ir.Without(inner, _) | ir.Fold(_, _, inner, _, _) if any(True for _ in _directions(column, inner)):
                 yield None
 
 
-def _read_variables(rule: CheckedRule, computed: Set[Cell]) -> set[Var]:
+def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> set[ir.Var]:
     """The variables of a rule that get their value from a row or a constant.
 
     An equation passes the value of one side to the other; ``a ?? b`` gives one of its two values unchanged.
@@ -187,22 +174,22 @@ def _read_variables(rule: CheckedRule, computed: Set[Cell]) -> set[Var]:
     read = {
         term
         for match in rule.body
-        if isinstance(match, Match)
+        if isinstance(match, ir.Match)
         for at, term in enumerate(match.arguments)
-        if isinstance(term, Var) and (match.relation, at) not in computed
+        if isinstance(term, ir.Var) and (match.relation, at) not in computed
     }
-    copies: list[tuple[Pattern, tuple[Operand, ...]]] = []
+    copies: list[tuple[ir.Pattern, tuple[ir.Operand, ...]]] = []
     for literal in rule.body:
         match literal:
-            case Compare("=", left, right):
+            case ir.Compare("=", left, right):
                 copies += [(left, (right,)), (right, (left,))]
-            case Call("??", inputs, (output,)):
+            case ir.Call("??", inputs, (output,)):
                 copies.append((output, inputs))
 
-    def extend(read: set[Var]) -> set[Var]:
+    def extend(read: set[ir.Var]) -> set[ir.Var]:
         read = set(read)
         for target, sources in copies:
-            if isinstance(target, Var) and all(isinstance(source, Const) or source in read for source in sources):
+            if isinstance(target, ir.Var) and all(isinstance(source, ir.Const) or source in read for source in sources):
                 read.add(target)
         return read
 

@@ -16,21 +16,8 @@ from types import CodeType, FunctionType
 
 from datalog_gate.analysis.program import Const
 from datalog_gate.base.values import Unknown, Value
+from datalog_gate.engine import plan as planned
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
-from datalog_gate.engine.plan import (
-    MOST_LOOPS,
-    Aggregation,
-    BuiltinCall,
-    BuiltinTest,
-    ComparisonTest,
-    Exists,
-    Let,
-    Plan,
-    Scan,
-    Step,
-    Term,
-    TooDeepError,
-)
 from datalog_gate.schema.declaration import RelationRef
 
 PER_CALL = 200
@@ -82,7 +69,7 @@ class Compiled:
 
 
 @lru_cache(maxsize=4096)
-def compile_plan(plan: Plan, emits: bool) -> Compiled:
+def compile_plan(plan: planned.Plan, emits: bool) -> Compiled:
     """Compile a plan. Errors: TooDeepError."""
     writer = _FunctionWriter()
     body = writer.block(plan.steps, writer.head(plan.head, emits), outermost=True)
@@ -121,7 +108,7 @@ class _FunctionWriter:
     """The depth of loops at the place that is being written."""
     names: int = 0
 
-    def head(self, terms: Sequence[Term], emits: bool) -> list[ast.stmt]:
+    def head(self, terms: Sequence[planned.Term], emits: bool) -> list[ast.stmt]:
         row = ast.Tuple([self.term(term) for term in terms], ast.Load())
         if not emits:
             return [_add_known(row)]
@@ -129,7 +116,7 @@ class _FunctionWriter:
         return [_put("row", row), ast.If(fresh, [_add_known(_load("row")), ast.Expr(_call("emit", _load("row")))], [])]
 
     def block(
-        self, steps: Sequence[Step], last: list[ast.stmt], flag: str | None = None, outermost: bool = False
+        self, steps: Sequence[planned.Step], last: list[ast.stmt], flag: str | None = None, outermost: bool = False
     ) -> list[ast.stmt]:
         """Statements that run the `last` ones for each assignment, until the variable `flag` is set, if it is named.
 
@@ -138,10 +125,10 @@ class _FunctionWriter:
         statements: list[ast.stmt] = []
         body = statements
         depth = self.loops
-        if not steps or not isinstance(steps[0], Scan) or steps[0].single:
+        if not steps or not isinstance(steps[0], planned.Scan) or steps[0].single:
             body = self._loop(body, _store("_"), ast.Tuple([ast.Constant(None)], ast.Load()))
         for step in steps:
-            if isinstance(step, Scan) and not step.single:
+            if isinstance(step, planned.Scan) and not step.single:
                 around, first = body, self.loops == depth
                 body = self.scan(step, body, counted=not (first and outermost))
                 if flag and not first:
@@ -152,7 +139,7 @@ class _FunctionWriter:
         self.loops = depth
         return statements
 
-    def scan(self, step: Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
+    def scan(self, step: planned.Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
         """Append a loop over the rows of a scan, and return the loop's body."""
         constants = _values(step.constants)
         rows: ast.expr
@@ -193,18 +180,18 @@ class _FunctionWriter:
 
     def _loop(self, body: list[ast.stmt], target: ast.expr, rows: ast.expr) -> list[ast.stmt]:
         self.loops += 1
-        if self.loops > MOST_LOOPS:
-            raise TooDeepError("too many loops in one another")
+        if self.loops > planned.MOST_LOOPS:
+            raise planned.TooDeepError("too many loops in one another")
         loop = ast.For(target, rows, [], [])
         body.append(loop)
         return loop.body
 
-    def step(self, step: Step) -> list[ast.stmt]:
+    def step(self, step: planned.Step) -> list[ast.stmt]:
         """The statements of a step that is not a loop."""
         match step:
-            case Let(slot, term):
+            case planned.Let(slot, term):
                 return [_put(_slot(slot), self.term(term))]
-            case BuiltinCall(builtin, inputs, output, stored):
+            case planned.BuiltinCall(builtin, inputs, output, stored):
                 value = _call("compute", ast.Constant(builtin), self.terms(inputs))
                 counted = self.count(ast.Constant(1 if builtin in ARITHMETIC else PER_CALL))
                 if builtin in ARITHMETIC:
@@ -219,19 +206,19 @@ class _FunctionWriter:
                     return [*counted, ast.Expr(value)]
                 constant = ast.Constant(isinstance(output, Const))
                 return [*counted, _unless(_call("fits", value, self.term(output), constant))]
-            case BuiltinTest(builtin, inputs, when_unknown):
+            case planned.BuiltinTest(builtin, inputs, when_unknown):
                 test = _call("holds", ast.Constant(builtin), self.terms(inputs), ast.Constant(when_unknown))
                 return [*self.count(ast.Constant(PER_CALL)), _unless(test)]
-            case Exists(steps, wanted):
+            case planned.Exists(steps, wanted):
                 return self.exists(steps, wanted)
-            case Aggregation():
+            case planned.Aggregation():
                 return self.aggregation(step)
-            case Scan() | ComparisonTest():
+            case planned.Scan() | planned.ComparisonTest():
                 return [_unless(self.test(step))]
 
-    def test(self, step: Scan | ComparisonTest) -> ast.expr:
+    def test(self, step: planned.Scan | planned.ComparisonTest) -> ast.expr:
         """The test that a row exists, or that a comparison holds."""
-        if isinstance(step, ComparisonTest):
+        if isinstance(step, planned.ComparisonTest):
             return self.comparison(step)
         slots = [slot for _, slot in step.keys]
         if len(slots) + len(step.constants) < step.arity:
@@ -239,13 +226,13 @@ class _FunctionWriter:
                 Access(step.relation, _values(step.constants), tuple(column for column, _ in step.keys))
             )
             return ast.Compare(self.key(step), [ast.In()], [index]) if slots else index
-        terms: dict[int, Term] = {**dict(step.keys), **dict(step.constants)}
+        terms: dict[int, planned.Term] = {**dict(step.keys), **dict(step.constants)}
         row = self.terms([terms[column] for column in range(step.arity)])
         tests = [_is_not_null(_load(_slot(slot))) for slot in dict.fromkeys(slots) if slot not in self.not_null]
         tests.append(ast.Compare(row, [ast.In()], [self.access(Access(step.relation))]))
         return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
 
-    def comparison(self, step: ComparisonTest) -> ast.expr:
+    def comparison(self, step: planned.ComparisonTest) -> ast.expr:
         """The comparison: integers and strings are compared in place, other values by `compare`."""
         left, right = self.term(step.left), self.term(step.right)
         flags = ast.Constant(step.when_unknown), ast.Constant(step.null_test)
@@ -273,7 +260,7 @@ class _FunctionWriter:
         alike = ast.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
         return ast.IfExp(alike, ordered, general)
 
-    def arithmetic(self, builtin: str, inputs: Sequence[Term], general: ast.expr) -> ast.expr:
+    def arithmetic(self, builtin: str, inputs: Sequence[planned.Term], general: ast.expr) -> ast.expr:
         """The arithmetic: small integers are computed in place, other values by `general`."""
         left, right = map(self.term, inputs)
         tests: list[ast.expr] = []
@@ -283,9 +270,9 @@ class _FunctionWriter:
             tests += [_is_type(value, "int"), is_small]
         return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), general)
 
-    def exists(self, steps: Sequence[Step], wanted: bool) -> list[ast.stmt]:
+    def exists(self, steps: Sequence[planned.Step], wanted: bool) -> list[ast.stmt]:
         only = steps[0] if len(steps) == 1 else None
-        if isinstance(only, ComparisonTest) or (isinstance(only, Scan) and only.single):
+        if isinstance(only, planned.ComparisonTest) or (isinstance(only, planned.Scan) and only.single):
             test = self.test(only)
             return [_unless(test) if wanted else _if_continue(test)]
         flag = self.new("w")
@@ -295,7 +282,7 @@ class _FunctionWriter:
         outcome = _unless(test) if wanted else _if_continue(test)
         return [_put(flag, ast.Constant(False)), *body, outcome]
 
-    def aggregation(self, step: Aggregation) -> list[ast.stmt]:
+    def aggregation(self, step: planned.Aggregation) -> list[ast.stmt]:
         rows, value = self.new("s"), _slot(step.slot) if step.stored else self.new("x")
         counts = step.function == "count"
         first = self.term(step.terms[0])
@@ -328,14 +315,14 @@ class _FunctionWriter:
         over = ast.Compare(_load("left"), [ast.Lt()], [ast.Constant(0)])
         return [ast.AugAssign(_store("left"), ast.Sub(), rows), ast.If(over, [_put("left", _call("check"))], [])]
 
-    def key(self, step: Scan) -> ast.expr:
+    def key(self, step: planned.Scan) -> ast.expr:
         slots = [slot for _, slot in step.keys]
         return self.term(slots[0]) if len(slots) == 1 else self.terms(slots)
 
-    def terms(self, terms: Sequence[Term]) -> ast.expr:
+    def terms(self, terms: Sequence[planned.Term]) -> ast.expr:
         return ast.Tuple([self.term(term) for term in terms], ast.Load())
 
-    def term(self, term: Term) -> ast.expr:
+    def term(self, term: planned.Term) -> ast.expr:
         if isinstance(term, int):
             return _load(_slot(term))
         return _load(self.constants.setdefault(term, f"c{len(self.constants)}"))

@@ -14,21 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    FoldFunction,
-    Match,
-    Operand,
-    Pattern,
-    Var,
-    Without,
-)
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import sort_key
@@ -49,7 +36,7 @@ Size = Callable[[RelationRef], int]
 """The rows of a relation, about, as the logarithm to base 2."""
 Key = tuple[object, ...]
 """The content of a literal or the surroundings of a variable, to be compared and sorted."""
-Term = int | Const
+Term = int | ir.Const
 """A slot, or a constant."""
 
 
@@ -63,7 +50,7 @@ class Scan:
 
     relation: RelationRef
     arity: int
-    constants: tuple[tuple[int, Const], ...]
+    constants: tuple[tuple[int, ir.Const], ...]
     """Columns that hold a constant."""
     keys: tuple[tuple[int, int], ...]
     """Columns that hold the value of a slot."""
@@ -132,7 +119,7 @@ class Exists:
 class Aggregation:
     """The aggregate over the distinct terms goes into the slot if it is `stored`; otherwise it must equal the slot."""
 
-    function: FoldFunction
+    function: ir.FoldFunction
     terms: tuple[Term, ...]
     steps: tuple[Step, ...]
     slot: int
@@ -151,13 +138,13 @@ class Plan:
     steps: tuple[Step, ...]
 
 
-def plan(rule: CheckedRule, size: Size) -> Plan:
+def plan(rule: ir.CheckedRule, size: Size) -> Plan:
     """Plan a rule. A match of new rows comes first.
 
     Errors: TooDeepError, raised before much time goes into a very long body.
     """
     planner = _Planner(size, _colour_variables(rule), _find_single_use(rule))
-    head = [argument for argument in rule.arguments if isinstance(argument, Var)]
+    head = [argument for argument in rule.arguments if isinstance(argument, ir.Var)]
     steps = planner.order(scope_body(rule.body, head))
     terms = tuple(map(planner.term, rule.arguments))
     wanted = {term for term in terms if isinstance(term, int)}
@@ -167,9 +154,9 @@ def plan(rule: CheckedRule, size: Size) -> Plan:
 @dataclass(slots=True)
 class _Planner:
     size: Size
-    colours: Mapping[Var, int]
-    single_use: frozenset[Var]
-    slots: dict[Var, int] = field(default_factory=dict)
+    colours: Mapping[ir.Var, int]
+    single_use: frozenset[ir.Var]
+    slots: dict[ir.Var, int] = field(default_factory=dict)
     loops: int = 0
 
     def order(self, body: Sequence[ScopedLiteral]) -> list[Step]:
@@ -198,59 +185,59 @@ class _Planner:
         self.loops = outer_loops
         return steps
 
-    def term(self, operand: Operand) -> Term:
-        return operand if isinstance(operand, Const) else self.slots[operand]
+    def term(self, operand: ir.Operand) -> Term:
+        return operand if isinstance(operand, ir.Const) else self.slots[operand]
 
-    def _rank(self, literal: CheckedLiteral) -> tuple[int, float]:
+    def _rank(self, literal: ir.CheckedLiteral) -> tuple[int, float]:
         """The rank of a literal, and for a match the expected rows."""
         match literal:
-            case Match(relation, arguments):
+            case ir.Match(relation, arguments):
                 if literal.new:
                     return NEW_ROWS, 0.0
                 if not self._binds_slot(literal):
                     return TESTS, 0.0
                 power = float(self.size(relation))
                 for argument in arguments:
-                    if isinstance(argument, Const):
+                    if isinstance(argument, ir.Const):
                         power -= PER_CONSTANT
                     elif argument in self.slots:
                         power *= PER_VARIABLE
                 return MATCHES, max(power, 0.0)
-            case Compare() | Call():
+            case ir.Compare() | ir.Call():
                 return (VALUES if self._binds_slot(literal) else TESTS), 0.0
-            case Without():
+            case ir.Without():
                 return NEGATIONS, 0.0
-            case Fold():
+            case ir.Fold():
                 return AGGREGATES, 0.0
 
-    def _binds_slot(self, literal: CheckedLiteral) -> bool:
+    def _binds_slot(self, literal: ir.CheckedLiteral) -> bool:
         return any(var not in self.slots and var not in self.single_use for var in binds(literal))
 
-    def _variable_key(self, var: Var) -> tuple[int, int]:
+    def _variable_key(self, var: ir.Var) -> tuple[int, int]:
         return (1, self.slots[var]) if var in self.slots else (2, self.colours[var])
 
     def _step(self, item: ScopedLiteral) -> Step:
         match item.literal:
-            case Match() as literal:
+            case ir.Match() as literal:
                 return self._scan(literal)
-            case Compare(comparator, left, right, _, when_unknown) as literal:
+            case ir.Compare(comparator, left, right, _, when_unknown) as literal:
                 for side, other in ((left, right), (right, left)):
-                    if isinstance(side, Var) and side not in self.slots:
+                    if isinstance(side, ir.Var) and side not in self.slots:
                         term = self.term(other)
                         return Let(self._fill(side), term)
                 return ComparisonTest(comparator, self.term(left), self.term(right), when_unknown, literal.null_test)
-            case Call(builtin, inputs, outputs, _, when_unknown):
+            case ir.Call(builtin, inputs, outputs, _, when_unknown):
                 terms = tuple(map(self.term, inputs))
                 if not outputs:
                     return BuiltinTest(builtin, terms, when_unknown)
                 (output,) = outputs
-                if isinstance(output, Var) and output not in self.slots:
+                if isinstance(output, ir.Var) and output not in self.slots:
                     return BuiltinCall(builtin, terms, self._fill(output), stored=True)
                 return BuiltinCall(builtin, terms, None if output is None else self.term(output), stored=False)
-            case Without() as literal:
+            case ir.Without() as literal:
                 steps = _drop_unread_binds(self.order(scope_inner(literal, item.needs)), set())
                 return Exists(steps, wanted=False)
-            case Fold(function, operands) as literal:
+            case ir.Fold(function, operands) as literal:
                 ordered = self.order(scope_inner(literal, item.needs))
                 terms = tuple(map(self.term, operands))
                 steps = _drop_unread_binds(ordered, {term for term in terms if isinstance(term, int)})
@@ -258,22 +245,22 @@ class _Planner:
                 slot = self._fill(literal.target) if stored else self.slots[literal.target]
                 return Aggregation(function, terms, steps, slot, stored)
 
-    def _scan(self, literal: Match) -> Scan:
-        constants: list[tuple[int, Const]] = []
+    def _scan(self, literal: ir.Match) -> Scan:
+        constants: list[tuple[int, ir.Const]] = []
         keys: list[tuple[int, int]] = []
-        bound: dict[Var, tuple[int, int]] = {}
+        bound: dict[ir.Var, tuple[int, int]] = {}
         twice: list[tuple[int, int]] = []
         for column, argument in enumerate(literal.arguments):
             match argument:
-                case Const():
+                case ir.Const():
                     constants.append((column, argument))
-                case Var() if argument in self.single_use:
+                case ir.Var() if argument in self.single_use:
                     pass
-                case Var() if argument in bound:
+                case ir.Var() if argument in bound:
                     twice.append((bound[argument][0], column))
-                case Var() if argument in self.slots:
+                case ir.Var() if argument in self.slots:
                     keys.append((column, self.slots[argument]))
-                case Var():
+                case ir.Var():
                     bound[argument] = column, self._fill(argument)
         return Scan(
             literal.relation,
@@ -285,7 +272,7 @@ class _Planner:
             new=literal.new,
         )
 
-    def _fill(self, var: Var) -> int:
+    def _fill(self, var: ir.Var) -> int:
         return self.slots.setdefault(var, len(self.slots))
 
 
@@ -377,26 +364,26 @@ def _slots(*terms: Term) -> Iterator[int]:
     return (term for term in terms if isinstance(term, int))
 
 
-def _find_single_use(rule: CheckedRule) -> frozenset[Var]:
+def _find_single_use(rule: ir.CheckedRule) -> frozenset[ir.Var]:
     """The variables that occur once: in a match they stand for any value."""
     counts = Counter(var for literal in rule.body for var in variables(literal))
-    counts.update(argument for argument in rule.arguments if isinstance(argument, Var))
+    counts.update(argument for argument in rule.arguments if isinstance(argument, ir.Var))
     return frozenset(var for var, count in counts.items() if count == 1)
 
 
-def _colour_variables(rule: CheckedRule) -> dict[Var, int]:
+def _colour_variables(rule: ir.CheckedRule) -> dict[ir.Var, int]:
     """A number for each variable by its places in the head and in literals, and by the variables beside it.
 
     The numbers are equal for variables that differ by name only. The method is colour refinement (B. Weisfeiler and
     A. Leman, 1968).
     """
     all_variables = {var for literal in rule.body for var in variables(literal)}
-    all_variables.update(argument for argument in rule.arguments if isinstance(argument, Var))
+    all_variables.update(argument for argument in rule.arguments if isinstance(argument, ir.Var))
     colours = _number_keys(
         {var: tuple(at for at, term in enumerate(rule.arguments) if term == var) for var in all_variables}
     )
     for _ in range(REFINEMENTS):
-        occurrences: dict[Var, list[tuple[Key, int]]] = {var: [] for var in all_variables}
+        occurrences: dict[ir.Var, list[tuple[Key, int]]] = {var: [] for var in all_variables}
         for literal in rule.body:
             _collect_occurrences(literal, colours, occurrences)
         colours = _number_keys({var: (colours[var], tuple(sorted(keys))) for var, keys in occurrences.items()})
@@ -404,59 +391,59 @@ def _colour_variables(rule: CheckedRule) -> dict[Var, int]:
 
 
 def _collect_occurrences(
-    literal: CheckedLiteral, colours: Mapping[Var, int], occurrences: Mapping[Var, list[tuple[Key, int]]]
+    literal: ir.CheckedLiteral, colours: Mapping[ir.Var, int], occurrences: Mapping[ir.Var, list[tuple[Key, int]]]
 ) -> None:
     """Add for each variable of the literal the literal's key and the variable's place in it."""
-    operands: tuple[Pattern, ...] = ()
+    operands: tuple[ir.Pattern, ...] = ()
     match literal:
-        case Match():
+        case ir.Match():
             operands = literal.arguments
-        case Compare():
+        case ir.Compare():
             operands = literal.left, literal.right
-        case Call():
+        case ir.Call():
             operands = *literal.inputs, *literal.outputs
-        case Without():
+        case ir.Without():
             pass
-        case Fold():
+        case ir.Fold():
             operands = literal.target, *literal.terms
     key = _literal_key(literal, lambda var: (2, colours[var]))
     for at, term in enumerate(operands):
-        if isinstance(term, Var):
+        if isinstance(term, ir.Var):
             occurrences[term].append((key, at))
-    if isinstance(literal, Without | Fold):
+    if isinstance(literal, ir.Without | ir.Fold):
         for inner_literal in literal.body:
             _collect_occurrences(inner_literal, colours, occurrences)
 
 
-def _number_keys(keys: Mapping[Var, Key]) -> dict[Var, int]:
+def _number_keys(keys: Mapping[ir.Var, Key]) -> dict[ir.Var, int]:
     order = {key: at for at, key in enumerate(sorted(set(keys.values())))}
     return {var: order[key] for var, key in keys.items()}
 
 
-def _literal_key(literal: CheckedLiteral, variable_key: Callable[[Var], Key]) -> Key:
+def _literal_key(literal: ir.CheckedLiteral, variable_key: Callable[[ir.Var], Key]) -> Key:
     """The content of a literal, with these keys for its variables."""
 
-    def terms(operands: Sequence[Pattern]) -> Key:
+    def terms(operands: Sequence[ir.Pattern]) -> Key:
         return tuple(map(term, operands))
 
-    def term(operand: Pattern) -> Key:
+    def term(operand: ir.Pattern) -> Key:
         match operand:
             case None:
                 return (0,)
-            case Var():
+            case ir.Var():
                 return variable_key(operand)
-            case Const(value):
+            case ir.Const(value):
                 return 3, *sort_key(value)
 
     match literal:
-        case Match(relation, arguments):
+        case ir.Match(relation, arguments):
             return 0, not literal.new, str(relation), terms(arguments)
-        case Compare(comparator, left, right, _, when_unknown):
+        case ir.Compare(comparator, left, right, _, when_unknown):
             return 1, comparator, when_unknown, terms((left, right))
-        case Call(builtin, inputs, outputs, _, when_unknown):
+        case ir.Call(builtin, inputs, outputs, _, when_unknown):
             return 2, builtin, when_unknown, terms(inputs), terms(outputs)
-        case Without(body):
+        case ir.Without(body):
             return 3, tuple(sorted(_literal_key(inner_literal, variable_key) for inner_literal in body))
-        case Fold(function, operands, body, target):
+        case ir.Fold(function, operands, body, target):
             keys = sorted(_literal_key(inner_literal, variable_key) for inner_literal in body)
             return 4, function, terms((target, *operands)), tuple(keys)

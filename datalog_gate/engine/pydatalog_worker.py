@@ -22,21 +22,7 @@ from typing import Any
 
 from pyDatalog import Logic, pyEngine
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Stratum,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row, Value
@@ -58,7 +44,7 @@ def main() -> None:
     sys.stdout.buffer.write(pickle.dumps(result))
 
 
-def answer(program: CheckedProgram, facts: Mapping[RelationRef, Collection[Row]]) -> dict[RelationRef, list[Row]]:
+def answer(program: ir.CheckedProgram, facts: Mapping[RelationRef, Collection[Row]]) -> dict[RelationRef, list[Row]]:
     """Compute all rows by relation. Errors: EngineError if an expression of the rules fails."""
     Logic()
     pyEngine.Python_resolvers.clear()
@@ -84,10 +70,10 @@ class _Worker:
         self.width = 0
         self.growing = ""
         """The predicate of the current stratum: the relation, its row, and nulls up to the width of the widest row."""
-        self.rule: CheckedRule | None = None
+        self.rule: ir.CheckedRule | None = None
         self.names = 0
 
-    def evaluate(self, stratum: Stratum) -> dict[RelationRef, list[Row]]:
+    def evaluate(self, stratum: ir.Stratum) -> dict[RelationRef, list[Row]]:
         """Compute the rows of the stratum's relations, and make them facts."""
         self.own, self.growing = stratum.relations, self.fresh_name()
         self.width = max(self.arities[relation] for relation in self.own)
@@ -96,9 +82,9 @@ class _Worker:
             self.assert_facts(relation, ())
         for rule in stratum.rules:
             self.rule = rule
-            body = scope_body(rule.body, (argument for argument in rule.arguments if isinstance(argument, Var)))
-            nulls = [Const(None)] * (self.width - len(rule.arguments))
-            self.assert_clause(self.growing, (Const(str(rule.relation)), *rule.arguments, *nulls), body, frozenset())
+            body = scope_body(rule.body, (argument for argument in rule.arguments if isinstance(argument, ir.Var)))
+            nulls = [ir.Const(None)] * (self.width - len(rule.arguments))
+            self.assert_clause(self.growing, (ir.Const(str(rule.relation)), *rule.arguments, *nulls), body, frozenset())
         result: dict[RelationRef, list[Row]] = {name: [] for name in self.own}
         repeat = any(len([literal for literal in rule.body if self.is_own(literal)]) > 1 for rule in stratum.rules)
         known: set[Row] = set()
@@ -112,12 +98,12 @@ class _Worker:
                 break
         return result
 
-    def is_own(self, literal: CheckedLiteral) -> bool:
+    def is_own(self, literal: ir.CheckedLiteral) -> bool:
         """Whether the literal matches rows of the current stratum."""
-        return isinstance(literal, Match) and literal.relation in self.own
+        return isinstance(literal, ir.Match) and literal.relation in self.own
 
     def assert_clause(
-        self, name: str, head: Iterable[Operand], body: Iterable[ScopedLiteral], bound: frozenset[Var]
+        self, name: str, head: Iterable[ir.Operand], body: Iterable[ScopedLiteral], bound: frozenset[ir.Var]
     ) -> None:
         """Assert ``name(head) :- body`` in an order that binds every variable before it is needed."""
         literals: list[Any] = []
@@ -131,30 +117,30 @@ class _Worker:
             bound |= binds(best.literal)
         pyEngine.assert_(pyEngine.Clause(self.literal(name, head), literals))  # noqa: PT009
 
-    def literals(self, item: ScopedLiteral, bound: frozenset[Var]) -> Iterator[Any]:
+    def literals(self, item: ScopedLiteral, bound: frozenset[ir.Var]) -> Iterator[Any]:
         match item.literal:
-            case Match(relation, arguments):
+            case ir.Match(relation, arguments):
                 yield self.literal(self.known[relation], arguments)
-                for var in {argument for argument in arguments if isinstance(argument, Var)}:
+                for var in {argument for argument in arguments if isinstance(argument, ir.Var)}:
                     if var in bound or arguments.count(var) > 1:  # null never joins
                         yield self.resolver([var], None, lambda value: value is not None)
-            case Compare(comparator, left, right, _, when_unknown):
+            case ir.Compare(comparator, left, right, _, when_unknown):
                 for side, other in ((left, right), (right, left)):
-                    if isinstance(side, Var) and side not in bound:
+                    if isinstance(side, ir.Var) and side not in bound:
                         yield self.resolver([other], side, lambda value: [value])
                         return
                 null = item.literal.null_test
                 yield self.resolver(
                     [left, right], None, lambda left, right: compare(comparator, left, right, when_unknown, null)
                 )
-            case Call(builtin, inputs, (), _, when_unknown):
+            case ir.Call(builtin, inputs, (), _, when_unknown):
                 yield self.resolver(inputs, None, lambda *values: holds(builtin, values, when_unknown))
-            case Call(builtin, inputs, (output,)):
+            case ir.Call(builtin, inputs, (output,)):
                 yield from self.binding_resolver(inputs, output, bound, lambda *values: [compute(builtin, values)])
-            case Without() as without:
+            case ir.Without() as without:
                 name, needs = self.body_of(without, item.needs)
                 yield self.resolver(needs, None, lambda *values: not self.query(name, values, 0))
-            case Fold(function, terms, _, target) as fold:
+            case ir.Fold(function, terms, _, target) as fold:
                 name, needs = self.body_of(fold, item.needs)
 
                 def aggregated(*values: Value) -> Sequence[Value]:
@@ -163,52 +149,52 @@ class _Worker:
 
                 yield from self.binding_resolver(needs, target, bound, aggregated)
 
-    def any_row(self, match: CheckedLiteral) -> Iterator[Any]:
+    def any_row(self, match: ir.CheckedLiteral) -> Iterator[Any]:
         """A query for any row of the stratum, and the tests that the row fits the match."""
-        assert isinstance(match, Match)
-        terms: list[Var] = []
-        tests: list[tuple[Var, Operand]] = []
-        relation = Const(str(match.relation)) if len(self.own) > 1 else None
+        assert isinstance(match, ir.Match)
+        terms: list[ir.Var] = []
+        tests: list[tuple[ir.Var, ir.Operand]] = []
+        relation = ir.Const(str(match.relation)) if len(self.own) > 1 else None
         for argument in (relation, *match.arguments, *[None] * (self.width - len(match.arguments))):
-            if isinstance(argument, Var) and argument not in terms:
+            if isinstance(argument, ir.Var) and argument not in terms:
                 terms.append(argument)
                 continue
-            terms.append(Var(self.fresh_name()))
+            terms.append(ir.Var(self.fresh_name()))
             if argument is not None:
                 tests.append((terms[-1], argument))
         yield self.literal(self.growing, terms)
         for term, argument in tests:
             yield self.test_value(term, argument)
 
-    def test_value(self, var: Var, wanted: Operand) -> Any:
+    def test_value(self, var: ir.Var, wanted: ir.Operand) -> Any:
         """A test that the variable has the wanted value."""
-        constant = isinstance(wanted, Const)
+        constant = isinstance(wanted, ir.Const)
         return self.resolver([var, wanted], None, lambda value, other: fits(value, other, constant))
 
     def binding_resolver(
         self,
-        inputs: Sequence[Operand],
-        output: Pattern,
-        bound: frozenset[Var],
+        inputs: Sequence[ir.Operand],
+        output: ir.Pattern,
+        bound: frozenset[ir.Var],
         function: Callable[..., Sequence[Value]],
     ) -> Iterator[Any]:
         """A resolver that binds its output, or a test of the output if it has a value already."""
-        if isinstance(output, Var) and output not in bound:
+        if isinstance(output, ir.Var) and output not in bound:
             yield self.resolver(inputs, output, function)
             return
-        target = Var(self.fresh_name())
+        target = ir.Var(self.fresh_name())
         yield self.resolver(inputs, target, function)
         if output is not None:
             yield self.test_value(target, output)
 
-    def body_of(self, literal: Without | Fold, needs: frozenset[Var]) -> tuple[str, list[Var]]:
+    def body_of(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[str, list[ir.Var]]:
         """A predicate for the body of a literal, and its leading terms; the terms of an aggregate follow them."""
         name, leading = self.fresh_name(), sorted(needs, key=str)
-        terms = literal.terms if isinstance(literal, Fold) else ()
+        terms = literal.terms if isinstance(literal, ir.Fold) else ()
         self.assert_clause(name, (*leading, *terms), scope_inner(literal, needs), needs)
         return name, leading
 
-    def resolver(self, inputs: Sequence[Operand], output: Var | None, function: Callable[..., object]) -> Any:
+    def resolver(self, inputs: Sequence[ir.Operand], output: ir.Var | None, function: Callable[..., object]) -> Any:
         """A literal that calls the function with the values of the inputs, for a truth or for the output's values."""
         name, arity = self.fresh_name(), len(inputs) + 1 + (output is not None)
         rule = self.rule
@@ -233,7 +219,7 @@ class _Worker:
 
     def query(self, name: str, known: Sequence[Value], free: int) -> list[Row]:
         """Query the rows that begin with the known values; returns the `free` columns that follow."""
-        answers = self.literal(name, (*map(Const, known), *[None] * free)).ask()
+        answers = self.literal(name, (*map(ir.Const, known), *[None] * free)).ask()
         return [tuple(self.values[code] for code in row[1 + len(known) :]) for row in answers]
 
     def assert_facts(self, relation: RelationRef, rows: Iterable[Row]) -> None:
@@ -241,16 +227,16 @@ class _Worker:
         name = self.known.setdefault(relation, f"f{len(self.known)}_")
         pyEngine.insert(pyEngine.Pred(name, self.arities[relation] + 1))
         for row in rows:
-            pyEngine.assert_(pyEngine.Clause(self.literal(name, map(Const, row)), []))  # noqa: PT009
+            pyEngine.assert_(pyEngine.Clause(self.literal(name, map(ir.Const, row)), []))  # noqa: PT009
 
-    def literal(self, name: str, patterns: Iterable[Pattern]) -> Any:
+    def literal(self, name: str, patterns: Iterable[ir.Pattern]) -> Any:
         return pyEngine.Literal(name, [ALWAYS, *map(self.term, patterns)])
 
-    def term(self, pattern: Pattern) -> Any:
+    def term(self, pattern: ir.Pattern) -> Any:
         match pattern:
-            case Var():
+            case ir.Var():
                 return pyEngine.Var(str(pattern))
-            case Const(value):
+            case ir.Const(value):
                 return pyEngine.Const(self.code(value))
             case None:
                 return pyEngine.Var(self.fresh_name())
@@ -266,16 +252,16 @@ class _Worker:
         return f"x{self.names}_"
 
 
-def _rank(literal: CheckedLiteral, bound: frozenset[Var]) -> int:
+def _rank(literal: ir.CheckedLiteral, bound: frozenset[ir.Var]) -> int:
     """The rank of a literal in a body, lower first.
 
     What can fail comes late, since it must not be computed where another literal is false, but before a product of
     rows.
     """
     match literal:
-        case Compare("=" | "!="):
+        case ir.Compare("=" | "!="):
             return 0
-        case Match(_, arguments):
+        case ir.Match(_, arguments):
             return 1 if not bound or bound.intersection(argument for argument in arguments if argument) else 3
         case _:
             return 2

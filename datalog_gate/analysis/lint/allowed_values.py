@@ -11,18 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import settle
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, did_you_mean
@@ -50,11 +39,11 @@ class Domain(NamedTuple):
 
 Domains = dict[tuple[RelationRef, int], Domain | None]
 """By relation and column; None where any text can occur."""
-Held = dict[Var, Domain | None]
+Held = dict[ir.Var, Domain | None]
 
 
 def check_values(
-    rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], catalogue: Catalogue, whole: bool
+    rules: Sequence[ir.CheckedRule], relations: Mapping[RelationRef, Relation], catalogue: Catalogue, whole: bool
 ) -> list[Diagnostic]:
     """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
     nothing is known unless the rules are the `whole` program."""
@@ -74,7 +63,7 @@ def check_values(
     }
     visits: Counter[int] = Counter()
 
-    def flow(rule: CheckedRule) -> bool:
+    def flow(rule: ir.CheckedRule) -> bool:
         visits[id(rule)] += 1
         before = [domains[rule.relation, at] for at in range(len(rule.arguments))]
         if visits[id(rule)] > MOST_VISITS:
@@ -97,12 +86,12 @@ def _listed(name: RelationRef, column: Column, types: Sequence[str]) -> Domain |
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
 
 
-def _texts(operand: Operand) -> tuple[str, ...]:
-    return (operand.value,) if isinstance(operand, Const) and isinstance(operand.value, str) else ()
+def _texts(operand: ir.Operand) -> tuple[str, ...]:
+    return (operand.value,) if isinstance(operand, ir.Const) and isinstance(operand.value, str) else ()
 
 
-def _of(operand: Operand, held: Held) -> Domain | None:
-    return Domain(frozenset(_texts(operand))) if isinstance(operand, Const) else held.get(operand)
+def _of(operand: ir.Operand, held: Held) -> Domain | None:
+    return Domain(frozenset(_texts(operand))) if isinstance(operand, ir.Const) else held.get(operand)
 
 
 def _either(first: Domain | None, other: Domain | None) -> Domain | None:
@@ -125,20 +114,20 @@ def _bounded(domain: Domain) -> Domain | None:
     return domain if len(domain.texts) <= MOST_TEXTS else None
 
 
-def _held(body: Sequence[CheckedLiteral], outer: Held, domains: Domains) -> Held:
+def _held(body: Sequence[ir.CheckedLiteral], outer: Held, domains: Domains) -> Held:
     """The domains of a body's variables, without equations with a constant, which are judged by it."""
     held, before = dict(outer), None
     while held != before:
         before = dict(held)
         for literal in body:
             match literal:
-                case Match(relation, arguments):
+                case ir.Match(relation, arguments):
                     for at, term in enumerate(arguments):
-                        if isinstance(term, Var):
+                        if isinstance(term, ir.Var):
                             held[term] = _both(held.get(term), domains[relation, at])
-                case Compare("=", Var() as left, Var() as right):
+                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     held[left] = held[right] = _both(held.get(left), held.get(right))
-                case Call("??", (value, default), (Var() as result,)):
+                case ir.Call("??", (value, default), (ir.Var() as result,)):
                     held[result] = _both(held.get(result), _either(_of(value, held), _of(default, held)))
                 case _:
                     pass
@@ -152,49 +141,49 @@ class _Judge:
         self,
         domains: Domains,
         relations: Mapping[RelationRef, Relation],
-        facts: Iterable[CheckedRule],
+        facts: Iterable[ir.CheckedRule],
         catalogue: Catalogue,
     ) -> None:
         self._domains, self._relations, self._catalogue = domains, relations, catalogue
-        self._facts: dict[RelationRef, list[CheckedRule]] = {}
+        self._facts: dict[RelationRef, list[ir.CheckedRule]] = {}
         for fact in facts:
             self._facts.setdefault(fact.relation, []).append(fact)
 
-    def body(self, body: Sequence[CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
+    def body(self, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
         """Report the constants of a body and its inner bodies that can't occur."""
         held = _held(body, outer, self._domains)
         for literal in body:
             match literal:
-                case Match():
+                case ir.Match():
                     yield from self._match(literal, body, outer)
-                case Compare("=" | "!=", left, right, span):
+                case ir.Compare("=" | "!=", left, right, span):
                     for term, other in ((left, right), (right, left)):
-                        if isinstance(term, Var):
+                        if isinstance(term, ir.Var):
                             yield from _strange(f"{name_of(term)} is never", other, held.get(term), span)
-                case Call("??", (Var() as value, default), _, span):
+                case ir.Call("??", (ir.Var() as value, default), _, span):
                     if (known := held.get(value)) and known.listed:
                         yield from _strange(f"{name_of(value)} is never", default, known._replace(complete=False), span)
-                case Without(inner) | Fold(_, _, inner):
+                case ir.Without(inner) | ir.Fold(_, _, inner):
                     yield from self.body(inner, held)
                 case _:
                     pass
 
-    def _match(self, match: Match, body: Sequence[CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
+    def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
         for at, argument in enumerate(match.arguments):
             domain = self._domains[match.relation, at]
             column = self._relations[match.relation].columns[at].name
-            if isinstance(argument, Const):
+            if isinstance(argument, ir.Const):
                 what = f"{column} of {match.relation} is never"
                 if column == "path" and relation_name(match.relation) in OF_PROPERTIES:
                     domain = self._properties(match, body)
-                    argument = Const(str(argument.value).partition(".")[0])
+                    argument = ir.Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
             elif argument and domain and not domain.listed and match.relation in self._facts and len(body) <= LONGEST:
                 rest = _held([literal for literal in body if literal is not match], outer, self._domains).get(argument)
                 if rest and rest.listed:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 
-    def _facts_beside(self, match: Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
+    def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
         fact that merely is not listed may be meant for another rule."""
         for fact in self._facts.get(match.relation, ()):
@@ -202,24 +191,24 @@ class _Judge:
                 if self._relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
                     yield diagnostic
 
-    def _properties(self, match: Match, body: Sequence[CheckedLiteral]) -> Domain:
+    def _properties(self, match: ir.Match, body: Sequence[ir.CheckedLiteral]) -> Domain:
         """The properties of the type that the body says the resource is of; of all types, if it does not."""
         of_type = [
             argument.value
             for literal in body
-            if isinstance(literal, Match)
+            if isinstance(literal, ir.Match)
             and relation_name(literal.relation) == "heat:resource"
             and literal.arguments[0] == match.arguments[0]
             for argument in literal.arguments[3:]
-            if isinstance(argument, Const)
+            if isinstance(argument, ir.Const)
         ]
         kinds = [self._catalogue.type(str(name)) for name in of_type or self._catalogue.types()]
         return Domain(frozenset(schema.name for kind in kinds if kind for schema in kind.properties), False, True)
 
 
-def _strange(what: str, constant: Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
+def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
     """The diagnostic for a text that is not in the domain."""
-    if domain is None or not isinstance(constant, Const):
+    if domain is None or not isinstance(constant, ir.Const):
         return
     for text in _texts(constant):
         if text in domain.texts or not domain.texts:
