@@ -105,7 +105,6 @@ class _Analysis:
 
     @property
     def failed(self) -> bool:
-        """Whether there is an error so far."""
         return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
 
@@ -272,7 +271,6 @@ PASSES: tuple[Callable[[_Analysis], None], ...] = (
 
 
 def _program(analysis: _Analysis) -> CheckedProgram:
-    """The program of an analysis without errors."""
     rules, strata, relations = analysis.rules, analysis.strata, analysis.relations
     old_state = analysis.old_state
     if old_state and old_state.rules != rules:

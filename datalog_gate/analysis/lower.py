@@ -94,7 +94,6 @@ class Lowering:
         self.drafts += [Draft(relation.name, head, body + extra, rule.span, spans) for body in bodies]
 
     def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
-        """The alternatives of a conjunction."""
         alternatives: list[Conjunction] = [()]
         size = longest = 0
         for literal in body:
@@ -152,7 +151,6 @@ class Lowering:
         return (*extra, ir.Match(meaning.ref, tuple(row), atom.span))
 
     def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
-        """The atom's arguments with the positions of their columns."""
         positional, wide = len(atom.arguments), len(relation.columns)
         loose = relation.name in self.names.undeclared
         if relation.named_only and positional:
@@ -241,7 +239,6 @@ class Lowering:
         return name
 
     def _relation(self, what: str, width: int, span: Span) -> str:
-        """Add a generated relation for the construct at the place, and return its name."""
         name = f"{self._module}:{what}#{span.line}.{span.column}"
         while name in self.relations:
             name += "'"
@@ -332,7 +329,6 @@ class Lowering:
         return {**scope, **{name: ir.Var(name, str(self._fresh)) for name in shared(body, terms) if name not in scope}}
 
     def _own_locals(self, body: Conjunction, scope: Scope, alternative: int) -> Conjunction:
-        """The body of one alternative, whose local variables are its own."""
         own = {var for literal in body for var in variables(literal)}.difference(scope.values())
         names = {var: ir.Var(var.name, f"{var.generated}.{alternative}") for var in own if alternative}
         self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
@@ -378,7 +374,6 @@ def _size(body: Conjunction) -> int:
 
 
 def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:
-    """Whether the literal gives the variable a value that is not null."""
     match literal:
         case ir.Match():
             return var in literal.arguments

@@ -113,8 +113,6 @@ def with_old_state(
 
 
 def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
-    """The roots, and all relations that rest on one of them."""
-
     def extend(resting: set[RelationRef]) -> set[RelationRef]:
         return resting | {name for name, names in read.items() if not resting.isdisjoint(names)}
 
@@ -124,8 +122,6 @@ def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
 def _renamed(
     body: Sequence[CheckedLiteral], rename: Callable[[RelationRef], RelationRef]
 ) -> tuple[CheckedLiteral, ...]:
-    """The body with other references to relations."""
-
     def renamed(literal: CheckedLiteral) -> CheckedLiteral:
         match literal:
             case Match():

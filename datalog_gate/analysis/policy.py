@@ -214,7 +214,6 @@ class Policies:
         return False
 
     def _measure(self, name: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:
-        """Report a measure that is no column, or a column that holds no number."""
         if self._column("annotation-attribute", "worse", name, columns, span):
             kinds = relation.columns[columns.index(name)].kinds
             if Kind.NUMBER not in kinds:

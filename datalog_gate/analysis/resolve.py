@@ -142,7 +142,6 @@ class Names:
         return self.catalogue.relation(atom.name) or self._undefined(atom, module)
 
     def _older(self, atom: Atom, module: str) -> Relation | Builtin | None:
-        """Find the old version of the relation that the rest of the name stands for."""
         rest, span = atom.name.removeprefix(OLD), atom.name_span
         now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(OLD))), module)
         if now is None or now.name in self._empty:
@@ -159,7 +158,6 @@ class Names:
         return None
 
     def head(self, atom: Atom, module: str) -> Relation:
-        """The relation that a head of a module defines."""
         return self.scopes[module].relations[atom.name.rpartition(":")[2]]
 
     def own(self) -> dict[str, Relation]:
@@ -209,7 +207,6 @@ class Names:
         return relation
 
     def _absent(self, atom: Atom, module: str) -> Relation | None:
-        """Choose what an undefined relation stands for, and report it."""
         if module in self.congress and not self.lenient:
             return self._unfilled(atom, module)
         if self.lenient:
@@ -241,7 +238,6 @@ class Names:
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
 
     def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:
-        """Find a similar name, for the first names that are missing."""
         if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
             self._near[name] = did_you_mean(name, candidates)
         return self._near.get(name)

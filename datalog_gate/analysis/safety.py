@@ -158,7 +158,6 @@ def _blocking(pending: Iterable[ScopedLiteral], bound: set[Var]) -> set[Var]:
 
 
 def _named(unbound: Iterable[Var]) -> set[Var]:
-    """The variables that the author wrote; the others follow from them."""
     return {var for var in unbound if var.name}
 
 

@@ -66,8 +66,6 @@ class _Flow:
     variables: dict[ir.Var, int] = field(default_factory=dict)
 
     def through(self, body: Sequence[ir.CheckedLiteral]) -> None:
-        """Follow the literals until nothing changes."""
-
         def follow(variables: dict[ir.Var, int]) -> dict[ir.Var, int]:
             self.variables = dict(variables)
             for literal in body:

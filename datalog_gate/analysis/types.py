@@ -92,7 +92,6 @@ class Inference:
                     self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
 
     def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
-        """Compute the kinds of a body's variables, which each literal narrows until nothing changes."""
         kinds: Kinds = dict(outer)
         binders = _binders(body, outer)
         before = None
@@ -109,7 +108,6 @@ class Inference:
             self._judge(literal, kinds)
 
     def _unfilled(self, relation: RelationRef) -> bool:
-        """Whether no rule fills some column of the relation."""
         return any(not column.kinds for column in self.relations[relation].columns)
 
     def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:

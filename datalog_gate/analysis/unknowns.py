@@ -83,7 +83,6 @@ class _Reach:
     certain_only: frozenset[RelationRef]
 
     def touches(self, rule: ir.CheckedRule) -> bool:
-        """Whether the rule reads a column that may hold an unknown, or a relation with two versions."""
         return any(
             match.relation in self.versions
             or any(match.arguments[at] is not None for at in self.columns.get(match.relation, ()))
@@ -110,7 +109,6 @@ def _versions(stratum: ir.Stratum, reach: _Reach) -> Iterator[ir.Stratum]:
 
 
 def _pair(rule: ir.CheckedRule, reach: _Reach) -> tuple[ir.CheckedRule, ir.CheckedRule]:
-    """Compute the certain and the possible version of a rule."""
     if not reach.touches(rule):
         return rule, rule
     certain, possible = _rewritten(rule, reach, False), _rewritten(rule, reach, True)
@@ -170,11 +168,9 @@ class _Body:
                     self._fold(literal)
 
     def value(self, operand: ir.Operand) -> ir.Operand:
-        """The operand, or its replacement."""
         return self.equal.get(operand, operand) if isinstance(operand, ir.Var) else operand
 
     def unsure(self, operand: ir.Operand) -> bool:
-        """Whether the operand may be an unknown."""
         return isinstance(operand, ir.Var) and self.bound[operand]
 
     def _matches(self, matches: Sequence[ir.Match]) -> None:
@@ -267,13 +263,11 @@ class _Body:
         self.literals += tests
 
     def _tuples(self, terms: tuple[ir.Operand, ...], body: Sequence[ir.CheckedLiteral], span: Span) -> ir.Var:
-        """A new variable that holds the tuples of a set."""
         new = self._new()
         self.literals.append(ir.Fold("tuples", terms, tuple(body), new, span))
         return new
 
     def _inner(self, body: Sequence[ir.CheckedLiteral], possible: bool) -> _Body:
-        """The body of a negation or an aggregate, rewritten."""
         loose = self.possible or self.loose
         inner = _Body(self.reach, possible, loose, self.numbers, dict(self.bound), dict(self.equal))
         inner.take(body)

@@ -48,11 +48,9 @@ class Measure:
     direction: Direction | None
 
     def key(self, row: Row) -> Row:
-        """The values that identify the violation."""
         return tuple(row[at] for at in self.keys)
 
     def measured(self, row: Row) -> Row:
-        """The values that measure the violation."""
         return tuple(row[at] for at in self.free)
 
     def exceeds(self, measured: Row, other: Row) -> bool:
@@ -66,7 +64,6 @@ class Measure:
 
 
 def measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
-    """The measure of each policy, by id."""
     return _MEASURES.get(program, tuple(policy.id for policy in policies), lambda: _measures(program, policies))
 
 
@@ -109,7 +106,6 @@ def computed_cells(program: ir.CheckedProgram, indexes: bool = True) -> set[Cell
 
 
 def _extend_computed(rules: Sequence[ir.CheckedRule], computed: set[Cell]) -> set[Cell]:
-    """Add the columns that rules fill with a computed value, given those known so far."""
     computed = set(computed)
     for rule in rules:
         read = _read_variables(rule, computed)

@@ -71,7 +71,6 @@ class Assignments:
     """The result of each negation and aggregate for the values that it needs, with keys like those of `_bodies`."""
 
     def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[Assignment]:
-        """Find the assignments of a rule's body that have the `known` values."""
         return self.of_body(self.body(rule), known or {})
 
     def body(self, of: CheckedRule | ScopedLiteral) -> Sequence[ScopedLiteral]:
@@ -102,7 +101,6 @@ class Assignments:
         return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
     def of_body(self, body: Sequence[ScopedLiteral], known: Binding) -> Iterator[Assignment]:
-        """Find the assignments of a body that have the `known` values."""
         matches = [item.literal for item in body if isinstance(item.literal, Match)]
         if self.ordered:  # the order of the literals must not matter
             matches.sort(key=lambda match: match.span)
@@ -182,7 +180,6 @@ class Assignments:
                     yield extended, _least(before, cause)
 
     def _rows(self, match: Match, binding: Binding) -> Collection[Row]:
-        """The rows that hold the constants and the bound variables of the match."""
         place = self._place(match, binding)
         if place is None:
             return ()
@@ -203,7 +200,6 @@ class Assignments:
         return match.relation, columns, key
 
     def _evaluate(self, item: ScopedLiteral, binding: Binding) -> Verdict:
-        """Evaluate a literal, and add what it binds to the binding."""
         if not item.ready(binding):
             return None
         try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
+from operator import attrgetter
 from time import monotonic
+from typing import Literal, NoReturn
 
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.base.errors import BudgetError
@@ -19,8 +21,6 @@ class Budget:
 
     facts: int | None = None
     """The most facts that may be derived."""
-    rounds: int | None = None
-    """The most rounds of one recursion."""
     seconds: float | None = None
     """The longest duration by the `clock`."""
     clock: Callable[[], float] = monotonic
@@ -30,10 +30,7 @@ class Budget:
 
 UNLIMITED = Budget()
 BUDGET = Budget(facts=1_000_000, seconds=5.0)
-"""The budget of each group of policies, of all that depends on an inventory alone, and of a query.
-
-It needs no limit of rounds, since each round derives at least one fact.
-"""
+"""The budget of each group of policies, of all that depends on an inventory alone, and of a query."""
 
 
 @dataclass(slots=True)
@@ -83,52 +80,34 @@ class Watch:
         """Check all limits. Returns how many rows may be read before the next check. Errors: BudgetError."""
         budget = self.budget
         if budget.seconds is not None and budget.clock() - self.began > budget.seconds:
-            self._exceed_time(f"out of time after {budget.seconds:g} s")
+            self._exceed(f"out of time after {budget.seconds:g} s", "seconds")
         if budget.facts is not None and self.facts + len(self._known) - self._before > budget.facts:
-            self._exceed_facts(f"more than {budget.facts:,} facts")
+            self._exceed(f"more than {budget.facts:,} facts", "facts")
         if budget.looks is not None and self.looks > budget.looks:
-            self._exceed_time(f"more than {budget.looks:,} rows looked at")
+            self._exceed(f"more than {budget.looks:,} rows looked at", "seconds")
         return BETWEEN_CHECKS
 
     def count_rows(self, rows: int) -> None:
-        """Count rows that are read. Errors: BudgetError."""
         self.looks += rows
         self._left -= rows
         if self._left < 0:
             self._left = self.check()
 
-    def start_round(self, number: int) -> None:
-        """Start a round of a recursion. Errors: BudgetError."""
-        if self.budget.rounds is not None and number > self.budget.rounds:
-            self._exceed_facts(f"more than {self.budget.rounds:,} rounds")
-
     def _account(self) -> None:
-        """Add what the running rule used to its share."""
         rule = self._rule
         if rule is None:
             return
-        share = self.shares.get(id(rule))
-        if share is None:
-            share = self.shares[id(rule)] = Share(rule)
+        share = self.shares.setdefault(id(rule), Share(rule))
         derived = len(self._known) - self._before
         self.facts += derived
         share.facts += derived
         share.seconds += self.budget.clock() - self._since
         self._rule, self._known, self._before = None, (), 0
 
-    def _exceed_time(self, message: str) -> None:
+    def _exceed(self, message: str, measure: Literal["facts", "seconds"]) -> NoReturn:
         self._account()
-        share = max(self.shares.values(), key=lambda share: share.seconds, default=None)
-        raise _error(message, share, f"took {share.seconds:.1f} s" if share else "")
-
-    def _exceed_facts(self, message: str) -> None:
-        self._account()
-        share = max(self.shares.values(), key=lambda share: share.facts, default=None)
-        raise _error(message, share, f"made {share.facts:,} of {self.facts:,}" if share else "")
-
-
-def _error(message: str, share: Share | None, usage: str) -> BudgetError:
-    if share is None:
-        return BudgetError(message)
-    rule = share.rule
-    return BudgetError(f"{message}: the rule of {rule.relation} at {rule.span} {usage}", rule.span)
+        share = max(self.shares.values(), key=attrgetter(measure), default=None)
+        if share is None:
+            raise BudgetError(message)
+        usage = f"took {share.seconds:.1f} s" if measure == "seconds" else f"made {share.facts:,} of {self.facts:,}"
+        raise BudgetError(f"{message}: the rule of {share.rule.relation} at {share.rule.span} {usage}", share.rule.span)

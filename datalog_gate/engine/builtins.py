@@ -101,9 +101,6 @@ def fits(value: Value, wanted: Value, constant: bool) -> bool:
     return value == wanted and (constant or value is not None)
 
 
-_OF_INTEGERS: dict[str, Callable[[list[int]], int]] = {"min": min, "max": max, "sum": sum}
-
-
 def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     """Compute the aggregate over distinct tuples of terms; tuples that begin with null are skipped.
 
@@ -116,10 +113,6 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     values = [row[0] for row in rows if row[0] is not None]
     if function == "count":
         return len(values)
-    if function in _OF_INTEGERS and values:  # a fast path that needs no sorting
-        integers = [value for value in values if type(value) is int]
-        if len(integers) == len(values) and max(integers) < SMALL and min(integers) > -SMALL:
-            return _OF_INTEGERS[function](integers)
     values = [row[0] for row in sorted(rows, key=row_key) if row[0] is not None]
     if any(isinstance(value, Unknown) for value in values):
         return _unknown(function, values, Kind.ANY)
@@ -164,7 +157,6 @@ def _aggregate_partly_known(function: AggregateFunction, inputs: Sequence[Value]
 
 
 def _unknown(name: str, inputs: Sequence[Value], kinds: Kind) -> Unknown:
-    """The unknown result of inputs that are not all known."""
     text = _check_length(f"{name}({', '.join(map(_source, inputs))})", f"{name} of an unknown is too long to write")
     several = any(isinstance(value, Unknown) and value.several for value in inputs)
     return Unknown(Expression(name, freeze([*inputs], {}), "", text), several=several, kinds=kinds)
@@ -209,7 +201,6 @@ def _source(value: Value) -> str:
 
 
 def _brief(value: Value) -> str:
-    """The value as a text of at most 60 characters."""
     text = _source(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -457,7 +448,6 @@ def _parse_network(text: str) -> Network:
 
 
 def _parse_address(text: str) -> tuple[int, int]:
-    """The version and the number of an address."""
     if "/" in text:
         raise ValueError("the text is not an address")
     network = _parse_network(text)

@@ -43,13 +43,12 @@ class Access:
     """The table part in which a function looks up rows.
 
     With `keys` an index by these columns over the rows with these constants; a list of those rows if `keys` is empty.
-    With `distinct` the distinct values of these columns in those rows. With neither, all rows of the relation.
+    Without, all rows of the relation.
     """
 
     relation: RelationRef
     constants: tuple[tuple[int, Value], ...] = ()
     keys: tuple[int, ...] | None = None
-    distinct: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +139,8 @@ class _FunctionWriter:
         return statements
 
     def scan(self, step: planned.Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
-        """Append a loop over the rows of a scan, and return the loop's body."""
         constants = _values(step.constants)
         rows: ast.expr
-        if step.distinct:
-            rows = self.access(Access(step.relation, constants, distinct=tuple(column for column, _ in step.binds)))
-            targets: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
-            if counted:
-                body += self.count(_call("len", rows))
-            return self._loop(body, targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), rows)
         if step.new:
             rows = _load("news")
         else:
@@ -187,7 +179,6 @@ class _FunctionWriter:
         return loop.body
 
     def step(self, step: planned.Step) -> list[ast.stmt]:
-        """The statements of a step that is not a loop."""
         match step:
             case planned.Let(slot, term):
                 return [_put(_slot(slot), self.term(term))]
@@ -217,7 +208,6 @@ class _FunctionWriter:
                 return [_unless(self.test(step))]
 
     def test(self, step: planned.Scan | planned.ComparisonTest) -> ast.expr:
-        """The test that a row exists, or that a comparison holds."""
         if isinstance(step, planned.ComparisonTest):
             return self.comparison(step)
         slots = [slot for _, slot in step.keys]

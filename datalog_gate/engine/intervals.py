@@ -92,7 +92,6 @@ def decide_comparison(comparator: Comparator, left: Value, right: Value, null_te
 
 
 def _decide_less(left: Bounds, right: Bounds) -> bool | None:
-    """Whether a number within the bounds `left` is less than one within `right`; None if that depends on them."""
     if _less(left.high, right.low):
         return True
     return False if _less(right.high, left.low, or_equal=True) else None
@@ -103,7 +102,6 @@ def _negate(answer: bool | None) -> bool | None:
 
 
 def kinds_of(value: Value) -> Kind:
-    """The kinds that the value can have."""
     return value.kinds if isinstance(value, Unknown) else kind_of(value)
 
 

@@ -26,12 +26,11 @@ class IndexedTable:
     The rows are the keys of `rows`; the values there have no meaning here.
     """
 
-    __slots__ = ("_distinct", "_groups", "_indexes", "rows")
+    __slots__ = ("_groups", "_indexes", "rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows: dict[Row, Any] = rows if isinstance(rows, dict) else dict.fromkeys(rows)
         self._groups: dict[tuple[int, ...], Index] = {}
-        self._distinct: dict[tuple[Constants, tuple[int, ...]], dict[Any, None]] = {}
         self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
     def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
@@ -53,18 +52,9 @@ class IndexedTable:
             self._indexes[constants, keys] = index
         return index
 
-    def distinct(self, constants: Constants, columns: tuple[int, ...]) -> dict[Any, None]:
-        """The distinct values of these columns in the rows with these constants; several columns as a tuple."""
-        values = self._distinct.get((constants, columns))
-        if values is None:
-            values = dict.fromkeys(map(itemgetter(*columns), self._group(constants)))
-            self._distinct[constants, columns] = values
-        return values
-
     def extend(self, rows: Sequence[Row]) -> None:
         """Add rows to the indexes that are in `rows` already."""
         self._groups.clear()
-        self._distinct.clear()
         for (constants, keys), index in self._indexes.items():
             fitting = [row for row in rows if all(row[at] == value for at, value in constants)]
             if isinstance(index, list):
@@ -78,7 +68,6 @@ class IndexedTable:
         return frozenset(self._indexes)
 
     def index_like(self, other: IndexedTable) -> None:
-        """Build the indexes that the other table has."""
         for constants, keys in other.indexed:
             self.index(constants, keys)
 
@@ -97,7 +86,6 @@ class IndexedTable:
         return index.get(key[0] if len(key) == 1 else key, ())
 
     def _group(self, constants: Constants) -> Iterable[Row]:
-        """The rows with these constants."""
         if not constants:
             return self.rows
         values = tuple(value for _, value in constants)

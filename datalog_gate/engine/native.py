@@ -19,7 +19,7 @@ from datalog_gate.base.values import Row, row_key
 from datalog_gate.engine.assignments import Assignments, Cause, Errors, head_row
 from datalog_gate.engine.budget import UNLIMITED, Budget, Watch
 from datalog_gate.engine.builtins import EvaluationError
-from datalog_gate.engine.codegen import Access, Compiled, compile_plan
+from datalog_gate.engine.codegen import Compiled, compile_plan
 from datalog_gate.engine.least_model import IndexedTable, Model, ModelError
 from datalog_gate.engine.plan import TooDeepError, plan
 from datalog_gate.schema.declaration import RelationRef
@@ -81,7 +81,6 @@ def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
 
 
 def errors_of(model: Model) -> Errors:
-    """The errors of a model by relation and row."""
     errors: Errors = {}
     for error in model.errors:
         errors.setdefault(error.relation, {}).setdefault(error.row, set()).add(Cause(error.span, error.message))
@@ -176,17 +175,7 @@ _SPLIT_STRATA = ProgramCache[tuple[_SplitStratum, ...]]()
 
 
 def _split_strata(program: CheckedProgram) -> tuple[_SplitStratum, ...]:
-    """The strata of a program with their plans; kept for as long as the program."""
     return _SPLIT_STRATA.get(program, (), lambda: tuple(map(_SplitStratum.of, program.strata)))
-
-
-def _lookup(table: IndexedTable, access: Access) -> object:
-    """The table part that an access describes."""
-    if access.keys is not None:
-        return table.index(access.constants, access.keys)
-    if access.distinct is not None:
-        return table.distinct(access.constants, access.distinct)
-    return table.rows
 
 
 @dataclass(slots=True)
@@ -211,7 +200,7 @@ class _Evaluation:
             return
         each_round = [part for part in stratum.each_round if part.needs <= self.filled]
         is_chain = len(relations) == 1 and len(each_round) == 1 and each_round[0].is_linear
-        if is_chain and not by_round and self.watch.budget.rounds is None:
+        if is_chain and not by_round:
             self._derive_chain(parts, each_round[0])
             return
         # a row is usually known, and may join, as soon as it is derived; to separate rounds it must not be known yet
@@ -220,7 +209,6 @@ class _Evaluation:
         number = 0
         while parts:
             number += 1
-            self.watch.start_round(number)
             derived: dict[RelationRef, list[Row]] = {name: [] for name in known}
             for part in parts:
                 name = part.rule.relation
@@ -252,7 +240,11 @@ class _Evaluation:
         self.watch.start(part.rule, known)
         compiled = part.compile(self.tables, emit is not None)
         if compiled and not self._reads_error(part.rule):
-            lookups = [_lookup(self.tables[access.relation], access) for access in compiled.accesses]
+            lookups = [
+                table.rows if access.keys is None else table.index(access.constants, access.keys)
+                for access in compiled.accesses
+                for table in (self.tables[access.relation],)
+            ]
             try:
                 compiled.work(lookups, compiled.constants, known, emit, news, self.watch.check)
                 self.watch.stop()
@@ -277,7 +269,6 @@ class _Evaluation:
         return count
 
     def _reads_error(self, rule: CheckedRule) -> bool:
-        """Whether a negation or an aggregate of the rule reads a relation with errors."""
         if not self.errors:
             return False
         return any(nested and match.relation in self.errors for nested, match in reads(rule.body))

@@ -58,8 +58,6 @@ class Scan:
     """Columns whose values go into slots."""
     twice: tuple[tuple[int, int], ...]
     """Pairs of columns that hold the same value, which is not null."""
-    distinct: bool = False
-    """Whether to take equal values of the columns `binds` once, however many rows hold them."""
     new: bool = False
     """Whether to read the rows of the last round only."""
 
@@ -160,7 +158,6 @@ class _Planner:
     loops: int = 0
 
     def order(self, body: Sequence[ScopedLiteral]) -> list[Step]:
-        """The steps of a body in order."""
         pending = list(body)
         steps: list[Step] = []
         outer_loops = self.loops
@@ -189,7 +186,6 @@ class _Planner:
         return operand if isinstance(operand, ir.Const) else self.slots[operand]
 
     def _rank(self, literal: ir.CheckedLiteral) -> tuple[int, float]:
-        """The rank of a literal, and for a match the expected rows."""
         match literal:
             case ir.Match(relation, arguments):
                 if literal.new:
@@ -277,19 +273,12 @@ class _Planner:
 
 
 def _drop_unread_binds(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
-    """The steps without the binds of slots that no later step reads; the slots `live` are read after the last step.
-
-    A full scan that binds a part of the columns takes equal values once if a costly step follows.
-    """
+    """The steps without the binds of slots that no later step reads; the slots `live` are read after the last step."""
     live = set(live)
     kept: list[Step] = []
     for step in reversed(steps):
         if isinstance(step, Scan):
-            binds = tuple(bind for bind in step.binds if bind[1] in live)
-            is_partial = 0 < len(binds) < step.arity - len(step.constants)
-            is_full_scan = not (step.keys or step.twice or step.new)
-            is_costly = any(isinstance(later, BuiltinTest | BuiltinCall | Aggregation) for later in kept)
-            step = replace(step, binds=binds, distinct=is_partial and is_full_scan and is_costly)
+            step = replace(step, binds=tuple(bind for bind in step.binds if bind[1] in live))
         kept.append(step)
         live.update(slots_read(step))
     return tuple(reversed(kept))
@@ -348,7 +337,6 @@ def slots_read(step: Step) -> Iterator[int]:
 
 
 def slots_filled(step: Step) -> Iterator[int]:
-    """The slots that have a value after the step."""
     match step:
         case Scan(binds=binds):
             yield from (slot for _, slot in binds)
@@ -393,7 +381,6 @@ def _colour_variables(rule: ir.CheckedRule) -> dict[ir.Var, int]:
 def _collect_occurrences(
     literal: ir.CheckedLiteral, colours: Mapping[ir.Var, int], occurrences: Mapping[ir.Var, list[tuple[Key, int]]]
 ) -> None:
-    """Add for each variable of the literal the literal's key and the variable's place in it."""
     operands: tuple[ir.Pattern, ...] = ()
     match literal:
         case ir.Match():
@@ -421,8 +408,6 @@ def _number_keys(keys: Mapping[ir.Var, Key]) -> dict[ir.Var, int]:
 
 
 def _literal_key(literal: ir.CheckedLiteral, variable_key: Callable[[ir.Var], Key]) -> Key:
-    """The content of a literal, with these keys for its variables."""
-
     def terms(operands: Sequence[ir.Pattern]) -> Key:
         return tuple(map(term, operands))
 

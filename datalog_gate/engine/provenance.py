@@ -60,7 +60,6 @@ class _PreparedRule:
         )
 
     def may_give(self, row: Row) -> bool:
-        """Whether the row has the constants of the head."""
         pairs = zip(self.rule.arguments, row, strict=True)
         return all(isinstance(term, Var) or term.value == value for term, value in pairs)
 
@@ -137,7 +136,6 @@ class Provenance:
                 yield binding
 
     def _only_binding(self, rule: _PreparedRule, head: Binding) -> Binding | None:
-        """The values of the variables, if only one row fits each match."""
         binding = dict(head)
         for match, fixed in rule.lookups:
             key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in fixed])
@@ -149,7 +147,6 @@ class Provenance:
         return binding
 
     def _reached(self, stratum: Stratum) -> Rounds:
-        """The rounds of a recursive stratum."""
         if stratum.recursive and stratum.relations not in self._rounds:
             self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
         return self._rounds.get(stratum.relations, {})
@@ -168,7 +165,6 @@ class Provenance:
 def _order_lookups(
     rule: CheckedRule, matches: Sequence[Match]
 ) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
-    """The `lookups` of a rule: matches with known terms come first."""
     known: set[Operand] = {argument for argument in rule.arguments if isinstance(argument, Var)}
     waiting = [
         match for match in matches if any(isinstance(term, Var) and term not in known for _, term in match.column_terms)
@@ -186,7 +182,6 @@ def _order_lookups(
 def _order_equations(
     rule: CheckedRule, body: Sequence[ScopedLiteral], matched: frozenset[Var]
 ) -> tuple[tuple[Var, Operand], ...] | None:
-    """The `equations` of a rule, each after those that it needs."""
     needed = frozenset[Var]().union(*(item.needs.union(binds(item.literal)) for item in body))
     bound: set[Operand] = {*matched, *rule.arguments}
     pairs: list[tuple[Operand, Operand]] = []

@@ -34,7 +34,6 @@ ALWAYS = pyEngine.Const("always")
 
 
 def main() -> None:
-    """Answer the request on stdin."""
     program, facts = pickle.load(sys.stdin.buffer)
     result: dict[RelationRef, list[Row]] | str
     try:
@@ -74,7 +73,6 @@ class _Worker:
         self.names = 0
 
     def evaluate(self, stratum: ir.Stratum) -> dict[RelationRef, list[Row]]:
-        """Compute the rows of the stratum's relations, and make them facts."""
         self.own, self.growing = stratum.relations, self.fresh_name()
         self.width = max(self.arities[relation] for relation in self.own)
         pyEngine.insert(pyEngine.Pred(self.growing, self.width + 2))
@@ -99,7 +97,6 @@ class _Worker:
         return result
 
     def is_own(self, literal: ir.CheckedLiteral) -> bool:
-        """Whether the literal matches rows of the current stratum."""
         return isinstance(literal, ir.Match) and literal.relation in self.own
 
     def assert_clause(
@@ -167,7 +164,6 @@ class _Worker:
             yield self.test_value(term, argument)
 
     def test_value(self, var: ir.Var, wanted: ir.Operand) -> Any:
-        """A test that the variable has the wanted value."""
         constant = isinstance(wanted, ir.Const)
         return self.resolver([var, wanted], None, lambda value, other: fits(value, other, constant))
 

@@ -39,7 +39,6 @@ def format_text(text: str, file: str = "<text>") -> str:
 
 
 def _lines(item: LayoutItem) -> list[str]:
-    """A statement on lines of its own; what ends the text has comments only."""
     written = lines(item.doc) if item.doc else []
     if item.trailing:
         written[-1] += f"  {' '.join(item.trailing)}"

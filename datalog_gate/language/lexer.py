@@ -95,7 +95,6 @@ class Source:
         return Span(self.file, above + first, start - lines[first - 1] + 1, above + last, end - lines[last - 1] + 1)
 
     def at_margin(self, token: Token) -> bool:
-        """Whether the token stands at column 1."""
         return self._lines[bisect_right(self._lines, token.start) - 1] == token.start
 
     def number(self, token: Token, sign: str = "") -> int | Decimal:
@@ -150,7 +149,6 @@ class Source:
         return self.refused(token, message.replace("{found}", shown), advice)
 
     def refused(self, token: Token, message: str, suggestion: str | None = None, code: str = "syntax") -> Refused:
-        """A refusal of a token."""
         return Refused(Diagnostic(code, message, self.span(token.start, token.end), suggestion))
 
     def _refused_part(self, token: Token, part: re.Match[str], message: str, suggestion: str | None = None) -> Refused:

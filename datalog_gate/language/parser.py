@@ -82,11 +82,9 @@ class _Cursor:
 
     @property
     def token(self) -> Token:
-        """The next token."""
         return self.tokens[self.index]
 
     def peek(self) -> Token:
-        """The token after the next."""
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
 
     def advance(self) -> Token:
@@ -95,7 +93,6 @@ class _Cursor:
         return self.tokens[self.index - 1]
 
     def take(self, kind: str) -> bool:
-        """Take the next token if it is of this kind."""
         if self.tokens[self.index].kind != kind:
             return False
         self.index += 1
@@ -126,14 +123,12 @@ class _Cursor:
         return items
 
     def items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
-        """Items with commas between them, at least one."""
         elements = [item()]
         while self.take(","):
             elements.append(item())
         return tuple(elements)
 
     def enter(self) -> int:
-        """Take an opening sign, and return its offset."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise self.source.refused(self.token, f"nested deeper than {MAX_NESTING}", code="too-large")
@@ -150,7 +145,6 @@ class _Cursor:
         return "" if closing is None else self.tokens[closing + 1].kind
 
     def since(self, start: int) -> Span:
-        """The place from an offset up to the last token taken."""
         return self.source.span(start, self.tokens[self.index - 1].end)
 
     def forgotten(self, sign: str) -> str | None:
@@ -169,7 +163,6 @@ class _Cursor:
         return self.forgotten(",")
 
     def unexpected(self, message: str, suggestion: str | None = None) -> Refused:
-        """The refusal of the next token."""
         return self.source.unexpected(self.token, message, suggestion)
 
 
@@ -280,7 +273,6 @@ class _BodyParser(_Cursor):
         return left
 
     def operator(self) -> None:
-        """Take an operator between two terms."""
         before, token = self.tokens[self.index - 1], self.token
         self.count_operator()
         self.advance()
@@ -551,7 +543,6 @@ def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgume
 
 
 def _closings(tokens: list[Token]) -> dict[int, int]:
-    """The closing parenthesis of each opening one, by the indexes of tokens."""
     open_at: list[int] = []
     closings = {}
     for index, token in enumerate(tokens):

@@ -192,7 +192,6 @@ def _column(name: str) -> str:
 
 
 def _listed(items: Iterable[LayoutItem]) -> list[LayoutItem]:
-    """The items with commas between them."""
     listed = list(items)
     for item in listed[:-1]:
         item.after = ","
@@ -206,12 +205,10 @@ def _escaped(char: str) -> str:
 
 
 def groups(item: LayoutItem) -> list[LayoutGroup]:
-    """The groups that an item holds."""
     return [part for part in item.doc if isinstance(part, LayoutGroup)]
 
 
 def flat(doc: Doc) -> str:
-    """The text on one line, without its comments."""
     return "".join(part if isinstance(part, str) else _flat(part) for part in doc)
 
 

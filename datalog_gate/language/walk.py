@@ -22,7 +22,6 @@ def nodes(roots: Iterable[Node]) -> Iterator[Node]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The children of a node."""
     match node:
         case ast.Atom():
             return terms(node)
@@ -46,7 +45,6 @@ def terms(atom: ast.Atom) -> tuple[ast.Term, ...]:
 
 
 def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
-    """The atom with other terms."""
     count = len(atom.arguments)
     named = tuple(
         replace(named_argument, term=term) for named_argument, term in zip(atom.named, terms[count:], strict=True)
@@ -55,7 +53,6 @@ def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
 
 
 def variables(roots: Iterable[Node]) -> Iterator[ast.Variable]:
-    """Each occurrence of a variable."""
     return (node for node in nodes(roots) if isinstance(node, ast.Variable))
 
 

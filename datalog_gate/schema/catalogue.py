@@ -42,7 +42,6 @@ class Catalogue:
         return self._parsed[name]
 
     def types(self) -> tuple[str, ...]:
-        """The names of all resource types."""
         return tuple({**shipped(self._sources), **self._given})
 
     def relation(self, reference: RelationRef) -> Relation | None:
@@ -90,7 +89,6 @@ class Catalogue:
         )
 
     def _of_type(self, type_name: str) -> dict[str, Relation]:
-        """The relations of a resource type of the catalogue, by name."""
         if type_name not in self._relations:
             kind = self.type(type_name)
             assert kind is not None

@@ -36,7 +36,6 @@ def relation(name: str) -> Relation | None:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all relations of the inventory."""
     return tuple(_all())
 
 

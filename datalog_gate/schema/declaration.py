@@ -6,8 +6,8 @@ They are relations with their columns, references to them, and resource types wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from datalog_gate.base.values import Kind, Row
 
@@ -33,8 +33,6 @@ OLD = "old:"
 """The prefix of a relation in a rule that reads it as it was before the change."""
 RelationRef = str | RelationVersion
 """A relation in programs, plans, tables and facts: its full name, or a version of it."""
-REFERENCES = 8_192
-"""How many references each function below remembers: the same few are asked for again and again."""
 
 
 def parse_reference(text: RelationRef) -> RelationRef:
@@ -43,57 +41,23 @@ def parse_reference(text: RelationRef) -> RelationRef:
 
 
 def relation_name(relation: RelationRef) -> str:
-    """The full name of a relation, whatever its version."""
     return relation if isinstance(relation, str) else relation.name
 
 
-@lru_cache(maxsize=REFERENCES)
-def possible_version(relation: RelationRef) -> RelationVersion:
-    """The possible version of a relation."""
-    return _version(relation)._replace(possible=True)
+@lru_cache(maxsize=8_192)  # the same few are asked for again and again
+def _version(field: str, value: Any, relation: RelationRef) -> RelationRef:
+    plain = RelationVersion(relation) if isinstance(relation, str) else relation
+    version = plain._replace(**{field: value})
+    return version if version.possible or version.given or version.old else version.name
 
 
-@lru_cache(maxsize=REFERENCES)
-def certain_version(relation: RelationRef) -> RelationRef:
-    """The certain version of a relation."""
-    return relation if isinstance(relation, str) else _reference(relation._replace(possible=False))
-
-
-@lru_cache(maxsize=REFERENCES)
-def given_version(relation: RelationRef) -> RelationVersion:
-    """The version of a relation that holds what facts put into it."""
-    return _version(relation)._replace(given=True)
-
-
-@lru_cache(maxsize=REFERENCES)
-def whole_version(relation: RelationRef) -> RelationRef:
-    """The relation that a given version is part of."""
-    return relation if isinstance(relation, str) else _reference(relation._replace(given=False))
-
-
-@lru_cache(maxsize=REFERENCES)
-def old_version(relation: RelationRef) -> RelationVersion:
-    """The relation before the change."""
-    return _version(relation)._replace(old=True)
-
-
-@lru_cache(maxsize=REFERENCES)
-def current_version(relation: RelationRef) -> RelationRef:
-    """The relation after the change."""
-    return relation if isinstance(relation, str) else _reference(relation._replace(old=False))
+possible_version, certain_version = partial(_version, "possible", True), partial(_version, "possible", False)
+given_version, whole_version = partial(_version, "given", True), partial(_version, "given", False)
+old_version, current_version = partial(_version, "old", True), partial(_version, "old", False)
 
 
 def is_old(relation: RelationRef) -> bool:
-    """Whether this is a relation before the change."""
     return isinstance(relation, RelationVersion) and relation.old
-
-
-def _version(relation: RelationRef) -> RelationVersion:
-    return RelationVersion(relation) if isinstance(relation, str) else relation
-
-
-def _reference(version: RelationVersion) -> RelationRef:
-    return version if version.possible or version.given or version.old else version.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,6 @@ def tables_of(kind: ResourceType) -> tuple[Table, ...]:
 def _below(
     container: Property, parent: Relation, keys: tuple[Column, ...], steps: tuple[Property, ...]
 ) -> Iterator[Table]:
-    """The table of a list or map property, and those of the lists and maps within it."""
     steps = (*steps, container)
     item = member_of(container)
     scalars, containers = _split(container.children)
@@ -105,7 +104,6 @@ def _column(scalar: Property) -> Column:
 
 
 def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tuple[Property, ...]]:
-    """The scalar properties, and the lists and maps."""
     scalars = tuple(schema for schema in properties if schema.kind in SCALARS)
     return scalars, tuple(schema for schema in properties if schema.kind not in SCALARS)
 
@@ -123,12 +121,10 @@ def shipped(sources: tuple[str, ...]) -> dict[str, str]:
 
 
 def type_of_line(name: str, line: str) -> ResourceType:
-    """Parse the type of a line."""
     return type_of(name, json.loads(line))
 
 
 def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
-    """Build a type from valid data."""
     moved = tuple((_way(source), target and _way(target)) for source, target in data.get("moved", {}).items())
     return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
 

@@ -34,18 +34,9 @@ class Builtin:
         return {name: replace(self, name=name, inputs=inputs, outputs=outputs) for name, outputs in parts.items()}
 
 
-def _signature(
-    name: str,
-    inputs: str,
-    outputs: str,
-    meaning: str,
-    *,
-    total: bool = False,
-    fixed: bool = False,
-    timed: bool = False,
-) -> Builtin:
+def _signature(name: str, inputs: str, outputs: str, meaning: str, **flags: bool) -> Builtin:
     """A builtin whose columns are written ``name:kinds``, apart by blanks; `_KINDS` says what the letters mean."""
-    return Builtin(name, _columns(inputs), _columns(outputs), meaning, total, fixed, timed)
+    return Builtin(name, _columns(inputs), _columns(outputs), meaning, **flags)
 
 
 def _tests(prefix: str, inputs: str, meaning: str) -> tuple[Builtin, ...]:

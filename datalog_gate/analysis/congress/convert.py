@@ -165,7 +165,6 @@ def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body
 
 
 def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
-    """The atom with another term at that place among its arguments."""
     before = terms(atom)
     return with_terms(atom, (*before[:place], term, *before[place + 1 :]))
 

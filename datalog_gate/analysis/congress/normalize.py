@@ -121,7 +121,6 @@ class _Rewriting:
         return with_terms(atom, [self._term(term, kinds.get(id(term), NO_KIND)) for term in terms(atom)])
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
-        """The atom with names for the numbers of columns; a wrong number is reported later."""
         named = [
             replace(named_argument, column=relation.columns[at].name)
             if (at := _position(named_argument.column, relation)) is not None
@@ -152,7 +151,6 @@ class _Rewriting:
         return (*guards, replace(atom, arguments=arguments))
 
     def _term(self, term: ast.Term, kinds: Kind = NO_KIND) -> ast.Term:
-        """An argument of an atom, against a column of these kinds."""
         match term:
             case ast.Constant(value=str() as word) if word in TEXTS:
                 return self._word(word, kinds, term)

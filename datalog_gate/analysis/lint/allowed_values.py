@@ -150,7 +150,6 @@ class _Judge:
             self._facts.setdefault(fact.relation, []).append(fact)
 
     def body(self, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
-        """Report the constants of a body and its inner bodies that can't occur."""
         held = _held(body, outer, self._domains)
         for literal in body:
             match literal:
@@ -207,7 +206,6 @@ class _Judge:
 
 
 def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
-    """The diagnostic for a text that is not in the domain."""
     if domain is None or not isinstance(constant, ir.Const):
         return
     for text in _texts(constant):

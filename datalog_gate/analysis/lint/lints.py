@@ -28,7 +28,6 @@ ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
 def lint(
     modules: Sequence[Module], checked: Checked, tested: Collection[str], catalogue: Catalogue = SHIPPED
 ) -> tuple[Diagnostic, ...]:
-    """Collect the warnings of the check and of all lints."""
     names = Names(modules, {}, catalogue=catalogue)
     by_relation: dict[RelationRef, list[CheckedRule]] = {}
     for stratum in checked.program.strata:
@@ -65,7 +64,6 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
 
 
 def _live(checked: Checked) -> set[RelationRef]:
-    """The relations that can have a row: a least fixpoint over the strata."""
     rules = [rule for stratum in checked.program.strata for rule in stratum.rules]
 
     def extend(live: set[RelationRef]) -> set[RelationRef]:
@@ -113,7 +111,6 @@ def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
 def _used(
     modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]
 ) -> set[RelationRef]:
-    """The relations that a policy, an unlock or an export rests on."""
     waiting: list[RelationRef] = [
         *(policy.relation for policy in checked.policies),
         *(unlock.relation for unlock in checked.unlocks),
@@ -129,7 +126,6 @@ def _used(
 
 
 def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Diagnostic]:
-    """Each relation of the module that nothing uses, once, and each import that no bare name needs."""
     scope = names.scopes[module.name]
     bodies = [
         literal

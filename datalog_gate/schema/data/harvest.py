@@ -15,67 +15,17 @@ import logging
 import re
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-ECHOES = {
-    "AWS::EC2::NetworkInterface": "PrivateIpAddress",
-    "AWS::EC2::Subnet": "AvailabilityZone",
-    "AWS::IAM::AccessKey": "UserName",
-    "OS::Blazar::Lease": "name",
-    "OS::Cinder::Volume": "size snapshot_id source_volid"
-    " display_name=name display_description=description metadata_values=metadata",
-    "OS::Heat::DeployedServer": "name",
-    "OS::Heat::SoftwareConfig": "config",
-    "OS::Heat::StructuredConfig": "config",
-    "OS::Heat::TestResource": "output=value",
-    "OS::Heat::Value": "value",
-    "OS::Ironic::Port": "address extra is_smartnic physical_network pxe_enabled",
-    "OS::Keystone::Project": "enabled name domain_id=domain parent_id=parent",
-    "OS::Keystone::User": "enabled name domain_id=domain default_project_id=default_project",
-    "OS::Magnum::Cluster": "create_timeout discovery_url master_count name node_count"
-    " cluster_template_id=cluster_template",
-    "OS::Neutron::Firewall": "admin_state_up description firewall_policy_id name",
-    "OS::Neutron::FirewallPolicy": "description name shared",
-    "OS::Neutron::FirewallRule": "action description destination_ip_address destination_port enabled ip_version name"
-    " shared source_ip_address source_port",
-    "OS::Neutron::FloatingIP": "fixed_ip_address floating_ip_address floating_network_id=floating_network port_id",
-    "OS::Neutron::IKEPolicy": "auth_algorithm description encryption_algorithm ike_version name pfs"
-    " phase1_negotiation_mode",
-    "OS::Neutron::IPsecPolicy": "auth_algorithm description encapsulation_mode encryption_algorithm name pfs"
-    " transform_protocol",
-    "OS::Neutron::IPsecSiteConnection": "admin_state_up description ikepolicy_id initiator ipsecpolicy_id mtu name"
-    " peer_address peer_cidrs peer_id psk vpnservice_id",
-    "OS::Neutron::MeteringLabel": "description name shared",
-    "OS::Neutron::MeteringRule": "direction excluded metering_label_id remote_ip_prefix",
-    "OS::Neutron::Net": "admin_state_up name port_security_enabled tenant_id qos_policy_id=qos_policy",
-    "OS::Neutron::Port": "admin_state_up allowed_address_pairs device_id device_owner mac_address name"
-    " port_security_enabled propagate_uplink_status network_id=network qos_policy_id=qos_policy",
-    "OS::Neutron::Router": "admin_state_up name tenant_id",
-    "OS::Neutron::Subnet": "allocation_pools cidr dns_nameservers enable_dhcp gateway_ip host_routes ip_version name"
-    " tenant_id network_id=network",
-    "OS::Neutron::Trunk": "port_id=port",
-    "OS::Neutron::VPNService": "admin_state_up description name router_id=router subnet_id=subnet",
-    "OS::Nova::Flavor": "extra_specs is_public",
-    "OS::Nova::KeyPair": "public_key",
-    "OS::Nova::Server": "name tags",
-    "OS::Octavia::Flavor": "flavor_profile_id=flavor_profile",
-    "OS::Octavia::Listener": "default_pool_id=default_pool",
-    "OS::Octavia::LoadBalancer": "vip_address flavor_id=flavor vip_subnet_id=vip_subnet",
-    "OS::Zaqar::Queue": "queue_id=name",
-    "OS::Zun::Container": "name",
-}
-"""Attributes that give back a property where the template gives one: kept by hand from each class's
-`_resolve_attribute`. An echo is there only where Heat answers from the property or the service stores what it was asked
-for; `template.attributes` leaves out what the service fills in, reorders or makes an id of. `x=y` is an attribute x
-that gives back the property y. Among those that are not here: the protocol of a firewall rule (`any` becomes null), the
-zone of an AWS::EC2::Instance (heat/engine/resources/aws/ec2/instance.py:374 fails), the fixed addresses of a port (the
-service adds to them), and whatever is written as JSON text or decoded."""
-
+SHIPPED = json.loads((Path(__file__).parent / "heat-27.0.1.json").read_text("utf-8"))
+"""Attributes that give back a property where the template gives one are kept by hand in these data, from each class's
+`_resolve_attribute`: only where Heat answers from the property or the service stores what it was asked for, so not the
+protocol of a firewall rule, the fixed addresses of a port, or what is written or decoded as JSON text."""
 ACRONYMS = {"IPsec": "Ipsec", "LBaaS": "Lbaas", "QoS": "Qos", "TaaS": "Taas"}
 
 
 def main() -> None:
-    """Print the catalogue on standard output."""
     logging.disable(logging.CRITICAL)
     from heat.engine import resources
 
@@ -92,7 +42,7 @@ def describe(name: str, resource: Any) -> dict[str, Any]:
     echo. What is plain is left out: supported, no users, nothing moved."""
     from heat.engine.resources import stack_user
 
-    echoes = {echo.partition("=")[0]: echo.rpartition("=")[2] for echo in ECHOES.get(name, "").split()}
+    echoes = {key: echo for key, echo in SHIPPED.get(name, {}).get("attributes", {}).items() if echo}
     attributes = resource.attributes_schema
     assert set(echoes) <= set(attributes), name
     assert set(echoes.values()) <= set(resource.properties_schema), name
@@ -211,7 +161,6 @@ def relation_name(name: str) -> str:
 
 
 def compact(data: object) -> str:
-    """The data as JSON without blanks it does not need."""
     return json.dumps(data, separators=(",", ":"))
 
 
