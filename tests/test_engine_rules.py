@@ -23,7 +23,7 @@ from tests.programs import X, Y, Z, place, program
 
 HERE = place(1)
 NULL, ONE = ir.Const(None), ir.Const(1)
-U = Unknown("get_attr: [web, networks]")
+U = worded("get_attr: [web, networks]")
 
 
 def node(*arguments: ir.Pattern) -> ir.Match:
@@ -92,8 +92,8 @@ def evaluated(
         ((node(X), is_(X, "=", ONE, True)), [U, 1, 2], [], {U, 1}),
         ((node(X), is_(X, "!=", X, True)), [U], [], set()),
         ((node(X), is_(X, "<=", X)), [U], [], {U}),
-        ((node(X), edge(X, None)), [U], [(U, 1), (Unknown("other"), 1)], {U}),
-        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {Unknown("+(?'get_attr: [web, networks]', 1)"), 2}),
+        ((node(X), edge(X, None)), [U], [(U, 1), (worded("other"), 1)], {U}),
+        ((node(Y), call("+", Y, ONE, X)), [U, 1], [], {worded("+(?'get_attr: [web, networks]', 1)"), 2}),
         ((node(X), ir.Call("starts_with", (X, ir.Const("a")), (), HERE, True)), [U, "a", "b"], [], {U, "a"}),
         # a computed value fits what else binds it
         ((node(Y), edge(X, None), call("+", Y, ONE, X)), [1], [(2, 0), (3, 0)], {2}),
@@ -323,7 +323,7 @@ def test_an_error_counts_beside_a_row_of_nulls_that_is_derived() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_an_equation_that_holds_of_unknowns_leaves_binding_to_another(turned: bool) -> None:
-    both = (is_(Y, "=", ir.Const(Unknown("u")), when_unknown=True), is_(Y, "=", X))
+    both = (is_(Y, "=", ir.Const(worded("u")), when_unknown=True), is_(Y, "=", X))
     checked = program(stratum(rule("p", (X, Y), node(X), *(both[::-1] if turned else both), line=1)))
     facts: dict[RelationRef, list[Row]] = {"node": [(2,)], "edge": []}
     assert set(native.evaluate(checked, facts).rows("p")) == naive.evaluate(checked, facts)[0]["p"] == {(2, 2)}

@@ -6,8 +6,7 @@ import gc
 from dataclasses import replace
 from weakref import ref
 
-from datalog_gate.analysis.cache import MAX_ENTRIES, ProgramCache
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
+from datalog_gate.analysis.program import MAX_ENTRIES, CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
 from datalog_gate.analysis.slices import grounded, layers, resting
 from datalog_gate.schema.declaration import RelationRef
 from tests.programs import X, Y, place, program

@@ -350,23 +350,27 @@ class Lowering:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
-def variables(literal: ir.CheckedLiteral) -> Iterator[ir.Var]:
-    """Each occurrence of a variable in a literal and its inner bodies."""
+def operands(literal: ir.CheckedLiteral) -> tuple[ir.Pattern, ...]:
+    """The operands of a literal itself, without those of its inner body."""
     match literal:
         case ir.Match():
-            yield from (argument for argument in literal.arguments if isinstance(argument, ir.Var))
+            return literal.arguments
         case ir.Compare():
-            yield from (term for term in (literal.left, literal.right) if isinstance(term, ir.Var))
+            return literal.left, literal.right
         case ir.Call():
-            yield from (term for term in (*literal.inputs, *literal.outputs) if isinstance(term, ir.Var))
-        case ir.Without():
-            for inner in literal.body:
-                yield from variables(inner)
+            return *literal.inputs, *literal.outputs
         case ir.Fold():
-            yield literal.target
-            yield from (term for term in literal.terms if isinstance(term, ir.Var))
-            for inner in literal.body:
-                yield from variables(inner)
+            return literal.target, *literal.terms
+        case ir.Without():
+            return ()
+
+
+def variables(literal: ir.CheckedLiteral) -> Iterator[ir.Var]:
+    """Each occurrence of a variable in a literal and its inner bodies."""
+    yield from (operand for operand in operands(literal) if isinstance(operand, ir.Var))
+    if isinstance(literal, ir.Without | ir.Fold):
+        for inner in literal.body:
+            yield from variables(inner)
 
 
 def _size(body: Conjunction) -> int:

@@ -7,9 +7,10 @@ may choose another such order; no order changes the answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Value
@@ -165,3 +166,30 @@ class CheckedProgram:
     strata: tuple[Stratum, ...]
     rewritten: int = 0
     """The number of rules that were added because of unknowns."""
+
+
+T = TypeVar("T")
+MAX_ENTRIES = 32
+"""The maximum number of cached values for each program: stacks differ in their unknowns."""
+
+
+class ProgramCache(Generic[T]):
+    """Values of one kind by program and key, freed with the program. If two threads need one, both compute it."""
+
+    def __init__(self) -> None:
+        self._values: WeakKeyDictionary[CheckedProgram, dict[Hashable, T]] = WeakKeyDictionary()
+
+    def get(self, program: CheckedProgram, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value with that key, computed if it is missing.
+
+        A value that is the program itself is not stored: it would keep the program in use for ever.
+        """
+        values = self._values.setdefault(program, {})
+        value = values.get(key)
+        if value is None:
+            value = compute()
+            if len(values) >= MAX_ENTRIES:
+                values.clear()
+            if value is not program:
+                values[key] = value
+        return value

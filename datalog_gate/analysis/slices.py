@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from datalog_gate.analysis.cache import ProgramCache
-from datalog_gate.analysis.program import CheckedProgram, Stratum
+from datalog_gate.analysis.program import CheckedProgram, ProgramCache, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.schema.declaration import RelationRef
 

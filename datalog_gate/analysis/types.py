@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.safety import binds
-from datalog_gate.analysis.strata import reads, settle
+from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import Kind, kind_of, show
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
@@ -55,14 +55,13 @@ class Inference:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _told: set[ir.Var] = field(default_factory=set)
-    _settled: dict[int, Kinds] = field(default_factory=dict)
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
         relation = self.relations[rule.relation]
         if relation.name in self.fixed:
             return False
-        kinds = self._settled[id(rule)] = self._settle(rule.body, {})
+        kinds = self._settle(rule.body, {})
         columns = list(relation.columns)
         for at, argument in enumerate(rule.arguments):
             given = self._kind(argument, kinds)
@@ -76,11 +75,7 @@ class Inference:
     def judge(self, rule: ir.CheckedRule) -> None:
         """Report the kinds that can never fit in a rule, once all kinds are known."""
         self._told.clear()
-        kinds = self._settled.get(id(rule))
-        if kinds is None or any(self._unfilled(match.relation) for _, match in reads(rule.body)):
-            kinds = self._settle(rule.body, {})
-        else:
-            self._judge_all(rule.body, kinds)
+        kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
         for column, argument in zip(relation.columns, rule.arguments, strict=True):
             given = self._kind(argument, kinds)
@@ -100,15 +95,9 @@ class Inference:
             for literal in body:
                 self._narrow(literal, kinds, binders)
         if self.judging:
-            self._judge_all(body, kinds)
+            for literal in body:
+                self._judge(literal, kinds)
         return kinds
-
-    def _judge_all(self, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> None:
-        for literal in body:
-            self._judge(literal, kinds)
-
-    def _unfilled(self, relation: RelationRef) -> bool:
-        return any(not column.kinds for column in self.relations[relation].columns)
 
     def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:
         match literal:
@@ -116,20 +105,20 @@ class Inference:
                 for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
                     if isinstance(argument, ir.Var):
                         self._meet(kinds, argument, column.kinds, binders[argument] > 1)
-            case ir.Compare(comparator="="):
-                for term, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                    if isinstance(term, ir.Var):
+            case ir.Compare("=" | "!=", left, right):
+                for term, other in ((left, right), (right, left)):
+                    if isinstance(term, ir.Var) and literal.comparator == "=":
                         self._meet(kinds, term, self._kind(other, kinds), binders[term] > 1)
-            case ir.Compare(comparator="!="):
-                for term, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                    if isinstance(term, ir.Var) and other == ir.Const(None):
+                    elif isinstance(term, ir.Var) and other == ir.Const(None):
                         kinds[term] = kinds.get(term, Kind.ANY) & NOT_NULL
             case ir.Call():
                 for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
                     if isinstance(output, ir.Var):
                         self._meet(kinds, output, self._given(literal, column, kinds), binders[output] > 1)
             case ir.Fold():
-                inner = {**kinds, **self._quietly(literal.body, kinds)}
+                judging, self.judging = self.judging, False
+                inner = self._settle(literal.body, kinds)
+                self.judging = judging
                 self._meet(kinds, literal.target, self._folded(literal, inner), False)
             case ir.Without() | ir.Compare():
                 pass
@@ -163,12 +152,6 @@ class Inference:
             case _:
                 return Kind.NUMBER
 
-    def _quietly(self, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> Kinds:
-        judging, self.judging = self.judging, False
-        inner = self._settle(body, kinds)
-        self.judging = judging
-        return inner
-
     def _judge(self, literal: ir.CheckedLiteral, kinds: Kinds) -> None:
         match literal:
             case ir.Match():
@@ -188,7 +171,7 @@ class Inference:
             case ir.Without():
                 self._settle(literal.body, kinds)
             case ir.Fold():
-                inner = {**kinds, **self._settle(literal.body, kinds)}
+                inner = self._settle(literal.body, kinds)
                 if literal.function in ("sum", "avg"):
                     given = self._kind(literal.terms[0], inner)
                     if given and not given & Kind.NUMBER:

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.values import Row
@@ -32,7 +31,7 @@ INDEXES = frozenset({"_index", "_index2"})
 Cell = tuple[RelationRef, int]
 """A relation and the position of one of its columns."""
 Direction = OneOf[">", "<"]
-_MEASURES = ProgramCache["dict[str, Measure]"]()
+_MEASURES = ir.ProgramCache["dict[str, Measure]"]()
 
 
 @dataclass(frozen=True, slots=True)

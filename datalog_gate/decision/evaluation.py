@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from datalog_gate.analysis.cache import ProgramCache
 from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
-from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.program import CheckedProgram, ProgramCache
 from datalog_gate.analysis.slices import layers, resting
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.errors import BudgetError

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from datalog_gate.analysis.cache import ProgramCache
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, Stratum
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.gc import paused

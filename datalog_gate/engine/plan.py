@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.lower import operands, variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import sort_key
@@ -233,9 +233,9 @@ class _Planner:
             case ir.Without() as literal:
                 steps = _drop_unread_binds(self.order(scope_inner(literal, item.needs)), set())
                 return Exists(steps, wanted=False)
-            case ir.Fold(function, operands) as literal:
+            case ir.Fold(function, folded) as literal:
                 ordered = self.order(scope_inner(literal, item.needs))
-                terms = tuple(map(self.term, operands))
+                terms = tuple(map(self.term, folded))
                 steps = _drop_unread_binds(ordered, {term for term in terms if isinstance(term, int)})
                 stored = literal.target not in self.slots
                 slot = self._fill(literal.target) if stored else self.slots[literal.target]
@@ -381,20 +381,8 @@ def _colour_variables(rule: ir.CheckedRule) -> dict[ir.Var, int]:
 def _collect_occurrences(
     literal: ir.CheckedLiteral, colours: Mapping[ir.Var, int], occurrences: Mapping[ir.Var, list[tuple[Key, int]]]
 ) -> None:
-    operands: tuple[ir.Pattern, ...] = ()
-    match literal:
-        case ir.Match():
-            operands = literal.arguments
-        case ir.Compare():
-            operands = literal.left, literal.right
-        case ir.Call():
-            operands = *literal.inputs, *literal.outputs
-        case ir.Without():
-            pass
-        case ir.Fold():
-            operands = literal.target, *literal.terms
     key = _literal_key(literal, lambda var: (2, colours[var]))
-    for at, term in enumerate(operands):
+    for at, term in enumerate(operands(literal)):
         if isinstance(term, ir.Var):
             occurrences[term].append((key, at))
     if isinstance(literal, ir.Without | ir.Fold):
@@ -408,8 +396,8 @@ def _number_keys(keys: Mapping[ir.Var, Key]) -> dict[ir.Var, int]:
 
 
 def _literal_key(literal: ir.CheckedLiteral, variable_key: Callable[[ir.Var], Key]) -> Key:
-    def terms(operands: Sequence[ir.Pattern]) -> Key:
-        return tuple(map(term, operands))
+    def terms(patterns: Sequence[ir.Pattern]) -> Key:
+        return tuple(map(term, patterns))
 
     def term(operand: ir.Pattern) -> Key:
         match operand:
@@ -429,6 +417,6 @@ def _literal_key(literal: ir.CheckedLiteral, variable_key: Callable[[ir.Var], Ke
             return 2, builtin, when_unknown, terms(inputs), terms(outputs)
         case ir.Without(body):
             return 3, tuple(sorted(_literal_key(inner_literal, variable_key) for inner_literal in body))
-        case ir.Fold(function, operands, body, target):
+        case ir.Fold(function, _, body):
             keys = sorted(_literal_key(inner_literal, variable_key) for inner_literal in body)
-            return 4, function, terms((target, *operands)), tuple(keys)
+            return 4, function, terms(operands(literal)), tuple(keys)

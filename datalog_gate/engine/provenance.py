@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.cache import ProgramCache
-from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Compare, Const, Match, Operand, Stratum, Var
+from datalog_gate.analysis.program import (
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Match,
+    Operand,
+    ProgramCache,
+    Stratum,
+    Var,
+)
 from datalog_gate.analysis.safety import ScopedLiteral, binds
 from datalog_gate.base.values import Row, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, head_row

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.cache import ProgramCache
+from datalog_gate.analysis.program import ProgramCache
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import from_python
