@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.pages import assert_written
+from tests.sources import ROOT
 from tests.test_layering import LAYERS, MAY_ALSO, PACKAGE, imported_rooms, modules
 
-ROOT = PACKAGE.parent
 PAGE = ROOT / "docs" / "architecture.md"
 DECISIONS = ROOT / "docs" / "decisions"
 NUMBERED = [rooms for rooms in LAYERS if rooms != ("api",)]

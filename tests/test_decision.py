@@ -467,6 +467,7 @@ def test_what_was_found_within_the_budget_still_denies() -> None:
     assert [error.policy for error in decision.errors] == ["bomb"]
 
 
+@pytest.mark.slow
 def test_what_no_policy_reads_is_derived_unless_a_budget_ran_out() -> None:
     rules = f'@warn("bomb", "")\n{BOMB}{PLAIN}spare(s) :- os:nova:server(_id=s).\n'
     derived = [judge(rules, MANY, budget=Budget(facts=limit)).derived.keys() for limit in (30_000, 20_000)]

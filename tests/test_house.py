@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.pages import assert_written
+from tests.sources import ROOT, nodes
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted(
     path for folder in ("datalog_gate", "tests", "bench", "examples") for path in (ROOT / folder).rglob("*.py")
 )
@@ -25,7 +25,7 @@ def test_all_but_the_listed_exceptions_follow_the_rules() -> None:
     violations = [
         *(f"file name twice: {name}" for name in repeated_file_names()),
         *(f"class name twice: {name}" for name in repeated_class_names()),
-        *(f"variable called one: {name_of(path)}" for path in SOURCES if "one" in bound_names(parse(path))),
+        *(f"variable called one: {name_of(path)}" for path in SOURCES if "one" in bound_names(path)),
         *(f"long module docstring: {name_of(path)}" for path in SOURCES if not is_described(path)),
     ]
     assert_written(EXCEPTIONS, "".join(f"{violation}\n" for violation in violations))
@@ -39,13 +39,13 @@ def repeated_file_names() -> list[str]:
 def repeated_class_names() -> list[str]:
     """The class names of several modules of the package."""
     return repeated(
-        (node.name, name_of(path)) for path in PACKAGE for node in parse(path).body if isinstance(node, ast.ClassDef)
+        (node.name, name_of(path)) for path in PACKAGE for node in module(path).body if isinstance(node, ast.ClassDef)
     )
 
 
 def is_described(path: Path) -> bool:
     """Whether the module says in its first line what it is; the layer stands in its package's docstring."""
-    tree = parse(path)
+    tree = module(path)
     if not tree.body:
         return path.name == "__init__.py"
     docstring = ast.get_docstring(tree)
@@ -56,9 +56,9 @@ def is_described(path: Path) -> bool:
     )
 
 
-def bound_names(tree: ast.AST) -> Iterator[str]:
+def bound_names(path: Path) -> Iterator[str]:
     """Names of variables, parameters, functions and classes."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield name
@@ -78,8 +78,10 @@ def repeated(pairs: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{name} in {', '.join(paths)}" for name, paths in sorted(modules.items()) if len(paths) > 1]
 
 
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def module(path: Path) -> ast.Module:
+    tree = nodes(path)[0]
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 def name_of(path: Path) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "datalog_gate"
+from tests.sources import ROOT, nodes
+
+PACKAGE = ROOT / "datalog_gate"
 LAYERS = (
     ("base",),
     ("language", "schema"),
@@ -107,13 +109,13 @@ def test_nothing_is_executed_that_came_as_text() -> None:
     calls = [
         f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
         for _, path in modules()
-        for node in ast.walk(_tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id in {"exec", "eval", "compile"}
     ]
-    nodes = "ast.fix_missing_locations(ast.Module([function], []))"
-    assert calls == [f"engine/codegen.py: compile({nodes}, '<plan>', 'exec')"]
+    argument = "ast.fix_missing_locations(ast.Module([function], []))"
+    assert calls == [f"engine/codegen.py: compile({argument}, '<plan>', 'exec')"]
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -135,16 +137,11 @@ def imported_rooms(path: Path) -> set[str]:
 
 @cache
 def _imported(path: Path) -> list[str]:
-    return list(_imports(_tree(path)))
+    return list(_imports(path))
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imports(path: Path) -> Iterator[str]:
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:

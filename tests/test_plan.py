@@ -175,6 +175,7 @@ def test_every_order_of_our_rules_and_their_literals_has_the_same_plans() -> Non
             assert plan(replace(rule, body=body), len) == first
 
 
+@pytest.mark.slow
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), st.randoms())
 def test_no_order_of_literals_changes_a_plan(program: CheckedProgram, random: st.randoms) -> None:  # type: ignore[valid-type]

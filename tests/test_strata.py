@@ -129,6 +129,7 @@ def test_a_computed_value_may_not_go_round(name: str) -> None:
     assert stratify([ir.CheckedRule("p", (head,), body, at(1, 1))])[1] == expected
 
 
+@pytest.mark.slow
 def test_a_chain_of_ten_thousand_relations_is_no_depth() -> None:
     chain = [rule(f"p{number}: p{number + 1}", number + 1) for number in range(10_000)]
     strata, diagnostics = stratify(chain)
@@ -138,6 +139,7 @@ def test_a_chain_of_ten_thousand_relations_is_no_depth() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_cycle_of_ten_thousand_relations_is_one_stratum() -> None:
     cycle = [rule(f"p{number}: p{(number + 1) % 10_000}", number + 1) for number in range(10_000)]
     assert [len(stratum.relations) for stratum in stratify(cycle)[0]] == [10_000]
