@@ -13,7 +13,9 @@ from datalog_gate.base.values import SECRET, Unknown, row_key, to_json
 from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write
+from datalog_gate.facts.old_relations import add_old_facts
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.declaration import old_version
 from datalog_gate.stack.model import Stack
 
 HOT = "heat_template_version: 2021-04-16\n"
@@ -339,6 +341,22 @@ resources:
 """
     [line] = write(flatten(stack(HOT + text), SHIPPED, ["heat:deployment"]))
     assert json.loads(line)["row"]["digest"] == {"$hidden": True}
+
+
+def test_the_digest_of_a_configuration_changes_with_every_unknown_in_it() -> None:
+    text = """\
+resources:
+  one: {type: OS::Neutron::Net}
+  two: {type: OS::Neutron::Net, properties: {name: NAME}}
+  cfg: {type: OS::Heat::SoftwareConfig, properties: {config: '', inputs: [
+      {name: a, default: {get_attr: [one, mtu]}}, {name: b, default: {get_attr: [two, mtu]}}]}}
+  d: {type: OS::Heat::SoftwareDeployment, properties: {config: {get_resource: cfg}, server: s, actions: [CREATE]}}
+"""
+    old, new = (stack(HOT + text.replace("NAME", name)) for name in ("a", "b"))
+    facts = flatten(new, SHIPPED, ["heat:deployment"])
+    before = old_version("heat:deployment")
+    add_old_facts(facts, [old], [new], SHIPPED, [before])
+    assert [row[4] for row in facts.rows[before]] != [row[4] for row in facts.rows["heat:deployment"]]
 
 
 def test_deployments_have_a_digest_of_all_that_they_configure() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
-from datalog_gate.base.expression import phrase
+from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
 from datalog_gate.facts.batch import LocatedRow, StackContext
@@ -72,9 +72,9 @@ def _actions(resource: Resource, source: Resource | None) -> Iterator[Value | _O
 def _digest(resource: Resource, config: Data, source: Resource | None) -> str | Unknown:
     """The digest; unknown if a part of the data is unknown, or only in the cloud."""
     if config is not None and (source is None or source.type not in _BODIES):
-        return _unknown_digest(_unknown(config, "config", resource), resource.id.path)
+        return _unknown_digest(_unknown(config, "config", resource), resource)
     if source and source.maybe:
-        return _unknown_digest(source.maybe, resource.id.path)
+        return _unknown_digest(source.maybe, resource)
     config_properties = source.properties if source else {}
     is_component = source is not None and source.type == "OS::Heat::SoftwareComponent"
     declared, values = config_properties.get("inputs") or [], resource.properties.get("input_values") or {}
@@ -94,15 +94,16 @@ def _digest(resource: Resource, config: Data, source: Resource | None) -> str | 
     text = as_text(data)
     written = text.expression if isinstance(text, Unknown) else text
     digest = sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
-    unknown = next((leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)), None)
-    if unknown and isinstance(text, Unknown):
-        return _unknown_digest(replace(unknown, unread=text.unread), digest)
+    if isinstance(text, Unknown):
+        first = next(leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown))
+        shown = derived(f"digest of {digest}: ", first)
+        return replace(text, source=Expression(shown.function, text.arguments, shown.stack, shown.text))
     return digest
 
 
-def _unknown_digest(unknown: Unknown, of: str) -> Unknown:
-    """The digest of data that holds an unknown; `of` distinguishes different data."""
-    source = derived(f"digest of {of}: ", unknown)
+def _unknown_digest(unknown: Unknown, resource: Resource) -> Unknown:
+    """The digest of the configuration of a resource that rests on one unknown."""
+    source = derived(f"digest of {resource.id.path}: ", unknown)
     return Unknown(source, unread=unknown.unread, of=bases((unknown,)), place=unknown.place)
 
 
