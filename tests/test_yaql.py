@@ -15,7 +15,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data
-from datalog_gate.template.functions.arguments import BadFunction, Undecided
+from datalog_gate.template.functions.pure import BadFunction, Undecided
 from datalog_gate.template.functions.yaql import BUDGET, LONGEST, answer
 
 DATA: dict[str, Data] = {

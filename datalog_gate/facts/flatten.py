@@ -105,7 +105,7 @@ def _wanted_relations(catalogue: Catalogue, wanted: frozenset[str] | None) -> _W
 def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
     """The stack and all stacks within it, each with the undecided condition under which it exists."""
     yield stack, maybe
-    for resource in stack.others:
+    for resource in stack.apart.others.values():
         if resource.nested:
             yield from _stacks(resource.nested, maybe or resource.maybe)
 
@@ -119,14 +119,14 @@ def _batches(
     """
     context = StackContext(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
-    for resource in stack.others:
+    for resource in stack.apart.others.values():
         if resource.maybe or resource.external:
             yield _batch((resource,), context, maybe or resource.maybe)
         else:
             certain[resource.type].append(resource)
         if resource.nested:
             yield from _batches(resource.nested, catalogue, maybe or resource.maybe, context)
-    for name, alike in context.own.simple.types.items():
+    for name, alike in context.own.types.items():
         properties = alike.properties.values()
         property_names = set[str]().union(*properties)
         if to_move(properties, property_names, catalogue.type(name)):

@@ -69,7 +69,7 @@ def _add_member_wildcards(facts: FactSet, relation: str, roots: Sequence[Stack])
     """Add a wildcard for each group whose members are not all known."""
     for root in roots:
         for stack in root.walk():
-            for resource in stack.others:
+            for resource in stack.apart.others.values():
                 if resource.open_members:
                     place = ("members", resource.id.path)
                     row, path, maybe = wildcard(FIXED[relation], (), place, resource.open_members)

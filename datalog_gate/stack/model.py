@@ -8,7 +8,7 @@ It has resources with resolved properties, and nested stacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, overload
@@ -97,55 +97,30 @@ class Alike:
 
 
 @dataclass(frozen=True, eq=False)
-class Simple:
-    """The *simple* resources of a template, by type: those of which nothing is said but properties, which refer to
-    others, if at all, as a whole. `ids` are those of all by name. A resource is made of all this when somebody asks for
-    it: most rules are content without."""
+class Resources(Sequence[Resource]):
+    """The resources of a template. Those that are *simple* are kept by type: nothing is said of them but properties,
+    which refer to others, if at all, as a whole. A `Resource` is made of one when somebody asks for it: most rules are
+    content without."""
 
+    others: Mapping[str, Resource]
+    """Those that are not simple: only these nest a stack, stand under a condition, or hide anything."""
+    order: Iterable[str]
+    """The names of all, and perhaps of others, in order."""
     types: Mapping[str, Alike] = field(default_factory=dict)
     ids: Mapping[str, ResourceId] = field(default_factory=dict)
+    """The ids of the simple ones by name."""
     defined: Callable[[str], Definition] | None = field(default=None, repr=False)
     _made: dict[str, Resource] = field(default_factory=dict, repr=False)
-
-    def resource(self, name: str) -> Resource | None:
-        """The resource of that name, if it is one of these."""
-        for kind, alike in self.types.items() if name in self.ids and name not in self._made else ():
-            if name in alike.properties:
-                self._make(name, kind, alike.properties[name])
-        return self._made.get(name)
-
-    @cached_property
-    def named(self) -> Mapping[str, Resource]:
-        """All of them by name."""
-        return {
-            name: self._made.get(name) or self._make(name, kind, properties)
-            for kind, alike in self.types.items()
-            for name, properties in alike.properties.items()
-        }
-
-    def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> Resource:
-        requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
-        resource = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
-        return self._made.setdefault(name, resource)  # another thread may have made it
-
-
-_NONE = Simple()
-
-
-@dataclass(frozen=True, eq=False)
-class Resources(Sequence[Resource]):
-    """The resources of a template, the simple ones apart from the others, in the order of these names: without it first
-    the simple ones."""
-
-    simple: Simple
-    others: Mapping[str, Resource]
-    order: Iterable[str] | None = field(default=None, repr=False)
 
     @cached_property
     def named(self) -> Mapping[str, Resource]:
         """All of them by name, in order."""
-        found = {**self.simple.named, **self.others}
-        return found if self.order is None else {name: found[name] for name in self.order if name in found}
+        for kind, alike in self.types.items():
+            for name, properties in alike.properties.items():
+                if name not in self._made:
+                    self._make(name, kind, properties)
+        resources = {**self._made, **self.others}
+        return {name: resources[name] for name in self.order if name in resources}
 
     @cached_property
     def _all(self) -> Sequence[Resource]:
@@ -153,10 +128,19 @@ class Resources(Sequence[Resource]):
 
     def resource(self, name: str) -> Resource | None:
         """The resource of that name, if there is one."""
-        return self.others.get(name) or self.simple.resource(name)
+        if name in self.ids and name not in self._made:
+            for kind, alike in self.types.items():
+                if name in alike.properties:
+                    self._make(name, kind, alike.properties[name])
+        return self._made.get(name) or self.others.get(name)
+
+    def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> None:
+        requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
+        resource = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
+        self._made.setdefault(name, resource)  # another thread may have made it
 
     def __len__(self) -> int:
-        return len(self.simple.ids) + len(self.others)
+        return len(self.ids) + len(self.others)
 
     @overload
     def __getitem__(self, index: int) -> Resource: ...
@@ -253,19 +237,14 @@ class Stack:
     @property
     def apart(self) -> Resources:
         """Its resources, the simple ones apart from the others as far as the reader told them apart."""
-        found = self.resources
-        return (
-            found if isinstance(found, Resources) else Resources(_NONE, {resource.name: resource for resource in found})
-        )
-
-    @property
-    def others(self) -> Collection[Resource]:
-        """Those that are not simple: only these nest a stack, stand under a condition, or hide anything."""
-        return self.resources.others.values() if isinstance(self.resources, Resources) else self.resources
+        if isinstance(self.resources, Resources):
+            return self.resources
+        named = {resource.name: resource for resource in self.resources}
+        return Resources(named, named)
 
     def walk(self) -> Iterator[Stack]:
         """This stack and every stack within, parents first."""
         yield self
-        for resource in self.others:
+        for resource in self.apart.others.values():
             if resource.nested:
                 yield from resource.nested.walk()

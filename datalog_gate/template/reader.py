@@ -19,7 +19,6 @@ from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, EnvironmentFile, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
-from datalog_gate.template.dependencies import circles
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
@@ -281,10 +280,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             whole = not isinstance(parameter.value, dict | list)
             written = Expression("get_param", parameter.name, scope.id) if whole else None
             tree.hide(parameter.value, scope.id, written)
-    read = read_resources(scope)
-    for circle in () if scope.ordered else circles(read.named):
-        message = f"resources need each other: {' -> '.join(circle)}"
-        tree.report("bad-reference", message, read.named[circle[0]].locate(()))
+    resources = read_resources(scope)
     description = data.get(dialect.key("description"))
     outputs = _section(tree, document, data, dialect.key("outputs"))
     return Stack(
@@ -295,7 +291,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         version=dialect.version,
         description=description if isinstance(description, str) else None,
         parameters=parameters,
-        resources=read,
+        resources=resources,
         outputs=_outputs(scope, inside, outputs),
         conditions={name: scope.condition(name, (dialect.key("conditions"), name)) for name in scope.conditions},
         files=scope.files,

@@ -6,21 +6,18 @@ are reported to the `Tree`, which all templates of one reading share and which b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
 from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import Data, Locate, Path, Resource, Simple, Template
-from datalog_gate.template.dependencies import in_order
+from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Template
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Registry
-from datalog_gate.template.functions.arguments import BadFunction, TooLarge, Undecided
 from datalog_gate.template.functions.attributes import attribute, hides
-from datalog_gate.template.functions.conditions import logic
-from datalog_gate.template.functions.pure import function, repeat, same, select
+from datalog_gate.template.functions.pure import BadFunction, TooLarge, Undecided, function, repeat, same, select
 from datalog_gate.template.functions.yaql import answer
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 
@@ -78,12 +75,8 @@ class Scope:
     """How many resources are being read."""
     ids: dict[str, ResourceId] = field(default_factory=dict)
     """The ids of resources without a condition that something refers to."""
-    begun: dict[str, tuple[Resource, list[str]]] = field(default_factory=dict)
-    """Resources that are read but for some properties, and the names of these properties."""
-    simple: Simple = field(default_factory=Simple)
+    simple: Resources = field(default_factory=lambda: Resources({}, ()))
     """The resources that were read on the fast path."""
-    ordered: bool = False
-    """Whether each resource requires only resources that stand before it."""
 
     def sure(self, name: str) -> ResourceId | None:
         """The id of a resource that the template defines without a condition."""
@@ -97,12 +90,8 @@ class Scope:
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
         is given back itself, so that what is large and plain is neither copied nor held twice."""
-        value = self.part(data, path, names)
+        value = self._resolve(data, path, self.dialect.functions if names is None else names)
         return None if value is OMITTED else value
-
-    def part(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
-        """The same, but OMITTED where the data is as if it were not there."""
-        return self._resolve(data, path, self.dialect.functions if names is None else names)
 
     def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
         items: Iterable[tuple[str | int, Data]]
@@ -227,7 +216,7 @@ class Scope:
             if name in ("if", "Fn::If"):
                 return self._if(name, raw, path, names)
             if name in LOGIC:
-                return logic(self, name, raw, path)
+                return self._logic(name, raw, path)
             if (
                 name == "filter" and isinstance(raw, list) and len(raw) == 2
             ):  # what is left out of nothing, Heat ignores
@@ -287,6 +276,39 @@ class Scope:
         shown = [{"omitted": True} if choice is OMITTED else choice for choice in choices]
         return self.write(name, [truth, *shown], path[:-1])
 
+    def _logic(self, name: str, raw: Data, path: Path) -> Data:
+        """What a function of conditions gives. Its arguments are not resolved in advance: Heat reads no further than it
+        must."""
+        function_name = name.removeprefix("Fn::").lower()
+        if function_name == "equals":
+            return self._equals(name, raw, path)
+        parts = [raw] if name == "not" else raw
+        if not isinstance(parts, list) or (len(parts) != 1 if function_name == "not" else len(parts) < 2):
+            raise BadFunction("takes one condition" if function_name == "not" else "takes a list of conditions")
+        if parts == [None] and name == "not":
+            raise BadFunction("takes a condition")
+        if function_name == "not":
+            truth = self.condition(parts[0], path if name == "not" else (*path, 0))
+            return self.write(name, truth, path[:-1]) if isinstance(truth, Unknown) else not truth
+        open_truths: list[Data] = []
+        values = self.resolve(parts, path, self.dialect.conditional)  # Heat calls all functions before it reads a name
+        for at, part in enumerate(values if isinstance(values, list) else []):
+            truth = self.condition(part, (*path, at))
+            if truth is (function_name == "or"):  # it decides, and Heat reads no further
+                return truth
+            open_truths += [truth] if isinstance(truth, Unknown) else []
+        return self.write(name, open_truths, path[:-1]) if open_truths else function_name == "and"
+
+    def _equals(self, name: str, raw: Data, path: Path) -> Data:
+        if not isinstance(raw, list) or len(raw) != 2:
+            raise BadFunction("takes [value, value]")
+        values = self.resolve(raw, path, self.dialect.conditional)
+        equal = same(*values) if isinstance(values, list) and len(values) == 2 else None
+        if equal is None:
+            return self.write(name, values, path[:-1])
+        self.known(name, values)
+        return equal
+
     def _get_param(self, arguments: Data, path: Path) -> Data:
         name, *steps = arguments if isinstance(arguments, list) and arguments else [arguments]
         if not isinstance(name, str):
@@ -318,7 +340,7 @@ class Scope:
         if not self._names_resource(name, path, "attribute"):
             return None
         if self.reading >= MAX_READING and name not in self.done:  # so that a long chain nests no calls
-            for other in in_order(self.definitions, str(name), self.done):
+            for other in _in_order(self.definitions, str(name), self.done):
                 self.read(self, other)
         touched = self.touched
         resource = self.read(self, str(name))
@@ -393,6 +415,41 @@ class Scope:
             return select(sections.get("Mappings") if isinstance(sections, dict) else None, arguments)
         except (LookupError, ValueError, TypeError):
             raise BadFunction("finds nothing under these keys") from None
+
+
+def _in_order(definitions: Mapping[str, Data], start: str, done: Container[str]) -> list[str]:
+    """The resources that the reading of `start` leads to by their attributes, each after those that it reads itself;
+    none that is `done`."""
+    order: list[str] = []
+    seen: set[str] = set()
+    pending = [(start, False)]
+    while pending:
+        name, left = pending.pop()
+        if left:
+            order.append(name)
+        elif name not in seen:
+            seen.add(name)
+            pending.append((name, True))
+            named = (other for other in _mentioned(definitions[name]) if other in definitions and other not in done)
+            pending += [(other, False) for other in named if other not in seen]
+    return order
+
+
+def _mentioned(definition: Data) -> list[str]:
+    """The names that stand where an attribute's resource stands."""
+    names, pending = [], [definition]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            for key in ("get_attr", "Fn::GetAtt"):
+                named = part.get(key)
+                first = named[0] if isinstance(named, list) and named else named
+                if isinstance(first, str):
+                    names.append(first.split(".", 1)[0] if isinstance(named, str) else first)
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    return names
 
 
 _YAQL = {"expression", "data"}

@@ -1,6 +1,6 @@
 """The functions of templates, HOT and CloudFormation.
 
-`pure` and `text` need only their arguments, `conditions` makes truth values, `attributes` answers from other resources,
+`pure` needs only the arguments, `attributes` answers from other resources,
 `yaql` runs a query within bounds.
 
 >>> from datalog_gate.template.functions.pure import function

@@ -13,8 +13,7 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Resource, Stack
 from datalog_gate.stack.translation import as_heat_reads
-from datalog_gate.template.functions.arguments import Undecided
-from datalog_gate.template.functions.pure import select
+from datalog_gate.template.functions.pure import Undecided, select
 from datalog_gate.template.parameters import convert
 
 RESOURCE_GROUP = "OS::Heat::ResourceGroup"

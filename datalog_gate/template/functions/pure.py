@@ -1,55 +1,61 @@
 """The functions of templates that need nothing but their arguments.
 
-The values are those that Heat computes (heat/engine/{hot,cfn}/functions.py). Functions of texts stand in `text`.
-Errors: those of `arguments`.
+The values are those that Heat computes (heat/engine/{hot,cfn}/functions.py). No text is longer than `MAX_TEXT`
+characters. Errors: BadFunction, which tells the form that a function takes; Undecided where it depends on an unknown.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Never
 
 from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import Data
-from datalog_gate.template.functions.arguments import (
-    BadFunction,
-    TooLarge,
-    Undecided,
-    all_known,
-    expect,
-    items_of,
-    list_of,
-    map_of,
-)
-from datalog_gate.template.functions.text import MAX_ITEMS, MAX_TEXT, OLDER_TEXTS, TEXTS, bounded
 
+MAX_TEXT = 16_000_000
+MAX_ITEMS = 500_000
 MAX_PAIRS = 100_000
+"""Values that are compared: everything with everything takes square time."""
+
+
+class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours
+    """Arguments that the function can't take."""
+
+
+class TooLarge(BadFunction):
+    """A result beyond all bounds."""
+
+
+class Undecided(Exception):  # noqa: N818 - an answer, not an error
+    """The value depends on what nobody knows."""
+
+
+def function(name: str, date: str) -> Callable[[Data], Data] | None:
+    """The function as the version of HOT of that date has it; None for one that needs more than its arguments."""
+    end, older = OLDER.get(name, ("", None))
+    return older if date < end else FUNCTIONS.get(name)
 
 
 def same(left: Data, right: Data) -> bool | None:
     """Whether two values are equal; None if that is not known."""
-    if isinstance(left, Unknown) or isinstance(right, Unknown):
-        return True if left == right else None
-    if isinstance(left, ResourceId) or isinstance(right, ResourceId):  # another resource, or a text like its reference
-        return True if left == right else None
+    if isinstance(left, Unknown | ResourceId) or isinstance(right, Unknown | ResourceId):
+        return True if left == right else None  # another resource may be equal, or a text like its reference
     match left, right:
-        case dict(), dict():
-            if left.keys() != right.keys():
-                return False
-            return every(same(value, right[key]) for key, value in left.items())
-        case list(), list():
-            return len(left) == len(right) and every(map(same, left, right))
-    return bool(left == right)
-
-
-def every(truths: Iterable[bool | None]) -> bool | None:
-    """Three-valued conjunction."""
-    known = list(truths)
-    return False if False in known else None if None in known else True
+        case dict(), dict() if left.keys() == right.keys():
+            pairs = [(value, right[key]) for key, value in left.items()]
+        case list(), list() if len(left) == len(right):
+            pairs = [*zip(left, right, strict=True)]
+        case _:
+            return bool(left == right)
+    truths = [same(*pair) for pair in pairs]
+    return False if False in truths else None if None in truths else True
 
 
 def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
@@ -64,67 +70,19 @@ def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
     return data
 
 
-def _list_concat(arguments: Data) -> list[Data]:
-    form = "a list of lists"
-    return [item for part in list_of(arguments, form) if part is not None for item in list_of(part, form)]
-
-
-def _list_concat_unique(arguments: Data) -> Data:
-    if undecided(items := _list_concat(arguments)):
-        raise Undecided
-    unique: list[Data] = list(dict.fromkeys(item for item in items if not isinstance(item, dict | list)))
-    nested = [item for item in items if isinstance(item, dict | list)]
-    if not nested:
-        return unique
-    _pairs(len(items), len(nested))
-    return [item for at, item in enumerate(items) if item not in items[:at]]
-
-
-def _pairs(left: int, right: int) -> None:
-    """Comparing everything with everything takes square time."""
-    if left * right > MAX_PAIRS:
-        raise TooLarge(f"compares more than {MAX_PAIRS} pairs of values")
-
-
-def _map_merge(arguments: Data) -> Data:
-    merged: dict[Data, Data] = {}
-    for part in list_of(arguments, "a list of maps"):
-        merged.update(map_of(part, "a list of maps"))
-    return merged
-
-
-def _map_replace(arguments: Data) -> Data:
-    form = "[map, {keys: map, values: map}]"
-    source, changes = (map_of(item, form) for item in items_of(arguments, 2, form))
-    if changes.keys() - {"keys", "values"}:
-        expect(form)
-    keys, values = (map_of(changes.get(name), form) for name in ("keys", "values"))
-    if undecided(keys) or (values and any(isinstance(value, Unknown | ResourceId) for value in source.values())):
-        raise Undecided
-    result: dict[Data, Data] = {}
-    for key, value in source.items():
-        name = key if keys.get(key) is None else keys[key]
-        if isinstance(name, dict | list):
-            expect(form)
-        if name != key and (name in source or name in result):
-            raise BadFunction(f"gives the key `{name}` twice")
-        result[name] = value if isinstance(value, dict | list) else values.get(value, value)
-    return result
-
-
 def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Data:
     """The function of that name in the version of HOT of that date: maps came with 2016-10-14, `permutations` with
     2017-09-01. `write` gives what stands for a function over arguments, for texts partly unknown."""
     form = "`for_each`, a map of lists, and `template`"
     if not isinstance(arguments, dict) or not {"for_each", "template"} <= arguments.keys():
-        expect(form)
-    each, template = map_of(arguments["for_each"], form), arguments["template"]
+        _expect(form)
+    each, template = _map(arguments["for_each"], form), arguments["template"]
     permute = arguments.get("permutations", True) if date >= "2017-09-01" else True
     if not isinstance(permute, bool) or not each or not all(isinstance(key, str) for key in each):
-        expect(form)
+        _expect(form)
     maps = permute and date >= "2016-10-14"
     lists = [
-        list(items) if isinstance(items, dict) and maps else list_of(items, form)
+        list(items) if isinstance(items, dict) and maps else _list(items, form)
         for items in each.values()
         if items is not None
     ]
@@ -158,17 +116,242 @@ def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data
                 return write("str_replace", {"template": template, "params": dict(values)})
             for key, value in values.items():
                 if isinstance(value, str):
-                    bounded(len(template) + template.count(key) * len(value))
+                    _bounded(len(template) + template.count(key) * len(value))
                     template = template.replace(key, value)
     return template
 
 
+def _expect(form: str) -> Never:
+    """Errors: BadFunction with the form that a function takes."""
+    raise BadFunction(f"takes {form}")
+
+
+def all_known(data: Data) -> None:
+    """Errors: Undecided for a value from which no text can be made yet: a reference is known, its text is not."""
+    if any(isinstance(leaf, Unknown | ResourceId) for leaf in leaves(data)):
+        raise Undecided
+
+
+def _items(arguments: Data, count: int, form: str) -> list[Data]:
+    if not isinstance(arguments, list) or len(arguments) != count:
+        _expect(form)
+    return arguments
+
+
+def _list(value: Data, form: str) -> list[Data]:
+    if isinstance(value, Unknown | ResourceId):
+        raise Undecided
+    return value if isinstance(value, list) else _expect(form)
+
+
+def _map(value: Data, form: str) -> Mapping[Data, Data]:
+    """An argument as a map; null is an empty one."""
+    if isinstance(value, Unknown | ResourceId):
+        raise Undecided
+    if value is not None and not isinstance(value, dict):
+        _expect(form)
+    return value or {}
+
+
+def _bounded(length: int) -> None:
+    """Errors: TooLarge for a text of more than `MAX_TEXT` characters."""
+    if length > MAX_TEXT:
+        raise TooLarge(f"gives more than {MAX_TEXT} characters")
+
+
+def _str_replace(arguments: Data, strict: bool = False, empty: bool = True, nested: bool = True) -> Data:
+    if not isinstance(arguments, dict) or not {"template", "params"} <= arguments.keys():
+        _expect("a map of `template` and `params`")
+    return _replace(arguments["template"], arguments["params"], strict, empty, nested)
+
+
+def _fn_replace(arguments: Data) -> Data:
+    params, template = _items(arguments, 2, "[{name: value}, text]")
+    return _replace(template, params, nested=False)
+
+
+def _replace(template: Data, params: Data, strict: bool = False, empty: bool = True, nested: bool = True) -> str:
+    if isinstance(template, Unknown | ResourceId) or isinstance(params, Unknown):
+        raise Undecided
+    if not isinstance(template, str) or not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
+        _expect("a text as `template` and a map as `params`")
+    if "" in params:
+        _expect("params whose names are not empty")
+    if not nested and any(isinstance(value, dict | list) for value in params.values()):
+        _expect("params that are texts, numbers or booleans")
+    if len(template) * len(params) > MAX_TEXT * 8:
+        raise TooLarge("searches too much text")
+    if strict and (missing := sorted(key for key in params if key not in template)):
+        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
+    texts = {}
+    for key in sorted(sorted(params), key=len, reverse=True):
+        if key in template or not empty:
+            all_known(params[key])
+            texts[key] = _text(params[key])
+            if not empty and (params[key] is None or params[key] in ("", [], {})):
+                raise BadFunction(f"has no value for `{key}`")
+    pieces, length = [template], len(template)
+    used = set()
+    for key, value in texts.items():  # longer names first; what was put in is not searched again
+        split: list[str] = []
+        for index, piece in enumerate(pieces):
+            parts = piece.split(key) if index % 2 == 0 else [piece]
+            length += (len(parts) - 1) * len(value)
+            _bounded(max(length, len(split) + len(parts)))
+            split += [part for pair in zip(parts, itertools.repeat(value)) for part in pair][:-1]
+            if len(parts) > 1:
+                used.add(key)
+        pieces = split
+    if strict and (missing := sorted(set(params) - used)):
+        raise BadFunction(f"has params that the template does not name: {', '.join(missing)}")
+    return "".join(pieces)
+
+
+def _list_join(arguments: Data) -> Data:
+    form = "[separator, list of texts, ...]"
+    if not isinstance(arguments, list) or len(arguments) < 2:
+        _expect(form)
+    items = [item for part in arguments[1:] if part for item in _list(part, form)]
+    return _joined(arguments[0], items, (bool, int, float), form)
+
+
+def _join(arguments: Data) -> Data:
+    form = "[separator, list of texts]"
+    separator, items = _items(arguments, 2, form)
+    return _joined(separator, [] if items is None else _list(items, form), (bool, int, float, dict, list), form)
+
+
+def _joined(separator: Data, items: list[Data], wrong: tuple[type, ...], form: str) -> str:
+    all_known([separator, items])
+    if not isinstance(separator, str) or any(isinstance(item, wrong) for item in items):
+        _expect(form)
+    texts = [_text(item) for item in items]
+    _bounded(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
+
+
+def _str_split(arguments: Data) -> Data:
+    form = "[separator, text, optional index]"
+    if not isinstance(arguments, list) or len(arguments) < 2:
+        _expect(form)
+    all_known(arguments[:3])
+    separator, text, *index = arguments
+    if text is None:
+        return None
+    if not isinstance(separator, str | None) or separator == "" or not isinstance(text, str):
+        _expect(form)
+    if separator and text.count(separator) > MAX_ITEMS:
+        raise TooLarge(f"gives more than {MAX_ITEMS} items")
+    parts: list[Data] = [*text.split(separator)]
+    try:
+        return parts[int(index[0])] if index else parts
+    except (ValueError, IndexError, TypeError):
+        raise BadFunction(f"takes an index from 0 to {len(parts) - 1}") from None
+
+
+def _fn_split(arguments: Data) -> Data:
+    form = "[separator, text]"
+    if None in _items(arguments, 2, form):
+        _expect(form)
+    return _str_split(arguments)
+
+
+def _digest(arguments: Data) -> Data:
+    form = "[algorithm, text]"
+    algorithm, text = _items(arguments, 2, form)
+    all_known(arguments)
+    if not isinstance(algorithm, str) or not isinstance(text, str):
+        _expect(form)
+    try:
+        return hashlib.new(algorithm, text.encode("latin-1"), usedforsecurity=False).hexdigest()
+    except (ValueError, TypeError):  # no such algorithm, one without a fixed length, or a text beyond latin-1
+        raise BadFunction(f"can't digest this text with {algorithm}") from None
+
+
+def _make_url(arguments: Data) -> Data:
+    from urllib.parse import quote, urlencode, urlunsplit
+
+    all_known(arguments)
+    names = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
+    if not isinstance(arguments, dict) or arguments.keys() - set(names):
+        _expect(f"a map of {', '.join(names)}")
+    query, port = arguments.get("query", {}), arguments.get("port", "")
+    part = {name: value for name in names if isinstance(value := arguments.get(name, ""), str)}
+    if len(part | {"port": "", "query": ""}) < len(names) or not isinstance(query, dict) or ":" in part["scheme"]:
+        _expect("texts, a map as `query`, and a scheme without a colon")
+    try:
+        if "port" in arguments and not 0 < int(port) <= 65535:
+            raise ValueError
+    except (ValueError, TypeError):
+        raise BadFunction("takes a port from 1 to 65535") from None
+    user, password = quote(part["username"], safe=""), quote(part["password"], safe="")
+    host = part["host"][1:-1] if part["host"].startswith("[") and part["host"].endswith("]") else part["host"]
+    host = f"[{quote(host, safe=':')}]" if ":" in host else quote(host, safe=":")
+    login = f"{user}{password and ':' + password}@" if user or password else ""
+    location = login + host + (f":{port}" if port else "")
+    searched = urlencode({str(key): value for key, value in query.items()}).replace("%2F", "/")
+    return urlunsplit((part["scheme"], location, quote(part["path"]), searched, quote(part["fragment"])))
+
+
+def _fn_base64(arguments: Data) -> Data:
+    all_known(arguments)
+    return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, and so not here
+
+
+def _list_concat(arguments: Data) -> list[Data]:
+    form = "a list of lists"
+    return [item for part in _list(arguments, form) if part is not None for item in _list(part, form)]
+
+
+def _list_concat_unique(arguments: Data) -> Data:
+    if undecided(items := _list_concat(arguments)):
+        raise Undecided
+    unique: list[Data] = list(dict.fromkeys(item for item in items if not isinstance(item, dict | list)))
+    nested = [item for item in items if isinstance(item, dict | list)]
+    if not nested:
+        return unique
+    _pairs(len(items), len(nested))
+    return [item for at, item in enumerate(items) if item not in items[:at]]
+
+
+def _pairs(left: int, right: int) -> None:
+    """Comparing everything with everything takes square time."""
+    if left * right > MAX_PAIRS:
+        raise TooLarge(f"compares more than {MAX_PAIRS} pairs of values")
+
+
+def _map_merge(arguments: Data) -> Data:
+    merged: dict[Data, Data] = {}
+    for part in _list(arguments, "a list of maps"):
+        merged.update(_map(part, "a list of maps"))
+    return merged
+
+
+def _map_replace(arguments: Data) -> Data:
+    form = "[map, {keys: map, values: map}]"
+    source, changes = (_map(item, form) for item in _items(arguments, 2, form))
+    if changes.keys() - {"keys", "values"}:
+        _expect(form)
+    keys, values = (_map(changes.get(name), form) for name in ("keys", "values"))
+    if undecided(keys) or (values and any(isinstance(value, Unknown | ResourceId) for value in source.values())):
+        raise Undecided
+    result: dict[Data, Data] = {}
+    for key, value in source.items():
+        name = key if keys.get(key) is None else keys[key]
+        if isinstance(name, dict | list):
+            _expect(form)
+        if name != key and (name in source or name in result):
+            raise BadFunction(f"gives the key `{name}` twice")
+        result[name] = value if isinstance(value, dict | list) else values.get(value, value)
+    return result
+
+
 def _filter(arguments: Data) -> Data:
     form = "[values to leave out, list]"
-    values, items = items_of(arguments, 2, form)
+    values, items = _items(arguments, 2, form)
     if not items:
         return items
-    items, values = list_of(items, form), list_of(values or [], form)
+    items, values = _list(items, form), _list(values or [], form)
     if not any(isinstance(value, dict | list | Unknown | ResourceId) for value in (*values, *items)):
         left_out = set(values)
         return [item for item in items if item not in left_out]
@@ -184,17 +367,17 @@ def _filter(arguments: Data) -> Data:
 
 
 def _contains(arguments: Data) -> Data:
-    value, items = items_of(arguments, 2, "[value, list]")
+    value, items = _items(arguments, 2, "[value, list]")
     if isinstance(items, str) and isinstance(value, str):
         return value in items
-    found = [same(value, item) for item in list_of(items, "[value, list]")]
+    found = [same(value, item) for item in _list(items, "[value, list]")]
     if True not in found and None in found:
         raise Undecided
     return True in found
 
 
 def _fn_select(arguments: Data) -> Data:
-    index, items = items_of(arguments, 2, "[index, list or map]")
+    index, items = _items(arguments, 2, "[index, list or map]")
     if isinstance(items, Unknown | ResourceId) or isinstance(index, Unknown | ResourceId):
         raise Undecided
     try:
@@ -207,16 +390,16 @@ def _fn_select(arguments: Data) -> Data:
         return ""
     except (ValueError, TypeError, RecursionError):
         pass
-    return "" if items in ("", None) else expect("[index, list or map], also as JSON")
+    return "" if items in ("", None) else _expect("[index, list or map], also as JSON")
 
 
 def _member_list_to_map(arguments: Data) -> Data:
     form = "[name of keys, name of values, list of `.member.N.name=text`]"
-    key, value, items = items_of(arguments, 3, form)
+    key, value, items = _items(arguments, 3, form)
     all_known(arguments)
-    texts = list_of(items, form)
+    texts = _list(items, form)
     if not all(isinstance(name, str) for name in (key, value)) or not all("=" in str(text) for text in texts):
-        expect(form)
+        _expect(form)
     members: dict[int, dict[str, Data]] = {}
     for name, text in dict(str(item).split("=", 1) for item in texts).items():
         if found := re.match(r"\.member\.([0-9]{1,9})\.(.*)", name):
@@ -228,21 +411,35 @@ def _never(_arguments: Data) -> Data:
     raise Undecided
 
 
+def _text(value: Data) -> str:
+    """What Heat writes for a value inside a text: collections as JSON."""
+    if isinstance(value, dict | list):
+        _bounded(sum(len(leaf) if isinstance(leaf, str) else 8 for leaf in leaves(value)))
+        return json.dumps(value, sort_keys=True)
+    return "" if value is None else str(value)
+
+
 FUNCTIONS: dict[str, Callable[[Data], Data]] = {
-    **TEXTS,
+    "str_replace": _str_replace,
+    "str_replace_strict": partial(_str_replace, strict=True),
+    "str_replace_vstrict": partial(_str_replace, strict=True, empty=False),
+    "str_split": _str_split,
+    "list_join": _list_join,
+    "digest": _digest,
+    "make_url": _make_url,
     "list_concat": _list_concat,
     "list_concat_unique": _list_concat_unique,
     "map_merge": _map_merge,
     "map_replace": _map_replace,
     "filter": _filter,
     "contains": _contains,
+    "Fn::Join": _join,
+    "Fn::Split": _fn_split,
+    "Fn::Replace": _fn_replace,
+    "Fn::Base64": _fn_base64,
     "Fn::Select": _fn_select,
     "Fn::MemberListToMap": _member_list_to_map,
     "Fn::GetAZs": _never,
 }
-
-
-def function(name: str, date: str) -> Callable[[Data], Data] | None:
-    """The function as the version of HOT of that date has it; None for one that needs more than its arguments."""
-    end, older = OLDER_TEXTS.get(name, ("", None))
-    return older if date < end else FUNCTIONS.get(name)
+OLDER = {"list_join": ("2015-10-15", _join), "str_replace": ("2015-10-15", partial(_str_replace, nested=False))}
+"""What those functions were before the version of that date."""

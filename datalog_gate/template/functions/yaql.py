@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
 from datalog_gate.stack.model import Data
-from datalog_gate.template.functions.arguments import BadFunction, Undecided, all_known
+from datalog_gate.template.functions.pure import BadFunction, Undecided, all_known
 
 LIMITS = {"yaql.limitIterators": 200, "yaql.memoryQuota": 10_000}
 """Those of heat/common/config.py where heat.conf says nothing."""
