@@ -1,13 +1,6 @@
 """Lowering: from the syntax tree to rules of simple literals.
 
-::
-
-    p(x + 1) :- q(x), (r(x) or s(x)).      =>      p(y) :- q(x), r(x), y = x + 1.
-                                                   p(y) :- q(x), s(x), y = x + 1.
-
-Each rule becomes one `Draft` for each combination of alternatives. Operators become calls, negated bodies and
-aggregates become literals with local variables, and arguments stand in the order of the relation's columns. Bodies are
-not ordered or checked for kinds yet.
+``p(x + 1) :- q(x), (r(x) or s(x))`` => ``p(y) :- q(x), r(x), y = x + 1`` and ``p(y) :- q(x), s(x), y = x + 1``
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
-"""Old versions of relations that rules derive.
+"""Old versions of relations that rules derive: copies of the rules.
 
-`old:p` means what `p` was before the change. The rules that `p` rests on are copied. In a copy each relation that a
-stack fills, and each that rests on one, is read in its old version; the request, the inventory, limits and what an
-author declares stay as they are::
+The request, the inventory, limits and what an author declares stay as they are::
 
     p(s) :- heat:resource(s), limit(n).            p(s) :- heat:resource(s), limit(n).
     q(s) :- old:p(s).                      =>      old:p(s) :- old:heat:resource(s), limit(n).
                                                    q(s) :- old:p(s).
-
-A grant counts in a copy if the old stack has it and it is in effect today: removing a grant from a template changes
-what the grant had relaxed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Regular expressions of RE2.
-
-A search takes linear time whatever the pattern. The package `google-re2` is imported when a rule first needs it, and
-never before.
-"""
+"""Regular expressions of RE2, whose searches take linear time."""
 
 from __future__ import annotations
 

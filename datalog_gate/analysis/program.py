@@ -1,8 +1,6 @@
-"""Checked programs: what the analysis produces and the engines evaluate; imported as `ir`.
+"""Checked programs, imported as `ir`: what engines evaluate.
 
-Everything is resolved: relation names are full, arguments positional, operators and aggregates literals of their own.
-The literals of a body stand in an order that binds every variable before it is needed (the proof of safety). An engine
-may choose another such order; no order changes the answer.
+Everything is resolved. The literals of a body stand in one of the orders that bind each variable before it is needed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Resolution of the names in rules.
-
-A name stands for a relation or a builtin. Names are resolved among the modules of the program, the catalogue, and the
-relations that facts are given for. A name that stands for nothing gets a diagnostic with the most similar name.
-"""
+"""Resolution of the names in rules to relations and builtins."""
 
 from __future__ import annotations
 

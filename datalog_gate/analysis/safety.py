@@ -1,12 +1,6 @@
 """Safety: every variable is bound before it is needed.
 
-The literals of a body are put in an order that proves it::
-
-    p(x) :- x > 1, not r(x), q(x).      =>      p(x) :- q(x), x > 1, not r(x).
-
-A rule without such an order is unsafe: there is a diagnostic for each variable that nothing binds. Binding is a least
-fixpoint, so the order in which the author wrote the literals makes no difference. The engines, which order bodies by
-cost, use the needs of literals from here too.
+A least fixpoint over a body's literals, so their order in the text makes no difference. Engines use the needs too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Slices of a program.
+"""Slices of a program: strata below some relations or above some inputs.
 
-A slice has the strata that some relations depend on, or those that depend on some inputs alone. Each function but
-`layers` returns the same program for the same arguments, so that engines can keep its plans.
+Each function but `layers` returns the same program for the same arguments, so that engines can keep its plans.
 """
 
 from __future__ import annotations

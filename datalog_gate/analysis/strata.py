@@ -1,8 +1,6 @@
 """Strata: which relations are derived together, and in what order.
 
-There is one stratum for each strongly connected component of the dependencies, in topological order. A recursion
-through a negation or an aggregate (`unstratified`) or one whose values grow (`value-growth`) gets a diagnostic. The
-order of the rules makes no difference.
+There is one for each strongly connected component of the dependencies, in topological order.
 """
 
 from __future__ import annotations

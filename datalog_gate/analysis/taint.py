@@ -1,8 +1,6 @@
-"""Taint analysis: which columns can hold a secret.
+"""Taint analysis: which columns can hold a secret or what follows from one.
 
-From the columns of the inputs that hold secrets, the same is computed for every relation. A secret that rules copy is
-still itself; a value that a builtin or an aggregate computes from it is another value, which no search for the secret
-finds. A column that merely depends on a secret, by a comparison or by a row that exists because of it, holds none.
+A column that merely depends on a secret, by a comparison or by a row that exists because of it, holds none.
 """
 
 from __future__ import annotations

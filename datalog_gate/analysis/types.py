@@ -1,8 +1,4 @@
-"""Inference of kinds and nullability for all columns and variables.
-
-The kinds of a derived column are a least fixpoint: the column holds what some rule puts there. Comparisons, joins and
-calls whose kinds can never fit get a diagnostic.
-"""
+"""Inference of kinds and nullability for all columns and variables."""
 
 from __future__ import annotations
 

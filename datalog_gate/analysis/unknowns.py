@@ -1,19 +1,14 @@
 """Certain and possible versions of relations, for facts with unknowns.
 
-A program is rewritten for inputs that hold unknowns or uncertain rows. A relation that these can change gets two
-versions. The certain version `p` holds the rows that are there whatever the unknowns turn out to be. The possible
-version `p?` holds every row that is there for some outcome, with an unknown where a value depends on it::
+The certain version `p` holds the rows that are there whatever the unknowns turn out to be. The possible version `p?`
+holds every row that is there for some outcome, with an unknown where a value depends on it::
 
     p(x) :- q(x, 1).                       =>    p(x) :- q(x, 1).
     (q holds an unknown in column 2)             p?(x) :- q(x, y), y = 1 or may be 1.
 
-- A certain version ignores uncertain rows, and an unknown equals only itself: the same expression. (That both may be
-  null, and then do not join, is not taken into account.)
-- A possible version includes uncertain rows, and an unknown equals any value that it can have.
+- In a certain version an unknown equals only itself, the same expression; in a possible one any value it can have.
 - Under ``not`` each version reads the other one.
-- A builtin applied to an unknown gives the unknown of that application.
-- For an aggregate both versions collect the tuples that are certain and those that are possible. A call computes the
-  value from them, or its bounds.
+- An aggregate becomes a call that computes its value or bounds from the certain and the possible tuples.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Keys of violations, and measures of how bad a violation is.
 
-Two states have the same violation if both have one with the same key. The key columns of a policy are those that its
-annotation names (``key=["s"]``). Otherwise they are the columns whose values are read from facts, not computed, and do
-not measure the violation: so a violation keeps its key while its numbers change.
-
-The column that measures it is the one that the annotation names (``worse="n up"``). Otherwise it is the only column
-outside the key, if all rules compare that one with a bound in the same direction::
+By default the key columns are those that are read from facts, not computed, and do not measure the violation; the
+measure is the only other column, if all rules compare it with a bound in the same direction::
 
     @deny("big", "{s} has {n} ports")
     big(s, n) :- server(s), n = count{ p : port(p, s) }, n > 10.      key: s     worse: n up

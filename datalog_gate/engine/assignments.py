@@ -1,11 +1,7 @@
 """Search for the assignments of a body, true or in error.
 
-This module defines what an error means. The matches of an assignment choose rows, or rows in error, and equations and
-builtins compute further values. A false literal beats an error, and an error beats true. A row in error fits wherever
-its known values fit. The order of literals does not change the result.
-
-The search is slower than a compiled plan. It is used where an error was met, where a body is too deep to compile, and
-for explanations.
+This module defines what an error means: a false literal beats an error, an error beats true, and a row in error fits
+wherever its known values fit. It is slower than a compiled plan: for errors, very deep bodies and explanations only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The values of builtins, comparisons and aggregates.
 
-The signatures of the builtins are in `schema.signatures`. Arithmetic is exact: integers and decimals have at most
-`DIGITS` digits, and decimals are rounded by ``/`` only. What cannot be computed is an `EvaluationError`.
+Arithmetic is exact up to `DIGITS` digits; only ``/`` rounds. What cannot be computed is an `EvaluationError`.
 """
 
 from __future__ import annotations

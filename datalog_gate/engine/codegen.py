@@ -1,8 +1,6 @@
 """Compilation of plans to Python functions of nested loops.
 
-A function is built of `ast` nodes and knows a rule by numbers only: slots, tables and constants are named by their
-positions, and the values of a rule are passed in a tuple. No text of a rule is ever compiled, and no other module may
-call `compile`. Equal plans share one function, even plans of different rule sets.
+No text of a rule is ever compiled: slots, tables and constants are named by number. Equal plans share one function.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Bounds of values that are not all known: aggregates, arithmetic and comparisons.
 
-The result is an unknown with its bounds, the value itself if the bounds leave only one, or how a comparison turns out
-for all values of the unknowns.
-
-The tuples that may exist are all listed. Each stands for one tuple at most, unless it holds an unknown that stands for
-`several` values. The certain tuples are among them. Values of an unknown that make a computation fail are ignored: the
-least of 5 and an unknown is at most 5, although there is no least if the unknown turns out to be a string.
+A possible tuple stands for one tuple at most, unless it holds an unknown of `several` values. Values of an unknown that
+make a computation fail are ignored: the least of 5 and an unknown is at most 5, though it may turn out to be a string.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The native engine: bottom-up evaluation by strata, semi-naive within a recursive stratum.
 
-A rule runs as a compiled function. A rule that meets an error, or reads a relation with errors, runs again by a search
-for assignments, which tells true rows from rows in error. Programs, plans and tables of facts keep nothing of an
-evaluation, so threads can share them.
+Programs, plans and tables of facts keep nothing of an evaluation, so threads can share them.
 """
 
 from __future__ import annotations

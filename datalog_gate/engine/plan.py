@@ -1,11 +1,6 @@
 """Plans of rules: the steps of a body in order.
 
-Every choice is made by the content of literals, never by their place: rules that are equal but for the names of
-variables and the order of literals have equal plans. Tests run as soon as their values are known, then negations, then
-aggregates, then the match with the fewest expected rows. Once all variables of the head are known, the remaining steps
-only need one assignment.
-
-Variables become slots, numbered in the order in which they get their values.
+Every choice is made by the content of literals, never by their place or the names of variables.
 """
 
 from __future__ import annotations

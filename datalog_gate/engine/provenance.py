@@ -1,8 +1,7 @@
 """Provenance: the first derivation of each row of a model.
 
-No row supports itself: within a recursive stratum a row is derived from rows of earlier rounds only. The first
-derivation is the one whose rule is written first, then the one whose rows come first in the order of values. The match
-with the fewest fitting rows chooses first. Neither the engine nor any order of rules, literals and facts changes it.
+The first is that of the rule written first, then of the rows that come first in the order of values, whatever the
+engine. No row supports itself: within a recursive stratum it is derived from rows of earlier rounds only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The pyDatalog engine: the parent of its worker process.
-
-Each evaluation has a process of its own, which is killed at the deadline, because pyDatalog can't be interrupted and
-keeps global state.
-"""
+"""The pyDatalog engine: the parent of its worker process."""
 
 from __future__ import annotations
 

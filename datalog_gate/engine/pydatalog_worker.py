@@ -1,16 +1,11 @@
-"""The worker process of the pyDatalog engine.
+"""The worker process of the pyDatalog engine, which answers one pickled request.
 
-It reads a pickled program with facts from stdin, and writes rows or an error message, pickled, to stdout. pyDatalog
-does the joins and the recursion, one stratum at a time. The rows of a stratum are asserted as facts before the next
-stratum starts, so that no negation reads an unfinished relation. pyDatalog sees values as opaque codes. Comparisons,
-builtins, negation and aggregates are resolvers: predicates that call back into this module. Negation and aggregates
-query pyDatalog for their body.
+pyDatalog does the joins and the recursion, one stratum at a time, on opaque codes of values. Comparisons, builtins,
+negation and aggregates are resolvers: predicates that call back into this module.
 
-pyDatalog searches top down. It does not end where the queries of a recursion wait for each other in a circle of three
-or more, and unless the recursion is left-linear the data decide which queries there are. So all relations of a stratum
-share one predicate, and each rule begins with a query for all its rows: this one query waits for itself only, and ends
-when no row is new. Where a rule matches its stratum again, it reads the rows known so far, and the query is repeated
-for as long as their number grows.
+It searches top down, and does not end where the queries of a recursion wait for each other in a circle of three or
+more. So all relations of a stratum share one predicate, and each rule begins with one query for all its rows. Where a
+rule matches its stratum again it reads the rows known so far, and the query is repeated while their number grows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Formatter of rule files: the printer's text with the author's comments.
 
-A comment at the end of a line stays after what it follows there. Any other comment stands on a line of its own, before
-what comes next. The order of comments stays. One empty line is left where there were some between statements.
+A comment at the end of a line stays after what it follows; any other stands on a line before what comes next.
 """
 
 from __future__ import annotations

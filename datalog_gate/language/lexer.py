@@ -1,7 +1,6 @@
 """Lexer: from the text of a rule file to tokens with places.
 
-Reading tokens never fails: an invalid token has a kind that begins with ``bad``, and the parser refuses it where it
-meets it.
+It never fails: the kind of an invalid token begins with ``bad``, and the parser refuses it where it meets it.
 """
 
 from __future__ import annotations

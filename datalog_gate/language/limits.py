@@ -1,8 +1,4 @@
-"""Limits: values that an operator sets for a pack.
-
-A pack declares the relations in its `limits.dl`; the operator gives their rows in the `limits.yaml` beside it. The rows
-become facts of the module.
-"""
+"""Limits: rows of a pack's relations from the operator's `limits.yaml`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Parser of rule files: from tokens to the syntax tree.
 
-A recursive-descent parser with one method for each construct. A statement that cannot be read is reported, and parsing
-goes on with the next one: after the terminator, or at a name or annotation in column 1. Parsing takes linear time. The
-nesting of parentheses and the number of operators in a term are limited, so that recursive functions can walk the tree.
+After a statement that cannot be read it goes on behind the terminator, or at a name or annotation in column 1. Nesting
+and operators are limited, so that recursive functions can walk the tree.
 """
 
 from __future__ import annotations

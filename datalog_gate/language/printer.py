@@ -1,7 +1,6 @@
 """Printer: from a syntax tree to its text.
 
-The text of each statement parses to an equal tree. A statement stands on one line if it fits and holds no comment.
-Otherwise its items are filled into lines, and a line break that the author wrote between two items stays.
+A statement stands on one line if it fits and has no comment. Else lines are filled, and the author's breaks stay.
 """
 
 from __future__ import annotations

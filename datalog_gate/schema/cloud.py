@@ -1,8 +1,4 @@
-"""Relations of an inventory of the cloud.
-
-They have the names and columns of Congress. Each line of `data/inventory.json` is a relation. The file is read when a
-rule first names one.
-"""
+"""Relations of an inventory of the cloud, as in Congress."""
 
 from __future__ import annotations
 

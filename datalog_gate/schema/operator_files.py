@@ -1,7 +1,6 @@
-"""Catalogue files of an operator.
+"""Catalogue files of an operator, in the format of the shipped data.
 
-They add the resource types of a provider's plugin, or of another release of Heat. A file has the format of the shipped
-data: one JSON object of resource types by name. `data/harvest.py` prints one.
+They add the resource types of a provider's plugin, or of another release of Heat as `data/harvest.py` prints it.
 """
 
 from __future__ import annotations

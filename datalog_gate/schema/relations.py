@@ -1,7 +1,6 @@
-"""The relations of stacks and requests.
+"""The relations of stacks and requests, whatever the resource types.
 
-They do not depend on resource types. `FIXED` holds each by its name. Only a relation that something fills is declared
-here, so that a rule which reads any other is an error and not silently empty.
+Only a relation that something fills is declared, so that a rule which reads any other is an error, not silently empty.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Resource types, and the relations that hold their properties.
 
-A type has one relation for itself and one for each list or map among its properties. The shipped data has one type in
-each line (printed by `data/harvest.py`); a line is parsed when its type is first used.
+The shipped data has one type in each line (printed by `data/harvest.py`), which is parsed when its type is first used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Conversion of a Congress module to a rule file in this language.
-
-Policies get annotations, and actions become records. Two rules that differ only in one argument, null in one and
-compared in the other, become one rule. `analysis.congress.normalize` has translated the module before.
-"""
+"""Conversion of a translated Congress module to a rule file."""
 
 from __future__ import annotations
 

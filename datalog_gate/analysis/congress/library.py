@@ -1,8 +1,4 @@
-"""The parser of Congress policy libraries.
-
-It makes one module from the rules of a YAML file. Every entry is one statement. The comment of an entry becomes the
-message of an error or a warning.
-"""
+"""The parser of Congress policy libraries, whose entries are one statement each."""
 
 from __future__ import annotations
 

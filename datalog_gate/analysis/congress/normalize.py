@@ -1,8 +1,6 @@
 """Translation of rules for Congress to rules of this language.
 
-Congress has no null and no booleans, but the texts ``'None'`` and ``'True'``; columns by number; comparisons as
-relations, which are false on null; and variables of any name. What a text stands for depends on the kind of its column.
-There is a note for each text that is read as another value.
+Congress has no null and no booleans, but the texts ``'None'`` and ``'True'``: the kind of a column says what one means.
 """
 
 from __future__ import annotations

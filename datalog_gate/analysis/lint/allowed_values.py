@@ -1,8 +1,6 @@
 """Constants that no row of a relation can hold.
 
-The possible texts of a column are known if the catalogue lists them, or if only constants and such columns flow into a
-derived column (a least fixpoint, like that of the kinds). A constant that is not among them is an error if the list is
-the catalogue's and complete, or if another text is similar; otherwise a warning.
+A least fixpoint, like that of the kinds: the texts that flow into a column, from the catalogue or from constants.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Variables and texts that occur once.
+"""Variables and texts that occur once, in a rule or a module.
 
-A variable that occurs once in its rule joins nothing, so it is often a mistake; so is a text that occurs once in its
-module and is similar to another one. It is an error where such a name cannot be intended (a forgotten quote, a misspelt
-``null``, a name under ``not``), and a warning where it may be but is similar to another, or stands for a column that
-could be left out. A name that begins with ``_`` is intended.
+Such a variable joins nothing: an error where it cannot be intended, else a warning. A leading ``_`` says that it is.
 """
 
 from __future__ import annotations

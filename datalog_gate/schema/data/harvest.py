@@ -1,11 +1,7 @@
 """The tool that prints the resource types of the installed `openstack-heat`.
 
-Its output is the catalogue of the resource types: the text of ``heat-<version>.json``.
-
-The tool is no part of the package: run it with a Python that has the wheel, without a cloud, and commit what it prints.
-The output is one JSON object with one resource type a line, so that `resource_types` parses only the lines it needs
-and a new version of Heat is a readable diff. The name of a type's relation is made here by `relation_name` and is from
-then on what the committed data says.
+It is no part of the package: run it with a Python that has the wheel, without a cloud, and commit what it prints. Each
+type is one line, so that `resource_types` parses only what it needs and a new Heat is a readable diff.
 """
 
 from __future__ import annotations
