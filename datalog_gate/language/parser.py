@@ -69,15 +69,23 @@ def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body,
         return (), (refused.diagnostic,)
 
 
-class _Cursor:
-    """A position in the tokens of a text. A method raises `Refused` for a token that does not fit."""
+class _Parser:
+    """A position in the tokens of a text, with a method for each construct.
 
-    def __init__(self, text: str, file: str, line: int = 1, column: int = 1) -> None:
+    A method takes the tokens of its construct, or raises `Refused` for one that does not fit.
+    """
+
+    def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
         self.source = Source(text, file, line, column)
         self.tokens = self.source.tokens
+        if congress:
+            self.tokens[:] = [token._replace(kind="name") if token.kind == "update" else token for token in self.tokens]
+        self.congress = congress
+        self.closings = _closings(self.tokens)
         self.index = 0
         self.nesting = 0
-        self.closings = _closings(self.tokens)
+        self.terms = 0
+        self.operators = 0
 
     @property
     def token(self) -> Token:
@@ -117,8 +125,7 @@ class _Cursor:
         if self.take(close):
             return ()
         items = self.items(item)
-        if not self.take(close):
-            raise self.unexpected(f"found {{found}}, expected `,` or `{close}`", self.unclosed(close))
+        self.close(close, f"`,` or `{close}`")
         return items
 
     def items(self, item: Callable[[], _T]) -> tuple[_T, ...]:
@@ -134,9 +141,14 @@ class _Cursor:
         return self.advance().start
 
     def leave(self, close: str, expected: str) -> None:
-        if not self.take(close):
-            raise self.unexpected(f"found {{found}}, expected {expected}", self.unclosed(close))
+        self.close(close, expected)
         self.nesting -= 1
+
+    def close(self, close: str, expected: str) -> None:
+        if not self.take(close):
+            begins = self.token.kind in (":-", ".")
+            advice = f"write `{close}` before `{self.token.text}`" if begins else self.forgotten(",")
+            raise self.unexpected(f"found {{found}}, expected {expected}", advice)
 
     def after_closing(self) -> str:
         """The kind of the token after the closing parenthesis of the next token; empty if it is missing."""
@@ -155,26 +167,8 @@ class _Cursor:
         begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
         return f"write `{sign}` before `{token.text}`" if begins else None
 
-    def unclosed(self, close: str) -> str | None:
-        """Advise to close a bracket before a token that can't stand inside it, or to write a comma."""
-        if self.token.kind in (":-", "."):
-            return f"write `{close}` before `{self.token.text}`"
-        return self.forgotten(",")
-
     def unexpected(self, message: str, suggestion: str | None = None) -> Refused:
         return self.source.unexpected(self.token, message, suggestion)
-
-
-class _BodyParser(_Cursor):
-    """The constructs of bodies: each method takes the tokens of one construct, or raises `Refused`."""
-
-    def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
-        super().__init__(text, file, line, column)
-        self.congress = congress
-        if congress:
-            self.tokens[:] = [token._replace(kind="name") if token.kind == "update" else token for token in self.tokens]
-        self.terms = 0
-        self.operators = 0
 
     # bodies
 
@@ -202,9 +196,8 @@ class _BodyParser(_Cursor):
         else:
             body = (self.atom("a relation or a body in parentheses after `not`"),)
             if self.token.kind in _AFTER_OPERAND:
-                raise self.unexpected(
-                    "`not` takes a relation or a body in parentheses, found {found}", "write `not (...)`"
-                )
+                message = "`not` takes a relation or a body in parentheses, found {found}"
+                raise self.unexpected(message, "write `not (...)`")
         return ast.Negation(body, self.since(start))
 
     def group(self) -> ast.Body:
@@ -363,27 +356,22 @@ class _BodyParser(_Cursor):
     def aggregated(self) -> ast.Term:
         name, colon, relation = self.token.text.partition(":")
         if self.token.kind == "name" and colon:
-            raise self.unexpected(
-                "{found} is no variable", f"write blanks around the colon, `{name[:40]} : {relation[:80]}`"
-            )
+            advice = f"write blanks around the colon, `{name[:40]} : {relation[:80]}`"
+            raise self.unexpected("{found} is no variable", advice)
         return self.term()
 
-
-class _Parser(_BodyParser):
-    """The statements: each method takes the tokens of one statement, or raises `Refused`."""
+    # statements
 
     def statement(self) -> ast.Statement:
         self.nesting = self.terms = 0
         match self.token.text:
-            case "@":
-                return self.rule(self.annotation())
             case "relation":
                 return self.declaration()
             case "import":
                 return self.imports()
             case "export":
                 return self.exports()
-        return self.rule(None)
+        return self.rule(self.annotation() if self.token.kind == "@" else None)
 
     def rule(self, annotation: ast.Annotation | None) -> ast.Rule:
         token = self.token
@@ -391,16 +379,10 @@ class _Parser(_BodyParser):
             if self.peek().kind == "[":
                 raise self.source.refused(token, f"`{token.text}[` is an action of Congress", code="unsupported")
             raise self.unexpected("{found} is reserved at the start of a statement")
-        start = token.start
-        head = (
-            self.action()
-            if self.at_action()
-            else self.atom("the rule of the annotation" if annotation else "a statement")
-        )
-        body: ast.Body = ()
-        if self.take(":-"):
-            body = self.body()
-        span = self.since(start)
+        expected = "the rule of the annotation" if annotation else "a statement"
+        head = self.action() if self.at_action() else self.atom(expected)
+        body = self.body() if self.take(":-") else ()
+        span = self.since(token.start)
         if self.token.kind == ":-" and body and isinstance(body[-1], ast.Atom):
             advice = f"`{body[-1].name[:80]}` begins a rule of its own: write `.` before it in the place of `,`"
             raise self.unexpected("found {found} in a body", advice)
@@ -434,12 +416,10 @@ class _Parser(_BodyParser):
             return self.constant()
         name = self.word("an attribute", quoted=False)
         self.advance()
-        value = (
-            tuple(constant.value for constant in self.sequence(self.constant, "]"))
-            if self.take("[")
-            else self.constant().value
-        )
-        return ast.Attribute(name, value, self.since(start))
+        if self.take("["):
+            values = tuple(constant.value for constant in self.sequence(self.constant, "]"))
+            return ast.Attribute(name, values, self.since(start))
+        return ast.Attribute(name, self.constant().value, self.since(start))
 
     def constant(self) -> ast.Constant:
         token = self.token
@@ -470,11 +450,9 @@ class _Parser(_BodyParser):
             name, _, kind = self.token.text.partition(":")
             raise self.unexpected("{found} is no column", f"write `{name}: {kind}`")
         name = self.column()
-        kinds = []
-        if self.take(":"):
+        kinds: list[str] = []
+        while self.take("or" if kinds else ":"):
             kinds.append(self.word("a kind", quoted=False))
-            while self.take("or"):
-                kinds.append(self.word("a kind", quoted=False))
         return ast.DeclaredColumn(name, tuple(kinds), self.since(start))
 
     def exports(self) -> ast.Export:
@@ -505,14 +483,11 @@ class _Parser(_BodyParser):
 
     def end_statement(self, expected: str, comma: str = "") -> None:
         """Take the terminator. Without one a statement ends only before a token in column 1."""
-        token = self.token
-        if (
-            self.take(".")
-            or token.kind == "end"
-            or (token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(token))
-        ):
-            return
-        raise self.unexpected(f"missing {expected} before {{found}}", self.unended(comma))
+        if not self.take(".") and self.token.kind != "end" and not self.at_statement():
+            raise self.unexpected(f"missing {expected} before {{found}}", self.unended(comma))
+
+    def at_statement(self) -> bool:
+        return self.token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(self.token)
 
     def unended(self, comma: str) -> str | None:
         """Advise on a token that can't follow: the sign `comma` or the terminator is missing."""
@@ -528,11 +503,8 @@ class _Parser(_BodyParser):
     def skip_statement(self, start: int) -> None:
         """Skip to where the next statement may begin; `start` is where the refused one began."""
         self.index = max(self.index, start)
-        while (token := self.token).kind != "end":
-            if self.index > start and token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(token):
-                return
-            self.index += 1
-            if token.kind == ".":
+        while self.token.kind != "end" and not (self.index > start and self.at_statement()):
+            if self.advance().kind == ".":
                 return
 
 
