@@ -106,20 +106,19 @@ class Policies:
         else:
             annotations = [f"@{name}" for name in ANNOTATIONS]
             suggestion = did_you_mean(f"@{annotation.name}", annotations, "one of " + ", ".join(annotations))
-            message = f"there is no annotation @{annotation.name}"
-            self._report("unknown-annotation", message, annotation.span, suggestion)
+            self._report(
+                "unknown-annotation", f"there is no annotation @{annotation.name}", annotation.span, suggestion
+            )
 
     def _unlock(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
         texts = [value.value for value in annotation.values if isinstance(value.value, str)]
         if len(texts) != 1 or len(annotation.values) != 1 or annotation.attributes:
-            message = "@unlock takes the name of one service"
-            self._report("annotation-attribute", message, annotation.span, 'write @unlock("edge")')
-            return
-        if len(relation.columns) != 1:
+            self._refuse("@unlock takes the name of one service", annotation.span, 'write @unlock("edge")')
+        elif len(relation.columns) != 1:
             message = "an @unlock rule derives grants: it has one column"
             self._report("arity", message, rule.head.span, f"write {rule.head.name}(grant)")
-            return
-        self.unlocks.append(Unlock(texts[0], relation.name, annotation.span))
+        else:
+            self.unlocks.append(Unlock(texts[0], relation.name, annotation.span))
 
     def _add(self, annotation: Annotation, rule: Rule, relation: Relation) -> None:
         before = len(self.diagnostics)
@@ -131,39 +130,32 @@ class Policies:
         for at in lists.get("key", ()):
             self._column("annotation-attribute", "key", at, columns, annotation.span)
         if "worse" in texts:
-            column, _, direction = texts["worse"].partition(" ")
-            if direction not in ("up", "down"):
-                message = f"worse can't be {texts['worse']!r}"
-                self._report("annotation-attribute", message, annotation.span, 'write a column and a way, "n up"')
-            else:
-                self._measure(column, columns, relation, annotation.span)
+            self._measure(texts["worse"], columns, relation, annotation.span)
         subject = _first_resource(relation)
-        if "subject" in texts and self._column(
-            "annotation-attribute", "subject", texts["subject"], columns, annotation.span
-        ):
-            subject = columns.index(texts["subject"])
+        name = texts.get("subject")
+        if name is not None and self._column("annotation-attribute", "subject", name, columns, annotation.span):
+            subject = columns.index(name)
         if identity in self.policies:
             other = self.policies[identity].span
             self._report("redefined", f"{identity} is the policy at {other} too", annotation.span, "give it another id")
         enforce_from = self._date(texts.get("enforce_from"), annotation.span)
         if len(self.diagnostics) > before:
             return
-        level = next(level for level in LEVELS if level == annotation.name)
         default = f"{rule.head.name}(" + ", ".join(f"{{{name}}}" for name in columns if name) + ")"
         self.policies[identity] = Policy(
             identity,
-            level,
+            next(level for level in LEVELS if level == annotation.name),
             relation.name,
             columns,
-            texts.get("message", default),
-            texts.get("hint", ""),
-            frozenset(lists["on"]) if "on" in lists else BUILDING,
-            texts.get("on_unknown", "defer"),
-            subject,
-            enforce_from,
-            texts,
-            lists,
-            rule.head.span,
+            message=texts.get("message", default),
+            hint=texts.get("hint", ""),
+            on=frozenset(lists["on"]) if "on" in lists else BUILDING,
+            on_unknown=texts.get("on_unknown", "defer"),
+            subject=subject,
+            enforce_from=enforce_from,
+            texts=texts,
+            lists=lists,
+            span=rule.head.span,
         )
 
     def _attributes(self, annotation: Annotation) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
@@ -172,25 +164,22 @@ class Policies:
         lists: dict[str, tuple[str, ...]] = {}
         if len(annotation.values) > 2:
             message = f"@{annotation.name} takes an id and a message, then attributes by name"
-            self._report("annotation-attribute", message, annotation.values[2].span)
-        named = [
-            Attribute(name, constant.value, constant.span)
-            for name, constant in zip(TEXTS, annotation.values[:2], strict=False)
-        ]
+            self._refuse(message, annotation.values[2].span)
+        values = zip(TEXTS, annotation.values[:2], strict=False)
+        named = [Attribute(name, constant.value, constant.span) for name, constant in values]
         for attribute in (*named, *annotation.attributes):
             value = attribute.value
             items = value if isinstance(value, tuple) else (value,)
             words = tuple(item for item in items if isinstance(item, str))
             if attribute.name in texts or attribute.name in lists:
-                self._report("annotation-attribute", f"{attribute.name} is given twice", attribute.span)
+                self._refuse(f"{attribute.name} is given twice", attribute.span)
             elif attribute.name not in TEXTS + LISTS:
                 names = sorted(TEXTS + LISTS)
                 suggestion = did_you_mean(attribute.name, names, "one of " + ", ".join(names))
-                message = f"@{annotation.name} has no attribute {attribute.name}"
-                self._report("annotation-attribute", message, attribute.span, suggestion)
+                self._refuse(f"@{annotation.name} has no attribute {attribute.name}", attribute.span, suggestion)
             elif words != items or (attribute.name in TEXTS and isinstance(value, tuple)):
                 kind = "a list of texts" if attribute.name in LISTS else "a text"
-                self._report("annotation-attribute", f"{attribute.name} is {kind}", attribute.span)
+                self._refuse(f"{attribute.name} is {kind}", attribute.span)
             elif attribute.name in LISTS:
                 lists[attribute.name] = words
             else:
@@ -198,34 +187,39 @@ class Policies:
             choices = CHOICES.get(attribute.name, words)
             for word in (word for word in words if word not in choices):
                 suggestion = did_you_mean(word, choices, "one of " + ", ".join(choices))
-                self._report("annotation-attribute", f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
+                self._refuse(f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
         if lists.get("on") == ():
-            self._report("annotation-attribute", "a policy on no action would judge nothing", annotation.span)
+            self._refuse("a policy on no action would judge nothing", annotation.span)
         if "rollback" in lists.get("on", ()):
-            self._report("annotation-attribute", "no policy may gate rollback", annotation.span, "leave it out of `on`")
+            self._refuse("no policy may gate rollback", annotation.span, "leave it out of `on`")
         return texts, lists
 
     def _column(self, code: str, what: str, name: str, columns: tuple[str, ...], span: Span) -> bool:
         if name and name in columns:
             return True
         has = "the head has " + (", ".join(filter(None, columns)) or "none")
-        suggestion = did_you_mean(name, columns, has)
-        self._report(code, f"{what} names {name}, which is no column of the head", span, suggestion)
+        message = f"{what} names {name}, which is no column of the head"
+        self._report(code, message, span, did_you_mean(name, columns, has))
         return False
 
-    def _measure(self, name: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:
-        if self._column("annotation-attribute", "worse", name, columns, span):
+    def _measure(self, worse: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:
+        name, _, direction = worse.partition(" ")
+        if direction not in ("up", "down"):
+            self._refuse(f"worse can't be {worse!r}", span, 'write a column and a way, "n up"')
+        elif self._column("annotation-attribute", "worse", name, columns, span):
             kinds = relation.columns[columns.index(name)].kinds
             if Kind.NUMBER not in kinds:
-                message = f"worse names {name}, which is {kinds.describe()}"
-                self._report("annotation-attribute", message, span, "name a number")
+                self._refuse(f"worse names {name}, which is {kinds.describe()}", span, "name a number")
 
     def _date(self, text: str | None, span: Span) -> date | None:
         try:
             return date.fromisoformat(text) if text else None
         except ValueError:
-            self._report("annotation-attribute", f"{text!r} is no date", span, 'write "2027-03-01"')
+            self._refuse(f"{text!r} is no date", span, 'write "2027-03-01"')
             return None
+
+    def _refuse(self, message: str, span: Span, suggestion: str | None = None) -> None:
+        self._report("annotation-attribute", message, span, suggestion)
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))

@@ -84,8 +84,7 @@ class Names:
 
     def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
         """Find what an atom in a body of the module stands for; None, with a diagnostic, if nothing."""
-        meaning = self._meaning(atom, module)
-        if meaning:
+        if meaning := self._meaning(atom, module):
             self._read.add(meaning.name)
         return meaning
 
@@ -125,7 +124,8 @@ class Names:
             return self._bare(atom, module)
         if prefix == "builtin":
             if bare not in BUILTINS:
-                self._unknown(atom, "unknown-builtin", "builtin", self._builtin_names())
+                builtins = (f"builtin:{name}" for name in BUILTINS if name[0].isalpha())
+                self._unknown(atom, "unknown-builtin", "builtin", builtins)
             return BUILTINS.get(bare)
         if module in self.congress and prefix not in self.scopes:
             prefix = self.titles.get(prefix, prefix)
@@ -246,37 +246,27 @@ class Names:
         yield from filter(str.isidentifier, BUILTINS)
         yield from self.given
 
-    @staticmethod
-    def _builtin_names() -> Iterable[str]:
-        return (f"builtin:{name}" for name in BUILTINS if name[0].isalpha())
-
     def _define(self, module: Module, scope: ModuleScope) -> None:
+        start = Span(module.file, 1, 1, 1, 1)
         for segment in module.name.split(":"):
             if module.name != self.query and not IDENTIFIER.match(segment):
-                where = Span(module.file, 1, 1, 1, 1)
-                self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", where)
+                self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", start)
         if module.name.partition(":")[0] in self.catalogue.namespaces():
-            where = Span(module.file, 1, 1, 1, 1)
-            self._report("reserved-name", f"the module name {module.name} is reserved", where, "rename the file")
+            self._report("reserved-name", f"the module name {module.name} is reserved", start, "rename the file")
         for statement in module.statements:
-            match statement:
-                case Declaration():
-                    self._declare(module, scope, statement)
-                case Import():
-                    scope.imports.append(replace(statement, module=self.imported(statement.module, module.name)))
+            if isinstance(statement, Declaration):
+                self._declare(module, scope, statement)
+            elif isinstance(statement, Import):
+                scope.imports.append(replace(statement, module=self.imported(statement.module, module.name)))
         for statement in module.statements:
             if isinstance(statement, Rule):
                 self._define_by_rule(module, scope, statement)
 
     def _declare(self, module: Module, scope: ModuleScope, declaration: Declaration) -> None:
-        prefix, _, bare = declaration.name.rpartition(":")
-        if prefix and prefix != module.name:
-            message = f"{module.name} can't declare {declaration.name}"
-            suggestion = f"name it {bare}, which other modules read as {module.name}:{bare}"
-            self._report("reserved-name", message, declaration.span, suggestion)
+        message = f"{module.name} can't declare {declaration.name}"
+        bare = self._check_name(declaration.name, module.name, message, declaration.span)
         if bare in scope.relations:
             self._report("redefined", f"{bare} is declared twice", declaration.span, "keep one of the two")
-        self._check_name(bare, module.name, declaration.span)
         columns = []
         for column in declaration.columns:
             kinds = Kind(0)
@@ -299,13 +289,8 @@ class Names:
         scope.declared.add(bare)
 
     def _define_by_rule(self, module: Module, scope: ModuleScope, rule: Rule) -> None:
-        name = rule.head.name
-        prefix, _, bare = name.rpartition(":")
-        if prefix and prefix != module.name:
-            message = f"a rule of {module.name} can't define {name}"
-            suggestion = f"name it {bare}, which other modules read as {module.name}:{bare}"
-            self._report("reserved-name", message, rule.head.name_span, suggestion)
-        self._check_name(bare, module.name, rule.head.name_span)
+        message = f"a rule of {module.name} can't define {rule.head.name}"
+        bare = self._check_name(rule.head.name, module.name, message, rule.head.name_span)
         if bare not in scope.relations:
             columns = [
                 Column(term.name if isinstance(term, Variable) else f"column{at + 1}", Kind(0))
@@ -319,9 +304,15 @@ class Names:
             self._report("syntax", "a head has no named arguments", named.span, "write the terms in order")
         scope.derived.add(bare)
 
-    def _check_name(self, bare: str, module: str, span: Span) -> None:
+    def _check_name(self, name: str, module: str, message: str, span: Span) -> str:
+        """Check the name of what a module defines, and return it without the module."""
+        prefix, _, bare = name.rpartition(":")
+        if prefix and prefix != module:
+            suggestion = f"name it {bare}, which other modules read as {module}:{bare}"
+            self._report("reserved-name", message, span, suggestion)
         if bare in BUILTINS and BUILTINS[bare].fixed:
             self._report("redefined", f"{module} can't redefine the builtin {bare}", span, "choose another name")
+        return bare
 
     def _link(self, module: Module, scope: ModuleScope) -> None:
         if module.congress:
