@@ -15,20 +15,8 @@ from multiprocessing.connection import Connection
 from random import Random
 from typing import NamedTuple, TypeVar
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import Draft
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Const,
-    Fold,
-    Match,
-    Pattern,
-    Var,
-    Without,
-)
-from datalog_gate.analysis.program import Compare as Comparison
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
@@ -43,7 +31,7 @@ from tests.programs import Facts, draw_facts, draw_program
 
 Rows = dict[RelationRef, set[Row]]
 Answer = tuple[Rows, set[tuple[RelationRef, Row, Span, str]]]
-Case = tuple[CheckedProgram, Facts]
+Case = tuple[ir.CheckedProgram, Facts]
 T = TypeVar("T")
 MOST = 5000
 """How many assignments the oracle tries: more would take it seconds."""
@@ -180,15 +168,15 @@ def _smaller(case: Case) -> Iterator[Case]:
         yield from ((program, {**facts, name: list(less)}) for less in _less(tuple(rows)))
 
 
-def _shorter(rule: CheckedRule) -> Iterator[CheckedRule]:
+def _shorter(rule: ir.CheckedRule) -> Iterator[ir.CheckedRule]:
     for body in _less(rule.body, _inside):
         ordered = order(Draft(rule.relation, rule.arguments, body, rule.span, {}), [])
         if ordered:
             yield ordered
 
 
-def _inside(literal: CheckedLiteral) -> Iterator[CheckedLiteral]:
-    if isinstance(literal, Without | Fold):
+def _inside(literal: ir.CheckedLiteral) -> Iterator[ir.CheckedLiteral]:
+    if isinstance(literal, ir.Without | ir.Fold):
         yield from (replace(literal, body=body) for body in _less(literal.body, _inside) if body)
 
 
@@ -218,11 +206,11 @@ def features(case: Case) -> Iterator[str]:
         for rule in stratum.rules:
             yield from _features(rule.body)
             yield f"arity {len(rule.arguments)}"
-            yield from ("constants in heads" for argument in rule.arguments if isinstance(argument, Const))
+            yield from ("constants in heads" for argument in rule.arguments if isinstance(argument, ir.Const))
             own = [
                 literal.relation
                 for literal in rule.body
-                if isinstance(literal, Match) and literal.relation in stratum.relations
+                if isinstance(literal, ir.Match) and literal.relation in stratum.relations
             ]
             if own:
                 yield "recursion"
@@ -231,54 +219,54 @@ def features(case: Case) -> Iterator[str]:
                 yield from ("recursion, mutual" for relation in own if relation != rule.relation)
 
 
-def _features(body: Sequence[CheckedLiteral], within: str = "") -> Iterator[str]:
+def _features(body: Sequence[ir.CheckedLiteral], within: str = "") -> Iterator[str]:
     for literal in body:
         match literal:
-            case Match(_, arguments):
-                variables = [argument for argument in arguments if isinstance(argument, Var)]
+            case ir.Match(_, arguments):
+                variables = [argument for argument in arguments if isinstance(argument, ir.Var)]
                 yield from ("a variable twice in an atom" for variable in variables if variables.count(variable) > 1)
-            case Without(inner):
+            case ir.Without(inner):
                 yield f"negation{within}"
                 yield from ("negation of several literals" for _ in inner[1:])
                 yield from _features(inner, " in negation")
-            case Fold(_, _, inner):
+            case ir.Fold(_, _, inner):
                 yield f"aggregates{within}"
                 yield from _features(inner, " in aggregates")
             case _:
                 yield "builtins and comparisons"
 
 
-def written(program: CheckedProgram, facts: Facts) -> str:
+def written(program: ir.CheckedProgram, facts: Facts) -> str:
     """Write the program and its facts as text, with the place of each literal."""
     rules = [f"{rule.span.line}: {_rule(rule)}" for stratum in program.strata for rule in stratum.rules]
     return "\n".join(["", *rules, *(f"{name}{row}" for name, rows in facts.items() for row in rows)])
 
 
-def _rule(rule: CheckedRule) -> str:
+def _rule(rule: ir.CheckedRule) -> str:
     return f"{rule.relation}({_terms(rule.arguments)}) :- {_body(rule.body)}."
 
 
-def _body(body: Sequence[CheckedLiteral]) -> str:
+def _body(body: Sequence[ir.CheckedLiteral]) -> str:
     return ", ".join(map(_literal, body))
 
 
-def _literal(literal: CheckedLiteral) -> str:
+def _literal(literal: ir.CheckedLiteral) -> str:
     match literal:
-        case Match(relation, arguments):
+        case ir.Match(relation, arguments):
             return f"{relation}({_terms(arguments)})"
-        case Comparison(comparator, left, right):
+        case ir.Compare(comparator, left, right):
             return f"{_terms([left])} {comparator} {_terms([right])}{'  # ?' if literal.when_unknown else ''}"
-        case Call(builtin, inputs, outputs):
+        case ir.Call(builtin, inputs, outputs):
             return f"{_terms(outputs)} = {builtin}({_terms(inputs)})"
-        case Without(body):
+        case ir.Without(body):
             return f"not ({_body(body)})"
-        case Fold(function, terms, body, target):
+        case ir.Fold(function, terms, body, target):
             return f"{target.name} = {function}{{ {_terms(terms)} : {_body(body)} }}"
 
 
-def _terms(terms: Sequence[Pattern]) -> str:
+def _terms(terms: Sequence[ir.Pattern]) -> str:
     return ", ".join(
-        "_" if term is None else term.name if isinstance(term, Var) else repr(term.value) for term in terms
+        "_" if term is None else term.name if isinstance(term, ir.Var) else repr(term.value) for term in terms
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import TypeVar, get_args
 
@@ -44,6 +45,17 @@ def place(line: int, column: int = 1) -> Span:
     return Span("rules.dl", line, column, line, column + 1)
 
 
+HERE = place(1)
+
+
+def match(name: RelationRef, *arguments: ir.Pattern) -> ir.Match:
+    """A match in line 1."""
+    return ir.Match(name, arguments, HERE)
+
+
+node, edge = partial(match, "node"), partial(match, "edge")
+
+
 def program(*strata: ir.Stratum, inputs: Mapping[str, int] = INPUTS) -> ir.CheckedProgram:
     """A checked program of these strata."""
     arities: dict[RelationRef, int] = dict(inputs.items())
@@ -65,7 +77,6 @@ class Vocabulary:
     functions: tuple[AggregateFunction, ...]
     inputs: Mapping[str, int]
     fails: bool = False
-    positive: bool = False
 
     @property
     def often(self) -> tuple[Value, ...]:
@@ -114,7 +125,7 @@ class Draw:
         body: list[ir.CheckedLiteral] = []
         kinds = ["compare", "alias", "call", "match"]
         kinds += ["test"] if self.words.fails else []
-        kinds += ["not", "fold"] if depth < 2 and not self.words.positive else []
+        kinds += ["not", "fold"] if depth < 2 else []
 
         def operand() -> ir.Operand:
             choices: list[ir.Operand] = [*known, *known, *known, ir.Const(self.pick(self.words.often))]

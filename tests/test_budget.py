@@ -9,33 +9,29 @@ from itertools import count
 
 import pytest
 
-from datalog_gate.analysis.program import Call, CheckedRule, Compare, Const, Match, Stratum, Var, Without
+from datalog_gate.analysis import program as ir
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
-from tests.programs import Facts, X, Y, Z, place, program
+from tests.programs import Facts, X, Y, Z, match, place, program
 
 
-def rule(name: str, line: int, *body: Match) -> CheckedRule:
-    return CheckedRule(name, (X, Y), body, place(line))
+def rule(name: str, line: int, *body: ir.Match) -> ir.CheckedRule:
+    return ir.CheckedRule(name, (X, Y), body, place(line))
 
 
-def match(name: str, *arguments: Var) -> Match:
-    return Match(name, arguments, place(1))
-
-
-SMALL = Stratum(("few",), (rule("few", 3, match("edge", X, Y), match("node", X)),), False)
-BOMB = Stratum(("all",), (rule("all", 7, match("node", X), match("node", Y), match("edge", Z, Z)),), False)
-REACH = Stratum(
+SMALL = ir.Stratum(("few",), (rule("few", 3, match("edge", X, Y), match("node", X)),), False)
+BOMB = ir.Stratum(("all",), (rule("all", 7, match("node", X), match("node", Y), match("edge", Z, Z)),), False)
+REACH = ir.Stratum(
     ("reach",),
     (rule("reach", 8, match("edge", X, Y)), rule("reach", 9, match("reach", X, Z), match("edge", Z, Y))),
     True,
 )
-JOINED = Stratum(
+JOINED = ir.Stratum(
     ("reach",),
     (rule("reach", 8, match("edge", X, Y)), rule("reach", 9, match("reach", X, Z), match("reach", Z, Y))),
     True,
 )
-LATER = Stratum(("last",), (rule("last", 11, match("few", X, Y)),), False)
+LATER = ir.Stratum(("last",), (rule("last", 11, match("few", X, Y)),), False)
 FACTS: Facts = {"node": [(at,) for at in range(300)], "edge": [(7, 7), *((at, at + 1) for at in range(100))]}
 
 
@@ -55,7 +51,7 @@ def seconds(limit: float) -> Budget:
     ],
 )  # fmt: skip
 def test_it_ends_names_the_rule_with_the_largest_share_and_keeps_what_is_whole(
-    stratum: Stratum, budget: Budget, message: str
+    stratum: ir.Stratum, budget: Budget, message: str
 ) -> None:
     model = native.evaluate(program(SMALL, stratum, LATER), FACTS, budget)
     assert str(model.exceeded).startswith(message)
@@ -67,26 +63,30 @@ def test_it_ends_names_the_rule_with_the_largest_share_and_keeps_what_is_whole(
 
 def test_a_search_that_finds_nothing_ends_too() -> None:
     apart = (match("node", X), match("node", Y), match("node", Z), match("edge", X, Y), match("edge", Y, X))
-    never = CheckedRule("all", (X, Y), (*apart, Compare("!=", X, Y, place(1)), Compare("!=", Y, Z, place(1))), place(7))
-    computed = Call("matches", (Const("a" * 50), Const("(a+)+b")), (), place(1))
-    slow = CheckedRule("all", (X,), (match("node", X), computed), place(7))
+    never = ir.CheckedRule(
+        "all", (X, Y), (*apart, ir.Compare("!=", X, Y, place(1)), ir.Compare("!=", Y, Z, place(1))), place(7)
+    )
+    computed = ir.Call("matches", (ir.Const("a" * 50), ir.Const("(a+)+b")), (), place(1))
+    slow = ir.CheckedRule("all", (X,), (match("node", X), computed), place(7))
     for checked_rule in (never, slow):
-        model = native.evaluate(program(Stratum(("all",), (checked_rule,), False)), FACTS, seconds(0.2))
+        model = native.evaluate(program(ir.Stratum(("all",), (checked_rule,), False)), FACTS, seconds(0.2))
         assert str(model.exceeded).startswith("out of time after 0.2 s: the rule of all at rules.dl:7:1 took 0.")
 
 
 def test_a_careful_search_behind_an_error_ends_too() -> None:
-    failing = CheckedRule("bad", (X,), (match("node", X), Call("/", (X, Const(0)), (None,), place(2))), place(2))
-    apart = (match("node", X), match("node", Y), match("node", Z), Compare("<", X, Const(0), place(1)))
-    careful = CheckedRule("all", (Y,), (*apart[1:3], Without((match("bad", Y), *apart[::3]), place(1))), place(7))
-    checked = program(Stratum(("bad",), (failing,), False), Stratum(("all",), (careful,), False))
+    failing = ir.CheckedRule(
+        "bad", (X,), (match("node", X), ir.Call("/", (X, ir.Const(0)), (None,), place(2))), place(2)
+    )
+    apart = (match("node", X), match("node", Y), match("node", Z), ir.Compare("<", X, ir.Const(0), place(1)))
+    careful = ir.CheckedRule("all", (Y,), (*apart[1:3], ir.Without((match("bad", Y), *apart[::3]), place(1))), place(7))
+    checked = program(ir.Stratum(("bad",), (failing,), False), ir.Stratum(("all",), (careful,), False))
     model = native.evaluate(checked, {"node": [(at,) for at in range(200)], "edge": []}, seconds(1.5))
     assert str(model.exceeded).startswith("out of time after 1.5 s: the rule of all at rules.dl:7:1 took ")
     assert model.tables.keys() == {"node", "edge", "bad"}
 
 
 def test_values_that_grow_without_end_are_stopped() -> None:
-    grows = CheckedRule("n", (Y,), (match("n", X), Call("+", (X, Const(1)), (Y,), place(1))), place(7))
-    starts = CheckedRule("n", (X,), (match("node", X),), place(6))
-    model = native.evaluate(program(Stratum(("n",), (starts, grows), True)), FACTS, Budget(facts=50_000))
+    grows = ir.CheckedRule("n", (Y,), (match("n", X), ir.Call("+", (X, ir.Const(1)), (Y,), place(1))), place(7))
+    starts = ir.CheckedRule("n", (X,), (match("node", X),), place(6))
+    model = native.evaluate(program(ir.Stratum(("n",), (starts, grows), True)), FACTS, Budget(facts=50_000))
     assert str(model.exceeded).startswith("more than 50,000 facts: the rule of n at rules.dl:7:1 made ")

@@ -19,19 +19,10 @@ from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import RelationRef
 from tests import naive
 from tests.expressions import as_words, worded
-from tests.programs import X, Y, Z, place, program
+from tests.programs import HERE, X, Y, Z, edge, node, place, program
 
-HERE = place(1)
 NULL, ONE = ir.Const(None), ir.Const(1)
 U = worded("get_attr: [web, networks]")
-
-
-def node(*arguments: ir.Pattern) -> ir.Match:
-    return ir.Match("node", arguments, HERE)
-
-
-def edge(*arguments: ir.Pattern) -> ir.Match:
-    return ir.Match("edge", arguments, HERE)
 
 
 def is_(left: ir.Operand, comparator: Comparator, right: ir.Operand, when_unknown: bool = False) -> ir.Compare:

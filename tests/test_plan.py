@@ -11,20 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Pattern,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.plan import (
     Aggregation,
@@ -41,25 +28,17 @@ from datalog_gate.engine.plan import (
     slots_read,
 )
 from datalog_gate.files.rules import read_rules
-from tests.programs import X, Y, Z, place, programs
+from tests.programs import HERE, X, Y, Z, edge, node, programs
 from tests.sampling import sample
 
 RULES = Path(__file__).parents[1] / "rules"
 
-HERE, ONE, TWO = place(1), Const(1), Const(2)
+ONE, TWO, V, W = ir.Const(1), ir.Const(2), ir.Var("v"), ir.Var("w")
 SIZES = {"edge": 9, "node": 3}
 At = tuple[tuple[int, int], ...]
 
 
-def edge(*arguments: Pattern) -> Match:
-    return Match("edge", arguments, HERE)
-
-
-def node(*arguments: Pattern) -> Match:
-    return Match("node", arguments, HERE)
-
-
-def edges(keys: At = (), binds: At = (), constants: tuple[tuple[int, Const], ...] = (), twice: At = ()) -> Scan:
+def edges(keys: At = (), binds: At = (), constants: tuple[tuple[int, ir.Const], ...] = (), twice: At = ()) -> Scan:
     return Scan("edge", 2, constants, keys, binds, twice)
 
 
@@ -67,10 +46,14 @@ def nodes(keys: At = (), binds: At = ()) -> Scan:
     return Scan("node", 1, (), keys, binds, ())
 
 
-PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[int | Const, ...], tuple[Step, ...]]] = [
+Head = tuple[ir.Operand, ...]
+Body = tuple[ir.CheckedLiteral, ...]
+Terms = tuple[int | ir.Const, ...]
+Steps = tuple[Step, ...]
+PLANS: list[tuple[str, Head, Body, Terms, Steps]] = [
     (
         "the fewest rows first, a test as soon as it can be",
-        (X, Y), (edge(X, Y), Compare("<", X, TWO, HERE), node(X)),
+        (X, Y), (edge(X, Y), ir.Compare("<", X, TWO, HERE), node(X)),
         (0, 1), (nodes(binds=((0, 0),)), ComparisonTest("<", 0, TWO, False, False), edges(((0, 0),), ((1, 1),))),
     ),
     (
@@ -80,25 +63,25 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
     ),
     (
         "unless it can meet an error",
-        (X,), (edge(X, Y), node(X), Compare("<", Y, TWO, HERE)),
+        (X,), (edge(X, Y), node(X), ir.Compare("<", Y, TWO, HERE)),
         (0,), (nodes(binds=((0, 0),)), edges(((0, 0),), ((1, 1),)), ComparisonTest("<", 1, TWO, False, False)),
     ),
     (
         "a negation before an aggregate, and both before another match",
-        (X, Z, ONE), (edge(X, Var("w")), Fold("count", (Y,), (edge(X, Y),), Z, HERE), Without((edge(None, X),), HERE),
-                      node(X), Compare("=", Var("w"), Var("v"), HERE), Call("matches", (Var("v"), Z), (), HERE)),
+        (X, Z, ONE), (edge(X, W), ir.Fold("count", (Y,), (edge(X, Y),), Z, HERE), ir.Without((edge(None, X),), HERE),
+                      node(X), ir.Compare("=", W, V, HERE), ir.Call("matches", (V, Z), (), HERE)),
         (0, 2, ONE), (nodes(binds=((0, 0),)), Exists((edges(((1, 0),)),), wanted=False),
                       Aggregation("count", (1,), (edges(((0, 0),), ((1, 1),)),), 2, stored=True),
                       edges(((0, 0),), ((1, 3),)), Let(4, 3), BuiltinTest("matches", (4, 2), False)),
     ),
     (
         "the new rows first, whatever their number",
-        (X, Y), (edge(Z, Y), Match("reach", (X, Z), HERE, new=True)),
+        (X, Y), (edge(Z, Y), ir.Match("reach", (X, Z), HERE, new=True)),
         (0, 2), (Scan("reach", 2, (), (), ((0, 0), (1, 1)), (), new=True), edges(((0, 1),), ((1, 2),))),
     ),
     (
         "constants, what stands twice, and what is computed",
-        (Y,), (edge(ONE, X), edge(X, X), Call("+", (X, ONE), (Y,), HERE), Call("-", (X, ONE), (Y,), HERE)),
+        (Y,), (edge(ONE, X), edge(X, X), ir.Call("+", (X, ONE), (Y,), HERE), ir.Call("-", (X, ONE), (Y,), HERE)),
         (1,), (edges(binds=((1, 0),), constants=((0, ONE),)), edges(((0, 0), (1, 0))),
                BuiltinCall("+", (0, ONE), 1, stored=True), BuiltinCall("-", (0, ONE), 1, stored=False)),
     ),
@@ -108,13 +91,8 @@ PLANS: list[tuple[str, tuple[Operand, ...], tuple[CheckedLiteral, ...], tuple[in
 @pytest.mark.parametrize(
     ("head", "body", "terms", "steps"), [plan[1:] for plan in PLANS], ids=[plan[0] for plan in PLANS]
 )
-def test_a_plan_is_what_one_would_draw(
-    head: tuple[Operand, ...],
-    body: tuple[CheckedLiteral, ...],
-    terms: tuple[int | Const, ...],
-    steps: tuple[Step, ...],
-) -> None:
-    rule = CheckedRule("p", head, body, HERE)
+def test_a_plan_is_what_one_would_draw(head: Head, body: Body, terms: Terms, steps: Steps) -> None:
+    rule = ir.CheckedRule("p", head, body, HERE)
     assert plan(rule, lambda name: SIZES.get(str(name), 0)) == Plan("p", terms, steps)
 
 
@@ -147,13 +125,13 @@ def test_of_rows_that_bind_nothing_one_is_as_good_as_all_unless_they_are_new() -
     assert [scan.single for scan in scans] == [True, False, False, False]
 
 
-def renamed(rule: CheckedRule) -> CheckedRule:
+def renamed(rule: ir.CheckedRule) -> ir.CheckedRule:
     """The rule with other names of variables, and every body turned round."""
 
     def var(term: Any) -> Any:
-        return replace(term, name=f"{term.name[::-1]}'") if isinstance(term, Var) else term
+        return replace(term, name=f"{term.name[::-1]}'") if isinstance(term, ir.Var) else term
 
-    def literal(old: CheckedLiteral) -> CheckedLiteral:
+    def literal(old: ir.CheckedLiteral) -> ir.CheckedLiteral:
         changed = {name: getattr(old, name) for name in old.__match_args__}
         for name, value in changed.items():
             if name == "body":
@@ -178,7 +156,7 @@ def test_every_order_of_our_rules_and_their_literals_has_the_same_plans() -> Non
 @pytest.mark.slow
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), st.randoms())
-def test_no_order_of_literals_changes_a_plan(program: CheckedProgram, random: st.randoms) -> None:  # type: ignore[valid-type]
+def test_no_order_of_literals_changes_a_plan(program: ir.CheckedProgram, random: st.randoms) -> None:  # type: ignore[valid-type]
     for stratum in program.strata:
         for rule in stratum.rules:
             body = list(rule.body)

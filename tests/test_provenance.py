@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from datalog_gate.analysis.program import (
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Pattern,
-    Stratum,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.base.values import Row
 from datalog_gate.decision.findings import FOLLOWED, find_support
 from datalog_gate.engine import native
 from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.schema.declaration import RelationRef
-from tests.programs import Facts, X, Y, Z, facts, place, program, programs
+from tests.programs import Facts, X, Y, Z, facts, match, place, program, programs
 from tests.sampling import sample
 
-
-def read(relation: RelationRef, *arguments: Pattern) -> Match:
-    return Match(relation, arguments, place(1))
-
-
-BASE = CheckedRule("reach", (X, Y), (read("edge", X, Y),), place(2))
-STEP = CheckedRule("reach", (X, Y), (read("reach", X, Z), read("edge", Z, Y)), place(1))
-CLOSURE = program(Stratum(("reach",), (STEP, BASE), True))
+BASE = ir.CheckedRule("reach", (X, Y), (match("edge", X, Y),), place(2))
+STEP = ir.CheckedRule("reach", (X, Y), (match("reach", X, Z), match("edge", Z, Y)), place(1))
+CLOSURE = program(ir.Stratum(("reach",), (STEP, BASE), True))
 CYCLE: Facts = {"node": [], "edge": [(1, 2), (2, 3), (3, 2), (3, 4), (4, 3)]}
 
 
-def leaves(checked: CheckedProgram, model: Model, relation: RelationRef, row: Row) -> list[Fact]:
+def leaves(checked: ir.CheckedProgram, model: Model, relation: RelationRef, row: Row) -> list[Fact]:
     return [(leaf.relation, leaf.row) for leaf in find_support(Provenance(checked, model), relation, row).leaves]
 
 
@@ -59,9 +44,9 @@ def test_a_fact_has_no_derivation_and_is_its_own_leaf() -> None:
 
 
 def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
-    second = CheckedRule("p", (X,), (read("node", X),), place(9))
-    first = CheckedRule("p", (X,), (read("edge", X, None), read("edge", None, X)), place(3))
-    checked = program(Stratum(("p",), (second, first), False))
+    second = ir.CheckedRule("p", (X,), (match("node", X),), place(9))
+    first = ir.CheckedRule("p", (X,), (match("edge", X, None), match("edge", None, X)), place(3))
+    checked = program(ir.Stratum(("p",), (second, first), False))
     model = native.evaluate(checked, {"node": [(1,)], "edge": [(1, 9), (1, 2), (7, 1), (5, 1)]})
     assert Provenance(checked, model).derive("p", (1,)) == Derivation(
         first, {X: 1}, (("edge", (1, 2)), ("edge", (5, 1)))
@@ -69,11 +54,13 @@ def test_the_rule_that_stands_first_and_the_least_row_are_chosen() -> None:
 
 
 def test_the_last_rule_that_can_give_a_row_does_and_the_others_must_hold() -> None:
-    counted = Fold("count", (X,), (read("node", X),), Z, place(1))
-    many = CheckedRule("p", (Y, Const("n")), (counted, Compare("=", Y, Z, place(1))), place(1))
-    edges = CheckedRule("p", (Y, X), (read("edge", Y, None), read("edge", None, X)), place(2))
-    lone = CheckedRule("p", (Y, Const("n")), (read("node", Y), Without((read("edge", Y, None),), place(3))), place(3))
-    checked = program(Stratum(("p",), (many, edges, lone), False))
+    counted = ir.Fold("count", (X,), (match("node", X),), Z, place(1))
+    many = ir.CheckedRule("p", (Y, ir.Const("n")), (counted, ir.Compare("=", Y, Z, place(1))), place(1))
+    edges = ir.CheckedRule("p", (Y, X), (match("edge", Y, None), match("edge", None, X)), place(2))
+    lone = ir.CheckedRule(
+        "p", (Y, ir.Const("n")), (match("node", Y), ir.Without((match("edge", Y, None),), place(3))), place(3)
+    )
+    checked = program(ir.Stratum(("p",), (many, edges, lone), False))
     model = native.evaluate(checked, {"node": [(1,), (2,), (3,)], "edge": [(1, 2), (2, "n")]})
     provenance = Provenance(checked, model)
     assert [provenance.derive("p", row) for row in ((3, "n"), (2, "n"), (2, 2), (4, "n"))] == [
@@ -82,42 +69,44 @@ def test_the_last_rule_that_can_give_a_row_does_and_the_others_must_hold() -> No
         Derivation(edges, {Y: 2, X: 2}, (("edge", (2, "n")), ("edge", (1, 2)))),
         None,
     ]
-    checked = program(Stratum(("p",), (many,), False))
+    checked = program(ir.Stratum(("p",), (many,), False))
     assert Provenance(checked, native.evaluate(checked, {"node": [(1,)]})).derive("p", (1, "n")) == Derivation(
         many, {Y: 1, Z: 1}, ()
     )
 
 
 def test_a_null_of_the_row_and_a_rule_in_error_are_seen_for_what_they_are() -> None:
-    failing = CheckedRule("p", (X,), (read("node", X), Compare("<", X, Const(1), place(3))), place(3))
-    bad = Stratum(("p",), (failing,), False)
-    doubtful = CheckedRule("q", (X,), (read("node", X), Without((read("p", X),), place(4))), place(4))
-    sure = CheckedRule("q", (X,), (read("edge", X, None),), place(5))
-    checked = program(bad, Stratum(("q",), (doubtful, sure), False))
+    failing = ir.CheckedRule("p", (X,), (match("node", X), ir.Compare("<", X, ir.Const(1), place(3))), place(3))
+    bad = ir.Stratum(("p",), (failing,), False)
+    doubtful = ir.CheckedRule("q", (X,), (match("node", X), ir.Without((match("p", X),), place(4))), place(4))
+    sure = ir.CheckedRule("q", (X,), (match("edge", X, None),), place(5))
+    checked = program(bad, ir.Stratum(("q",), (doubtful, sure), False))
     model = native.evaluate(checked, {"node": [(None,)], "edge": [(None, 2)]})
     assert Provenance(checked, model).derive("q", (None,)) == Derivation(sure, {X: None}, (("edge", (None, 2)),))
 
 
 def test_a_row_in_error_supports_nothing() -> None:
-    failing = CheckedRule("p", (X,), (read("node", X), Compare("<", X, Const(1), place(3))), place(3))
-    doubtful = CheckedRule("r", (X,), (read("edge", X, Const(None)), Without((read("p", X),), place(4))), place(4))
-    start = CheckedRule("r", (X,), (read("edge", Const(0), X),), place(5))
-    step = CheckedRule("r", (Y,), (read("r", X), read("edge", X, Y)), place(6))
-    checked = program(Stratum(("p",), (failing,), False), Stratum(("r",), (doubtful, start, step), True))
+    failing = ir.CheckedRule("p", (X,), (match("node", X), ir.Compare("<", X, ir.Const(1), place(3))), place(3))
+    doubtful = ir.CheckedRule(
+        "r", (X,), (match("edge", X, ir.Const(None)), ir.Without((match("p", X),), place(4))), place(4)
+    )
+    start = ir.CheckedRule("r", (X,), (match("edge", ir.Const(0), X),), place(5))
+    step = ir.CheckedRule("r", (Y,), (match("r", X), match("edge", X, Y)), place(6))
+    checked = program(ir.Stratum(("p",), (failing,), False), ir.Stratum(("r",), (doubtful, start, step), True))
     edges: list[Row] = [(0, 1), (1, 2), (2, "c"), ("a", "c"), ("a", None)]
     model = native.evaluate(checked, {"node": [("a",)], "edge": edges})
     assert leaves(checked, model, "r", ("c",)) == [("edge", (0, 1)), ("edge", (1, 2)), ("edge", (2, "c"))]
 
 
 def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
-    checked = program(Stratum(("reach",), (STEP, BASE), True))
+    checked = program(ir.Stratum(("reach",), (STEP, BASE), True))
     model = native.evaluate(checked, {"node": [], "edge": [(at, at + 1) for at in range(1000)]})
     assert leaves(checked, model, "reach", (0, 1000)) == [("edge", (at, at + 1)) for at in range(1000 - FOLLOWED, 1000)]
 
 
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
-def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: CheckedProgram, given_facts: Facts) -> None:
+def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: ir.CheckedProgram, given_facts: Facts) -> None:
     model = native.evaluate(checked, given_facts)
     provenance = Provenance(checked, model)
     grounded: set[tuple[RelationRef, Row]] = {(name, row) for name in checked.inputs for row in model.rows(name)}

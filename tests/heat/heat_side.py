@@ -41,8 +41,8 @@ from oslo_log import log
 from datalog_gate.base.values import ResourceId
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Resource
-from datalog_gate.template.functions.pure import Undecided
 from datalog_gate.template.functions.attributes import read_property
+from datalog_gate.template.functions.pure import Undecided
 
 _INSTANTIATED = (stack_resource.StackResource, remote_stack.RemoteStack, value.Value, LaunchConfiguration)
 """The classes of which an instance is made: it needs no cloud to say what it holds."""
