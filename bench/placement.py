@@ -11,16 +11,10 @@ import random
 import resource
 import statistics
 import sys
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 
-from datalog_gate.rack_affinity.problem import (
-    Answer,
-    Constraint,
-    Item,
-    Place,
-    Placed,
-    Problem,
-)
+from datalog_gate.rack_affinity.problem import Answer, Constraint, Item, Place, Placed, Problem
 from datalog_gate.rack_affinity.process import solve
 
 RACKS, HOSTS = 40, 16
@@ -78,16 +72,39 @@ def main(arguments: list[str]) -> None:
         print(f"| {title} | {answers.pop()} | {figures} | {limit} |", flush=True)
 
 
+def balance_gap(problem: Problem, placed: Mapping[str, str]) -> float:
+    """How much emptier the fullest rack of the best answer may be, as a part of this one's: it is at least as full as
+    all racks are together, and as the largest item makes the emptiest."""
+    free: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    racks: dict[tuple[str, str], str] = {}
+    for place in problem.places:
+        racks[place.kind, place.name] = place.rack
+        for name, amount in place.capacity.items():
+            free[place.kind, name][place.rack] += amount
+    used: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    least = 0.0
+    for item in problem.items:
+        for name, amount in item.demand.items():
+            if amount:
+                used[item.kind, name][racks[item.kind, placed[item.id]]] += amount
+                least = max(least, amount / max(free[item.kind, name].values()))
+    fullest = 0.0
+    for key, amounts in used.items():
+        least = max(least, amounts.total() / free[key].total())
+        fullest = max(fullest, *(amount / free[key][rack] for rack, amount in amounts.items()))
+    return round(1 - least / fullest, 4) if fullest else 0.0
+
+
 def _timed(problem: Problem) -> tuple[str, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     answer = solve(problem, 30)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return "; ".join(_describe(answer)), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return "; ".join(_describe(problem, answer)), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def _describe(answer: Answer) -> Iterator[str]:
+def _describe(problem: Problem, answer: Answer) -> Iterator[str]:
     if isinstance(answer, Placed):
-        yield f"placed, gap {answer.gap:.1%}"
+        yield f"placed, gap {balance_gap(problem, answer.places):.1%}"
     else:
         yield "impossible" if answer.irreducible else "impossible, not reduced"
         yield from (reason.text for reason in answer.conflict)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,13 +29,13 @@ from datalog_gate.rack_affinity.problem import (
     Place,
     Placed,
     Problem,
-    ProblemError,
     Reason,
     read_answer,
     read_problem,
     to_json,
 )
 from datalog_gate.rack_affinity.process import SolverError, solve
+from datalog_gate.rack_affinity.solver import Clock, OutOfTimeError, answer
 from tests.sampling import sample
 
 ortools = pytest.mark.skipif(not process.installed(), reason="needs OR-Tools")
@@ -77,15 +79,15 @@ def reason(text: str, *assumptions: tuple[str, ...]) -> Reason:
 EXAMPLES: dict[str, tuple[Problem, Answer]] = {
     "a server that fits one host, with its volume": (
         replace(NO_POOL, places=(*NO_POOL.places, pool("p2", "r2", "z2", 100))),
-        Placed({"db": "h2", "db_volume": "p2"}, 0.0),
+        Placed({"db": "h2", "db_volume": "p2"}),
     ),
     "nothing asked: the emptier rack": (
         Problem((host("h1", "r1"), host("h2", "r2", vcpu=8)), (server("a", 4),)),
-        Placed({"a": "h2"}, 0.0),
+        Placed({"a": "h2"}),
     ),
     "one stays": (
         Problem(TWO_RACKS, (replace(server("a", 4), place="h1"), server("b", 8)), (same("zone", "a"),)),
-        Placed({"a": "h1", "b": "h2"}, 0.0),
+        Placed({"a": "h1", "b": "h2"}),
     ),
     "one stays where there is no room": (
         Problem(TWO_RACKS, (replace(server("a", 1), place="h1"), server("b", 7)), (same("rack", "a", "b"),)),
@@ -101,7 +103,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
     ),
     "two spread over two racks": (
         Problem(TWO_RACKS, (server("a"), server("b")), (spread("rack", 2, "a", "b"),)),
-        Placed({"a": "h2", "b": "h1"}, 0.3333),
+        Placed({"a": "h2", "b": "h1"}),
     ),
     "a rack in two zones": (
         Problem(
@@ -111,7 +113,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
         ),
         Impossible((reason("same: zone of grant g1 over a, v", ("constraint", "1")),), True),
     ),
-    "nothing": (Problem((), ()), Placed({}, 0.0)),
+    "nothing": (Problem((), ()), Placed({})),
     "no pool in the only rack with room": (
         NO_POOL,
         Impossible(
@@ -180,8 +182,9 @@ def test_an_example_has_its_answer(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_problems_and_answers_come_back_from_json(name: str) -> None:
-    problem, answer = EXAMPLES[name]
-    assert (read_problem(to_json(problem)), read_answer(to_json(answer))) == (problem, answer)
+    problem, expected = EXAMPLES[name]
+    assert read_problem(to_json(problem)) == problem
+    assert read_answer(json.loads(to_json(expected))) == expected
 
 
 @pytest.mark.parametrize(("room", "possible"), [(3, False), (4, True), (5, True)])
@@ -190,43 +193,6 @@ def test_a_host_takes_what_it_has_room_for_and_no_more(room: int, possible: bool
     items = (server("a", 2), server("b", 2))
     hosts = (host("h1", "r1", vcpu=room), host("h2", "r1", vcpu=3))
     assert isinstance(solve(Problem(hosts, items, (same("host", "a", "b"),))), Placed) is possible
-
-
-WRONG: dict[str, tuple[str, tuple[Item, ...], tuple[Constraint, ...]]] = {
-    "host and volume": (
-        "same: host of grant g1: db_volume is a volume, which is in a storage pool and on no host; say rack",
-        DB,
-        (same("host", "db", "db_volume"),),
-    ),
-    "unknown item": ("same: rack of grant g1: there is no x", DB, (same("rack", "db", "x"),)),
-    "twice": ("there are two of item db", (*DB, server("db")), ()),
-    "none at least": (
-        "spread: rack, at least 0 of grant g2: at_least is a whole number from 1",
-        DB,
-        (spread("rack", 0, "db"),),
-    ),
-    "a network": (
-        "n is a network: only servers and volumes have a place",
-        (Item("n", "network", {}),),  # type: ignore[arg-type]
-        (),
-    ),
-    "negative": ("VCPU of s is no whole number from 0 to 1000000000000", (server("s", -1),), ()),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_problem_that_makes_no_sense_is_refused(name: str) -> None:
-    message, items, constraints = WRONG[name]
-    with pytest.raises(ProblemError) as error:
-        Problem(TWO_RACKS, items, constraints)
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"places": [{"nam": 1}]}', '{"conflict": [{}]}'])
-def test_json_that_is_neither_problem_nor_answer_is_refused(text: str) -> None:
-    for read in (read_problem, read_answer):
-        with pytest.raises(ProblemError):
-            read(text)
 
 
 @st.composite
@@ -308,9 +274,7 @@ def check(problem: Problem, answer: Answer) -> None:
 @settings(max_examples=sample(300))
 @given(problem=problems(), seed=st.integers())
 def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
-    from datalog_gate.rack_affinity.solver import Clock, answer
-
-    solution = answer(problem, Clock(60))
+    solution = answer(problem, Clock(60, time.monotonic()))
     check(problem, solution)
     shuffle = random.Random(seed)
     again = replace(
@@ -319,7 +283,7 @@ def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem,
         items=tuple(shuffle.sample(problem.items, len(problem.items))),
         constraints=tuple(shuffle.sample(problem.constraints, len(problem.constraints))),
     )
-    assert answer(again, Clock(60)) == solution
+    assert answer(again, Clock(60, time.monotonic())) == solution
 
 
 @settings(max_examples=sample(100))
@@ -332,20 +296,18 @@ def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
 
 
 @ortools
-def test_a_large_answer_keeps_everything_and_says_its_gap() -> None:
+def test_a_large_answer_keeps_everything_and_balances_racks() -> None:
     problem = placement.problem(60)
     solution = solve(problem, 60)
     assert isinstance(solution, Placed)
     places = {(place.kind, place.name): place for place in problem.places}
     assert kept(problem, {item.id: places[item.kind, solution.places[item.id]] for item in problem.items})
-    assert 0 <= solution.gap < 0.05
+    assert placement.balance_gap(problem, solution.places) < 0.05
 
 
 @ortools
 def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
-    from datalog_gate.rack_affinity.solver import Clock, OutOfTimeError, answer
-
-    clock = Clock(60)
+    clock = Clock(60, time.monotonic())
     clock.left = 0.03
     room = [("room", "server", rack, "VCPU") for rack in ("r1", "r2")]
     besides = replace(TIGHT, constraints=(same("zone", "a"),))

@@ -24,8 +24,10 @@ class Sort:
     constraints: tuple[int, ...]
 
     def allows(self, place: Place) -> bool:
-        """Whether the place is where the unit must be."""
-        return all(place.at(level) == location for level, location in self.fixed)
+        """Whether the place is where the unit must be, and has room for one."""
+        return all(place.at(level) == location for level, location in self.fixed) and all(
+            amount <= place.capacity.get(name, 0) for name, amount in self.demand
+        )
 
 
 Unit = tuple[str, ...]

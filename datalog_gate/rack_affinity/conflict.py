@@ -1,12 +1,7 @@
 """The explanation of a problem that has no answer.
 
-A conflict is a smallest set of assumptions that can't hold together. It is told in words.
-
-QuickXplain (Junker, AAAI 2004) first searches few large groups of assumptions, such as all constraints `same: rack`, or
-the memory of all hosts. A group of the conflict is then taken apart if that is quick and stays short enough to read.
-
-Leaving out an assumption changes the problem (`without`); constraints are not optional within the model. So items that
-must be together stay one unit, and a hundred questions cost less than one model in which each constraint is optional.
+A conflict is a smallest set of assumptions that can't hold together. QuickXplain (Junker, AAAI 2004) first searches few
+large groups of them, such as the memory of all hosts, then takes a group apart if that is quick and short to read.
 """
 
 from __future__ import annotations
@@ -14,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from typing import get_args
 
-from datalog_gate.rack_affinity.problem import Assumption, Item, Kind, Place, Problem, Reason
+from datalog_gate.rack_affinity.problem import Assumption, Kind, Place, Problem, Reason
 
 Group = tuple[Assumption, ...]
 READABLE = 8
@@ -95,19 +90,14 @@ def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
     for kind in get_args(Kind):
         for rack in sorted(assumption[2] for assumption in absent if assumption[:2] == ("missing", kind)):
             places += [Place(kind, f"one more in {rack} {zone}", rack, zone, total) for zone in racks.get(rack, {""})]
-    items = [_loosened(item, absent) for item in problem.items]
+    items = []
+    for item in problem.items:
+        loose = replace(item, zone=None, place=None) if ("where", item.id) in absent else item
+        items.append(replace(loose, demand={}) if ("demand", item.id) in absent else loose)
     constraints = [
         constraint for index, constraint in enumerate(problem.constraints) if ("constraint", str(index)) not in absent
     ]
     return Problem(tuple(places), tuple(items), tuple(constraints))
-
-
-def _loosened(item: Item, absent: set[Assumption]) -> Item:
-    if ("where", item.id) in absent:
-        item = replace(item, zone=None, place=None)
-    if ("demand", item.id) in absent:
-        item = replace(item, demand={})
-    return item
 
 
 def _group(problem: Problem, every: Iterable[Assumption]) -> list[Group]:
@@ -133,10 +123,7 @@ def _group(problem: Problem, every: Iterable[Assumption]) -> list[Group]:
 
 
 def _quickxplain(
-    given: tuple[Group, ...],
-    groups: list[Group],
-    conflicts: Callable[[Iterable[Group]], bool],
-    changed: bool = False,
+    given: tuple[Group, ...], groups: list[Group], conflicts: Callable[[Iterable[Group]], bool], changed: bool = False
 ) -> list[Group]:
     """Find the fewest of `groups` that conflict with what is given. `changed` tells that more is given than in the
     question that was asked last."""
@@ -153,12 +140,10 @@ def _quickxplain(
 def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable[Group]], bool]) -> list[Group]:
     """Find the assumptions of a group that matter, or nothing if that takes too many questions. Beside fewer of them
     the other groups of the conflict are needed as much as before."""
-    questions = PATIENCE
+    questions = count()
 
     def conflicts_soon(groups: Iterable[Group]) -> bool:
-        nonlocal questions
-        questions -= 1
-        if questions < 0:
+        if next(questions) == PATIENCE:
             raise _OutOfPatienceError
         return conflicts(groups)
 
@@ -171,6 +156,8 @@ def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable
 def _reason(problem: Problem, group: Group) -> Reason:
     """A group of a conflict in words."""
     names = [assumption[1] for assumption in group]
+    racks = sorted({assumption[2] for assumption in group if len(assumption) > 2})
+    by_id = {item.id: item for item in problem.items}
     match group[0]:
         case ("constraint", _):
             constraints = [problem.constraints[int(name)] for name in names]
@@ -179,33 +166,23 @@ def _reason(problem: Problem, group: Group) -> Reason:
             options = " and ".join(sorted({constraint.option for constraint in constraints}))
             text = f"{options} of {_count('grant', grants)} {_list(grants)} over {_list(items)}"
         case ("where", id_):
-            item = _item(problem, id_)
-            text = (
-                f"{_list(names)} on {item.place}, where it is"
-                if item.place
-                else f"the zone {item.zone} of {_list(names)}"
-            )
+            zone, place = by_id[id_].zone, by_id[id_].place
+            text = f"{_list(names)} on {place}, where it is" if place else f"the zone {zone} of {_list(names)}"
         case ("demand", id_) if len(group) == 1:
-            demand = _item(problem, id_).demand
+            demand = by_id[id_].demand
             text = f"{', '.join(f'{name} {demand[name]}' for name in sorted(demand) if demand[name])} for {id_}"
         case ("demand", _):
             text = f"what {_list(names)} need"
         case ("room", kind, _, resource_class):
-            racks = sorted({assumption[2] for assumption in group})
             free = [place.capacity.get(resource_class, 0) for place in problem.of(kind) if place.rack in racks]
             where = f"{PLURAL[kind]} in {_count('rack', racks)} {_list(racks)}"
             text = f"{resource_class} of the {where}: {sum(free)} free, at most {max(free)} on one"
         case (_, kind, ""):
             text = f"there is no {SINGULAR[kind]} with any room"
         case (_, kind, _):
-            racks = sorted({assumption[2] for assumption in group})
             verb = "have" if len(racks) > 1 else "has"
             text = f"{_count('rack', racks)} {_list(racks)} {verb} no {SINGULAR[kind]} with any room"
     return Reason(text, group)
-
-
-def _item(problem: Problem, id_: str) -> Item:
-    return next(item for item in problem.items if item.id == id_)
 
 
 def _count(noun: str, names: list[str]) -> str:

@@ -1,7 +1,4 @@
-"""The demand of a grant of `rack_affinity`.
-
-It holds the servers and volumes in scope, what they take, and the constraints on them.
-"""
+"""The demand of a grant: servers and volumes in scope, what they take, and constraints."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sys
 from importlib.util import find_spec
 
 from datalog_gate.base.errors import GateError
-from datalog_gate.rack_affinity.problem import Answer, Problem, ProblemError, read_answer, to_json
+from datalog_gate.rack_affinity.problem import Answer, Problem, read_answer, to_json
 
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.rack_affinity.solver")
 MEGABYTES = 1024
@@ -55,9 +55,9 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
         last_line = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise SolverError(f"the solver failed: {last_line[:LINE]}")
     try:
-        answer = json.loads(process.stdout)
-        if error_text := answer.get("error"):
-            raise (LateError if answer.get("late") else SolverError)(error_text)
-        return read_answer(process.stdout)
-    except (ValueError, AttributeError, ProblemError):
+        data = json.loads(process.stdout)
+        if error_text := data.get("error"):
+            raise (LateError if data["late"] else SolverError)(error_text)
+        return read_answer(data)
+    except (ValueError, AttributeError, KeyError):
         raise SolverError("the solver's answer can't be read") from None

@@ -38,14 +38,13 @@ from datalog_gate.rack_affinity import process
 from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import Location, Places, read_places
 from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, Placed, Problem, to_json
-from datalog_gate.services.claims import Account, Claims, PlacementClaim, Taken
-from datalog_gate.services.contract import Decision, Held, Request, Service, Status
-from datalog_gate.services.placement import Placement
+from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
+from datalog_gate.services.contract import Decision, Request
 
 OWN = ("file", "places", "flavors", "prefix", "hint", "seconds")
 
 
-class RackAffinity(Service):
+class RackAffinity(PlacementService):
     """Placement of whole stacks. Errors: ValueError for settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -57,8 +56,7 @@ class RackAffinity(Service):
         self._seconds = read_seconds("seconds", settings.get("seconds", "6"))
         read_places(self._places)
         read_flavors(self._flavors)
-        placement = Placement({name: text for name, text in settings.items() if name not in OWN})
-        self._claims = Claims(settings.get("file", ""), placement)
+        super().__init__(settings, OWN)
 
     def facts(self, request: Request) -> None:
         """As `Service.facts`. The first of the grants that hold nothing yet refuses what is impossible for all."""
@@ -71,7 +69,6 @@ class RackAffinity(Service):
                 self._decide(request, account, own, others, held)
 
     def reserve(self, request: Request) -> Decision:
-        """As `Service.reserve`."""
         own, others = self._demands(request)
         if not own.sure:
             raise RefusedError(
@@ -84,20 +81,11 @@ class RackAffinity(Service):
             fingerprint = _fingerprint(own)
             for share in shares:
                 if share.grant == request.grant and share.asked == fingerprint:
-                    claim = replace(share, key=request.key, state="held", owner="", asked="")
-                    account.take(share, claim)
-                    return claim.decision
+                    account.take(share, replace(share, key=request.key, state="held", owner="", asked=""))
+                    return share.decision
             claims = self._decide(request, account, own, others, self._held(request))
             account.hold(claims, [share.key for share in shares])
         return claims[0].decision
-
-    def release(self, held: Held) -> None:
-        """As `Service.release`."""
-        self._claims.release(held)
-
-    def status(self, held: Held) -> Status:
-        """As `Service.status`."""
-        return self._claims.status(held)
 
     def _demands(self, request: Request) -> tuple[Demand, dict[str, Demand]]:
         """The demand of a request, and by path of a grant those of the others. Demands of others that are wrong or not
@@ -138,22 +126,20 @@ class RackAffinity(Service):
         lines = {own.grant: account.line(request)}
         for other in waiting:
             lines[other.grant] = line_of_grant.get(other.grant, account.line(other))
-        places = self._read_places({uuid for claim in claims for taken in claim.items.values() for uuid, _, _ in taken})
+        try:
+            rows = read_places(self._places)
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"places can't be read: {error}") from error
+        known = {uuid for claim in claims for taken in claim.items.values() for uuid, _, _ in taken}
+        places = Places(self._claims.placement, rows, self._prefix, known)
         shared = {claim.line for claim in claims if claim.state == "shared"}
         problem = Problem(
             tuple(places.places(account.free(places.providers, {*lines.values(), *shared}))),
             *self._join_demands(request, demands, others, held, places),
         )
-        before = {
-            id_: taken
-            for claim in claims
-            if claim.line in lines.values()
-            for id_, taken in claim.items.items()
-            if taken
-        }
-        kept = tuple(
-            item if item.place else _pin(item, self._unchanged(item, before), places) for item in problem.items
-        )
+        mine = [claim.items for claim in claims if claim.line in lines.values()]
+        before = {id_: taken for items in mine for id_, taken in items.items() if taken}
+        kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in problem.items)
         placed = self._solve(problem, replace(problem, items=kept))
         uuids = {item.id: places.uuids[item.kind, placed.places[item.id]] for item in problem.items}
         locations = {id_: places.locations[uuid] for id_, uuid in uuids.items()}
@@ -194,13 +180,6 @@ class RackAffinity(Service):
                     items[item.id] = replace(pinned, demand={}) if pinned.place else item
         return tuple(items.values()), tuple(constraints)
 
-    def _read_places(self, known: set[str]) -> Places:
-        try:
-            rows = read_places(self._places)
-        except (OSError, ValueError) as error:
-            raise UnavailableError(f"places can't be read: {error}") from error
-        return Places(self._claims.placement, rows, self._prefix, known)
-
     def _solve(self, problem: Problem, kept: Problem) -> Placed:
         """Solve a problem, if possible so that nothing moves, as in `kept`. Errors: RefusedError, UnavailableError."""
         end = time.monotonic() + self._seconds
@@ -220,12 +199,10 @@ class RackAffinity(Service):
         why = "these can't all be had" if answer.irreducible else "not all of these can be had"
         raise RefusedError(f"{why}: {'; '.join(reason.text for reason in answer.conflict)}")
 
-    def _unchanged(self, item: Item, before: Mapping[str, list[Taken]]) -> list[Taken]:
-        """What the item takes already, if it needs the same now."""
-        taken = before.get(item.id)
-        if taken and sorted(map(tuple, taken)) == sorted(self._takes(item, taken[0][0])):
-            return taken
-        return []
+    def _keep(self, item: Item, taken: list[Taken] | None, places: Places) -> Item:
+        """The item where it is, if it needs the same as it takes there."""
+        same = taken and sorted(map(tuple, taken)) == sorted(self._takes(item, taken[0][0]))
+        return _pin(item, taken, places) if taken and same else item
 
     def _takes(self, item: Item, uuid: str) -> list[Taken]:
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]

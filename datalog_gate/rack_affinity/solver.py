@@ -1,17 +1,7 @@
 """The placement solver, a process of its own.
 
-It reads a problem as JSON and prints an answer.
-
-    python -m datalog_gate.rack_affinity.solver SECONDS MEGABYTES
-
-The gate never imports CP-SAT itself: it is native code that may run long, grow and crash.
-
-A greedy search comes first, and balances racks: an operator who asked for nothing else expects every rack to keep room
-to grow, and the least of a stack to fail with one rack. Within a rack any place will do, since the scheduler chooses
-the host: a place only shows that the claims fit. CP-SAT runs when the greedy search finds no place for something. It
-finds any answer, or proves that there is none.
-
-The same problem has the same answer: one worker, a fixed seed, and time in CP-SAT's deterministic seconds.
+It reads a problem as JSON and prints an answer: CP-SAT is native code that may run long, grow and crash. The same
+problem has the same answer: one worker, a fixed seed, and time in CP-SAT's deterministic seconds.
 """
 
 from __future__ import annotations
@@ -22,24 +12,14 @@ import resource
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from datalog_gate.rack_affinity.bundles import Bundles, Sort, Unit, bundle_items
 from datalog_gate.rack_affinity.conflict import everything, explain
 from datalog_gate.rack_affinity.greedy import place_greedily
-from datalog_gate.rack_affinity.problem import (
-    Answer,
-    Impossible,
-    Level,
-    Place,
-    Placed,
-    Problem,
-    ProblemError,
-    read_problem,
-    to_json,
-)
+from datalog_gate.rack_affinity.problem import Answer, Impossible, Level, Placed, Problem, read_problem, to_json
 
 STARTED = time.monotonic()
 QUESTION = 0.02
@@ -53,28 +33,28 @@ class OutOfTimeError(Exception):
 class Clock:
     """The time that is left: deterministic seconds, and as the last resort wall clock seconds."""
 
-    def __init__(self, seconds: float, started: float | None = None) -> None:
+    def __init__(self, seconds: float, started: float) -> None:
         self.left = 0.4 * seconds  # a deterministic second takes 1.1 to 1.7 s, and should run out first
-        self.end = (time.monotonic() if started is None else started) + 0.85 * seconds
+        self.end = started + 0.85 * seconds
 
 
 def main(arguments: list[str]) -> None:
-    """Solve the problem on standard input."""
+    """Solve the problem on standard input. The arguments are SECONDS and MEGABYTES."""
     seconds, megabytes = float(arguments[0]), int(arguments[1])
     gc.disable()  # the process is short and makes few reference cycles
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may be gone
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     try:
         print(to_json(answer(read_problem(sys.stdin.read()), Clock(seconds, STARTED))))
-    except (ProblemError, OutOfTimeError) as error:
+    except (ImportError, OutOfTimeError) as error:
         print(json.dumps({"error": str(error), "late": isinstance(error, OutOfTimeError)}))
 
 
 def answer(problem: Problem, clock: Clock) -> Answer:
-    """Find a place for each item, or explain why there is none. Errors: OutOfTimeError."""
+    """Find a place for each item, or explain why there is none. Errors: OutOfTimeError, ImportError."""
     places = _find_places(problem, clock)
     if places is not None:
-        return Placed(dict(sorted(places.items())), _balance_gap(problem, places))
+        return Placed(dict(sorted(places.items())))
     try:
         return Impossible(explain(problem, lambda lesser: _find_places(lesser, clock) is not None), True)
     except OutOfTimeError:
@@ -85,41 +65,14 @@ def _find_places(problem: Problem, clock: Clock) -> dict[str, str] | None:
     """The name of a place by id of each item, or None if it is impossible. Errors: OutOfTimeError."""
     bundles = bundle_items(problem)
     places = place_greedily(problem, bundles)
-    if places is not None:
-        return places
-    return _Model(problem, bundles).solve(clock)
-
-
-def _balance_gap(problem: Problem, placed: Mapping[str, str]) -> float:
-    """How much emptier the fullest rack of the best answer may be, as a part of this one's: it is at least as full as
-    all racks are together, and as the largest item makes the emptiest."""
-    free: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    racks: dict[tuple[str, str], str] = {}
-    for place in problem.places:
-        racks[place.kind, place.name] = place.rack
-        for name, amount in place.capacity.items():
-            free[place.kind, name][place.rack] += amount
-    used: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    least = 0.0
-    for item in problem.items:
-        for name, amount in item.demand.items():
-            if amount:
-                used[item.kind, name][racks[item.kind, placed[item.id]]] += amount
-                least = max(least, amount / max(free[item.kind, name].values()))
-    fullest = 0.0
-    for key, amounts in used.items():
-        least = max(least, amounts.total() / free[key].total())
-        fullest = max(fullest, *(amount / free[key][rack] for rack, amount in amounts.items()))
-    return round(1 - least / fullest, 4) if fullest else 0.0
+    return _Model(problem, bundles).solve(clock) if places is None else places
 
 
 class _Model:
     """A CP-SAT model that counts interchangeable units and bundles.
 
     Variables say how many units of a sort each place takes, and how many bundles of the same sorts each rack takes.
-    Both agree on the units of a sort in each rack, so any assignment by these counts keeps every constraint and every
-    capacity exactly.
-    """
+    Both agree on the units of a sort in each rack, so any assignment by these counts keeps all constraints exactly."""
 
     def __init__(self, problem: Problem, bundles: Bundles) -> None:
         self._problem, self._bundles = problem, bundles
@@ -128,8 +81,9 @@ class _Model:
         for sorts, group in bundles.items():
             for sort in sorts:
                 self._count[sort] += len(group)
-        self._candidates = {sort: self._find_candidates(sort) for sort in sorted(self._count)}
-        self._racks = {sorts: self._find_racks(sorts) for sorts in bundles}
+        self._candidates = {
+            sort: [place for place in problem.of(sort.kind) if sort.allows(place)] for sort in sorted(self._count)
+        }
         self._taken: dict[Sort, dict[str, Any]] = {}
         """How many units of a sort each place takes."""
         self._in_rack: dict[tuple[Sort, ...], dict[str, Any]] = {}
@@ -138,12 +92,11 @@ class _Model:
     def solve(self, clock: Clock) -> dict[str, str] | None:
         """A place for each item, or None if there is no answer. Errors: OutOfTimeError."""
         clock.left -= QUESTION
-        if not all(self._racks.values()):
-            return None
         wall = clock.end - time.monotonic()
         if min(clock.left, wall) <= 0:
             raise OutOfTimeError("no answer within the time")
-        self._build()
+        if not self._build():
+            return None
         solver = cp_model().CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.interleave_search = True  # several strategies in turns that don't depend on time
@@ -157,29 +110,20 @@ class _Model:
             raise OutOfTimeError("no answer within the time")
         return None if status == cp_model().INFEASIBLE else self._assign(solver)
 
-    def _find_candidates(self, sort: Sort) -> list[Place]:
-        """The places that take a unit of the sort."""
-        return [
-            place
-            for place in self._problem.of(sort.kind)
-            if sort.allows(place) and all(amount <= place.capacity.get(name, 0) for name, amount in sort.demand)
-        ]
-
-    def _find_racks(self, sorts: tuple[Sort, ...]) -> list[str]:
-        """The racks that take units of each of these sorts."""
-        return sorted(set.intersection(*({place.rack for place in self._candidates[sort]} for sort in sorts)))
-
-    def _build(self) -> None:
+    def _build(self) -> bool:
+        """Whether each bundle has a rack whose places take its units."""
         for sort, count in self._count.items():
             self._taken[sort] = {}
             for place in self._candidates[sort]:
                 most = min([count, *(place.capacity[name] // amount for name, amount in sort.demand)])
                 self._taken[sort][place.name] = self._variable(most)
             self._model.add(_sum(self._taken[sort].values()) == count)
-        for sorts, racks in self._racks.items():
-            count = len(self._bundles[sorts])
-            self._in_rack[sorts] = {rack: self._variable(count) for rack in racks}
-            self._model.add(_sum(self._in_rack[sorts].values()) == count)
+        for sorts, group in self._bundles.items():
+            racks = set.intersection(*({place.rack for place in self._candidates[sort]} for sort in sorts))
+            if not racks:
+                return False
+            self._in_rack[sorts] = {rack: self._variable(len(group)) for rack in sorted(racks)}
+            self._model.add(_sum(self._in_rack[sorts].values()) == len(group))
         self._equate_counts()
         self._limit_places()
         for index, constraint in enumerate(self._problem.constraints):
@@ -187,6 +131,7 @@ class _Model:
                 self._spread(index, constraint.level, constraint.at_least)
             elif constraint.level == "zone" and constraint.items:
                 self._share_zone(index)
+        return True
 
     def _equate_counts(self) -> None:
         """The places of a rack take the units of the bundles that the rack takes."""
@@ -201,20 +146,18 @@ class _Model:
 
     def _limit_places(self) -> None:
         """No place takes more than is free there. Most are too large to need a limit."""
-        needed: Counter[tuple[str, str]] = Counter()
-        demands: dict[tuple[str, str, str], tuple[list[Any], list[int]]] = defaultdict(lambda: ([], []))
-        for sort, count in self._count.items():
+        needed: Counter[str] = Counter()
+        for item in self._problem.items:
+            needed.update(item.demand)
+        demands: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+        for sort, taken in self._taken.items():
             for name, amount in sort.demand:
-                needed[sort.kind, name] += amount * count
-                for place_name, variable in self._taken[sort].items():
-                    variables, amounts = demands[sort.kind, place_name, name]
-                    variables.append(variable)
-                    amounts.append(amount)
+                for place_name, variable in taken.items():
+                    demands[sort.kind, place_name, name].append(amount * variable)
         for place in self._problem.places:
             for name, free in place.capacity.items():
-                key = place.kind, place.name, name
-                if free < needed[place.kind, name] and key in demands:
-                    self._model.add(cp_model().LinearExpr.weighted_sum(*demands[key]) <= free)
+                if free < needed[name]:
+                    self._model.add(_sum(demands[place.kind, place.name, name]) <= free)
 
     def _spread(self, index: int, level: Level, at_least: int) -> None:
         used = []
@@ -270,11 +213,11 @@ def _sum(variables: Iterable[Any]) -> Any:
 
 @cache
 def cp_model() -> Any:
-    """Import CP-SAT when it is needed: the import takes longer than the greedy search. Errors: ProblemError."""
+    """Import CP-SAT when it is needed: the import takes longer than the greedy search. Errors: ImportError."""
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise ProblemError("OR-Tools is not installed: pip install 'datalog-gate[placement]'") from None
+        raise ImportError("OR-Tools is not installed: pip install 'datalog-gate[placement]'") from None
     return cp_model
 
 

@@ -1,12 +1,8 @@
 """Claims in Placement, stored by key in an SQLite file.
 
-All claims of a stack have one consumer in Placement, which holds what they need together. A *line* is the claims that
-replace each other. Of a line the most that any claim needs counts: so what two of them share is held once, until the
-last is released, and a rollback takes no call. An item in the scopes of several grants is held once too.
-
-Needs are written to the file before Placement is called, and Placement is always made to hold what the file says. So
-the next step repairs whatever was broken off, and a step may be repeated. A released key stays in the file, dead. The
-processes of a host share the file, and lock each stack in it; the journal is of one host as well.
+All claims of a stack have one consumer in Placement. A *line* is the claims that replace each other: of a line the
+most that any claim needs counts. Needs are written to the file before Placement is called, and Placement is made to
+hold what the file says, so that the next step repairs whatever was broken off. A released key stays in the file, dead.
 """
 
 from __future__ import annotations
@@ -17,15 +13,15 @@ import random
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services import database
-from datalog_gate.services.contract import Decision, Held, Request, Status
+from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
 
 LOCKS = 64
@@ -48,13 +44,13 @@ class PlacementClaim:
 
     key: str
     consumer: str
-    line: str
+    line: str = ""
     project: str
-    grant: str
+    grant: str = ""
     """The path of the grant."""
-    items: dict[str, list[Taken]]
+    items: dict[str, list[Taken]] = field(default_factory=dict)
     """What it needs, by name of an item."""
-    decision: dict[str, Any]
+    decision: dict[str, Any] = field(default_factory=dict)
     state: Literal["held", "shared", "dying", "dead"] = "held"
     owner: str = ""
     """The key of the claim with which a shared one was decided."""
@@ -65,7 +61,7 @@ class PlacementClaim:
 
 
 GONE = ("dying", "dead")
-COLUMNS = tuple(field.name for field in fields(PlacementClaim))
+COLUMNS = tuple(column.name for column in fields(PlacementClaim))
 
 
 class Claims:
@@ -75,28 +71,26 @@ class Claims:
         if not file:
             raise ValueError("the service needs a file, in which it writes down what it holds")
         self.path, self.placement = file, placement
-        database.create(file)
-        with self._transaction() as rows:
-            rows.execute(f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))")
+        database.create(file, [f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))"])
 
     def account(self, request: Request) -> Account:
         """The account of the stack of a request, or of the stack that has what it replaces."""
-        old = next(
-            (claim for key in request.replaces for claim in self.select("key = ? AND state = 'held'", key)), None
-        )
+        old = [claim for key in request.replaces for claim in self.select("key = ? AND state = 'held'", key)]
         mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
-        return Account(self, old.consumer if old else mine, request.project)
+        return Account(self, old[0].consumer if old else mine, request.project)
 
     def release(self, held: Held) -> None:
         """As `Service.release`; releases shared claims of this owner too."""
         consumer = next((claim.consumer for claim in self.select("key = ?", held.key)), "")
-        self.write([], [_dead(held, consumer)])  # before the lock: its holder settles for all that wait
+        dying = PlacementClaim(key=held.key, consumer=consumer, project=held.project, state="dying")
+        self.write([], [dying])  # before the lock: its holder settles for all that wait
         if consumer:
             with Account(self, consumer, held.project).locked() as account:
                 if self.select("key = ? AND state = 'dying'", held.key):  # nobody has settled it meanwhile
                     self.write([claim.key for claim in self.select("owner = ?", held.key)], [])
                     account.mend()
-            self._forget()
+            with self._transaction() as rows:  # nothing arrives any more for keys so old
+                rows.execute("DELETE FROM claims WHERE state = 'dead' AND since < ?", (time.time() - MEMORY,))
 
     def status(self, held: Held) -> Status:
         """As `Service.status`, by what Placement holds and not by the file alone."""
@@ -135,13 +129,22 @@ class Claims:
             columns = ", ".join("?" * len(COLUMNS))
             rows.executemany(f"INSERT OR REPLACE INTO claims SELECT {columns} WHERE {alive}", values)
 
-    def _forget(self) -> None:
-        """Delete dead keys for which nothing can arrive any more."""
-        with self._transaction() as rows:
-            rows.execute("DELETE FROM claims WHERE state = 'dead' AND since < ?", (time.time() - MEMORY,))
-
     def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         return database.transaction(self.path, PATIENCE, UnavailableError)
+
+
+class PlacementService(Service):
+    """A service whose claims are in Placement. `own` are its settings besides those of `Placement`."""
+
+    def __init__(self, settings: Mapping[str, str], own: Collection[str]) -> None:
+        placement = Placement({name: text for name, text in settings.items() if name not in own})
+        self._claims = Claims(settings.get("file", ""), placement)
+
+    def release(self, held: Held) -> None:
+        self._claims.release(held)
+
+    def status(self, held: Held) -> Status:
+        return self._claims.status(held)
 
 
 class Account:
@@ -198,18 +201,11 @@ class Account:
                 free[at] = amount - provider.used.get(name, 0) + held[at] - kept[at]
         return free
 
-    def claim(self, request: Request, **fields: Any) -> PlacementClaim:
-        """Build a claim of this account."""
-        return PlacementClaim(
-            key=request.key, consumer=self.consumer, project=self._project, grant=request.grant, **fields
-        )
-
     def hold(self, claims: list[PlacementClaim], instead: Iterable[str] = ()) -> None:
         """Hold new claims in place of the shares of these keys. Errors: RefusedError, and then they are not held, or
         were given back meanwhile."""
-        self._file.write(
-            instead, [replace(claim, asked="") for claim in claims]
-        )  # nobody takes a share before it is held
+        # nobody takes a share before it is held
+        self._file.write(instead, [replace(claim, asked="") for claim in claims])
         self._hold([claim.key for claim in claims])
         self._file.write([], [claim for claim in claims if claim.asked])
         for claim in claims:
@@ -229,7 +225,6 @@ class Account:
             raise RefusedError(f"somebody else has taken what was free: {error}") from error
 
     def mend(self) -> None:
-        """Have Placement hold what the claims need. Errors: UnavailableError."""
         try:
             self._settle()
         except FullError as error:
@@ -273,9 +268,3 @@ def needs(claims: Iterable[PlacementClaim]) -> Amounts:
             most |= needed
         total += most
     return total
-
-
-def _dead(held: Held, consumer: str = "") -> PlacementClaim:
-    return PlacementClaim(
-        key=held.key, consumer=consumer, line="", project=held.project, grant="", items={}, decision={}, state="dying"
-    )

@@ -1,7 +1,5 @@
 """The service `licence`, which counts licences in OpenStack Placement.
 
-Each licence is a resource class.
-
 The licence `acme_db` is the class CUSTOM_LICENSE_ACME_DB; the totals of its inventories are the seats that there are.
 Options of a grant: `name`, and `seats`, by default one for each resource in scope, where a group counts as its members.
 A template reads for each resource in scope the `licence` and the `seats` that all have together.
@@ -17,49 +15,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.plugins.plugin_settings import check_prefix
-from datalog_gate.preflight.snapshot import Part
-from datalog_gate.services.claims import Account, Claims, PlacementClaim
-from datalog_gate.services.contract import Decision, Held, Request, Service, Status, names
-from datalog_gate.services.placement import Placement, Provider
+from datalog_gate.services.claims import Account, PlacementClaim, PlacementService
+from datalog_gate.services.contract import Decision, Request, names
+from datalog_gate.services.placement import Provider
 
 OWN = ("file", "providers", "prefix")
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 MOST = 10**6
 
 
-class Asked(NamedTuple):
-    """What a grant asks for; `seats` is None while nobody can count the resources."""
-
-    name: str
-    seats: int | None
-
-
-class LicencePool(Service):
+class LicencePool(PlacementService):
     """Counted licences. Errors: ValueError for settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._providers = [name for text in settings.get("providers", "").split(",") if (name := text.strip())]
         self._prefix = check_prefix(settings.get("prefix", "CUSTOM_LICENSE_"))
-        placement = Placement({name: text for name, text in settings.items() if name not in OWN})
-        self._claims = Claims(settings.get("file", ""), placement)
+        super().__init__(settings, OWN)
 
     def facts(self, request: Request) -> None:
-        """As `Service.facts`."""
         if any(isinstance(option, Unknown) for option in request.options.values()):
             return
-        asked = _asked(request)
+        name, seats = _read_options(request)
         account = self._claims.account(request)
-        if asked.seats is not None and account.decided(request.key, mend=False) is None:
-            self._seats(request, account, asked.name, asked.seats)
+        if seats is not None and account.decided(request.key, mend=False) is None:
+            self._seats(request, account, name, seats)
 
     def reserve(self, request: Request) -> Decision:
-        """As `Service.reserve`."""
-        name, seats = _asked(request)
+        name, seats = _read_options(request)
         if seats is None:
             raise RefusedError("how many resources the grant is for is not known: give seats")
         with self._claims.account(request).locked() as account:
@@ -68,16 +54,17 @@ class LicencePool(Service):
             line = account.line(request)
             items = {f"{line} {self._class(name)}": self._seats(request, account, name, seats)}
             decision = {resource: {"licence": name, "seats": seats} for resource in names(request)}
-            account.hold([account.claim(request, line=line, items=items, decision=decision)])
+            claim = PlacementClaim(
+                key=request.key,
+                consumer=account.consumer,
+                line=line,
+                project=request.project,
+                grant=request.grant,
+                items=items,
+                decision=decision,
+            )
+            account.hold([claim])
         return decision
-
-    def release(self, held: Held) -> None:
-        """As `Service.release`."""
-        self._claims.release(held)
-
-    def status(self, held: Held) -> Status:
-        """As `Service.status`."""
-        return self._claims.status(held)
 
     def _seats(self, request: Request, account: Account, name: str, seats: int) -> list[tuple[str, str, int]]:
         """Where to take them: what the grant's line has first. Errors: RefusedError."""
@@ -113,8 +100,8 @@ class LicencePool(Service):
         return self._prefix + re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
-def _asked(request: Request) -> Asked:
-    """What the options say. Errors: RefusedError."""
+def _read_options(request: Request) -> tuple[str, int | None]:
+    """The name of the licence and the seats; None while nobody can count the resources. Errors: RefusedError."""
     options = request.options
     if unknown := sorted(options.keys() - {"name", "seats"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only name and seats")
@@ -124,16 +111,13 @@ def _asked(request: Request) -> Asked:
     if seats is not None:
         if type(seats) is not int or not 0 < seats <= MOST:
             raise RefusedError(f"the option seats must be a whole number from 1 to {MOST}")
-        return Asked(name, seats)
+        return name, seats
     holders = {part.id.rpartition("/")[0] for part in request.scope}
     if any(part.open for part in request.scope):
-        return Asked(name, None)
-    return Asked(name, sum(_counts(part) for part in request.scope if part.id not in holders))
-
-
-def _counts(part: Part) -> bool:
-    """A group without members counts as none."""
-    return not part.type.startswith("OS::Heat::") or not part.type.endswith("Group")
+        return name, None
+    parts = [part for part in request.scope if part.id not in holders]
+    # a group without members counts as none
+    return name, sum(not (part.type.startswith("OS::Heat::") and part.type.endswith("Group")) for part in parts)
 
 
 def _places(claim: PlacementClaim, resource_class: str) -> list[str]:
