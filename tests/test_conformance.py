@@ -318,14 +318,14 @@ def passes(kind: type[Good], check: str, folder: Path) -> bool:
 
 
 NAMED: dict[type[Good], tuple[str, ...]] = {
-    Twice: ("reserving again gives the same decision and holds once",),
-    Fickle: ("reserving again gives the same decision and holds once",),
+    Twice: ("reserving again gives the same json by resource and holds once",),
+    Fickle: ("reserving again gives the same json by resource and holds once",),
     Greedy: ("what is refused holds nothing",),
-    Reborn: ("a key that was released is dead",),
-    Late: ("what arrives after its release is refused",),
+    Reborn: ("a key that was released is dead reserved before or not",),
+    Late: ("a key that was released is dead reserved before or not",),
     Once: ("a release may be repeated and gives back nothing else",),
     Generous: ("a release may be repeated and gives back nothing else",),
-    Knowing: ("a release needs no decision",),
+    Knowing: ("a release may be repeated and gives back nothing else",),
     Boastful: ("status tells the truth",),
     Shy: ("status tells the truth",),
     Mumbling: ("status tells the truth",),
@@ -341,8 +341,8 @@ NAMED: dict[type[Good], tuple[str, ...]] = {
     Racing: ("many at once on different keys hold what there is",),
     Threads: ("many processes at once hold what there is",),
     Hasty: ("many at once on one key hold once", "a release that meets its reserve wins"),
-    Tuple: ("a decision is plain json by resource",),
-    Flat: ("a decision is plain json by resource",),
+    Tuple: ("reserving again gives the same json by resource and holds once",),
+    Flat: ("reserving again gives the same json by resource and holds once",),
 }
 
 

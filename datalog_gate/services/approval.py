@@ -1,7 +1,5 @@
 """The service `approval`, by which a person approves a grant.
 
-What is in the scope of a grant is made only once a person has approved it.
-
 A grant that nobody has answered fails with ``awaiting approval A-12``. Once A-12 is approved, an update of the stack
 goes on. An approval holds for the scope and the options that were asked for: others need a new one. Requests, verdicts
 and the claims that use them, one for each approval, are in an SQLite file.
@@ -10,21 +8,18 @@ and the claims that use them, one for each approval, are in an SQLite file.
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from datalog_gate.base.errors import GateError
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
 
-Result = TypeVar("Result")
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 MODES = ("stop", "wait")
 DEFAULTS = {"file": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8"}
@@ -33,18 +28,17 @@ BUSY = 5.0
 """Seconds that a transaction waits for others: less than a call of a service may take."""
 POLLED = 60.0
 """Seconds after which a grant that has not asked again waits no more."""
-TABLES = """
-CREATE TABLE IF NOT EXISTS asked (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, path, options, scope, at, state,
-    until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0);
-CREATE INDEX IF NOT EXISTS asked_by_digest ON asked (digest);
-CREATE TABLE IF NOT EXISTS said (number, verdict, who, at, why);
-CREATE TABLE IF NOT EXISTS claims (key PRIMARY KEY, number);
-"""
+TABLES = (
+    "CREATE TABLE asked (number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, path, options, "
+    "scope, at, state, until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0)",
+    "CREATE INDEX asked_by_digest ON asked (digest)",
+    "CREATE TABLE said (number, verdict, who, at, why)",
+    "CREATE TABLE claims (key PRIMARY KEY, number)",
+)
 """`asked` holds requests, `said` verdicts. A claim without a number is dead."""
 
 
-class ApprovalError(GateError):
+class ApprovalError(UnavailableError):
     """A request that does not exist or can't be answered any more, or a file that can't be read or written."""
 
 
@@ -78,26 +72,23 @@ class Approval(Service):
     def facts(self, request: Request) -> None:
         """Refuse what a person refused. Only `reserve` asks for approval."""
         self._mode(request)
-        approval = self._call(lambda: self._file.find(request, self._clock()))
+        approval = self._file.find(request, self._clock())
         if approval and approval.state == "refused":
             raise RefusedError(f"{approval.name} was {approval.answer}")
 
     def waits(self, request: Request) -> str:
-        """As `Service.waits`."""
         if self._mode(request) != "wait":
             return ""
         now = self._clock()
-        approval = self._call(lambda: self._file.ask(request, now, self._valid_seconds))
-        if approval.state == "awaiting" and self._call(
-            lambda: self._file.wait(approval, request.uuid, now, self._wait_seconds, self._wait_number)
-        ):
-            return self._awaiting(approval)
-        return ""
+        approval = self._file.ask(request, now, self._valid_seconds)
+        waits = approval.state == "awaiting" and self._file.wait(
+            approval, request.uuid, now, seconds=self._wait_seconds, number=self._wait_number
+        )
+        return self._awaiting(approval) if waits else ""
 
     def reserve(self, request: Request) -> Decision:
-        """As `Service.reserve`."""
         self._mode(request)
-        held, approval = self._call(lambda: self._file.use(request, self._clock(), self._valid_seconds))
+        held, approval = self._file.use(request, self._clock(), self._valid_seconds)
         if approval is None:
             raise RefusedError("this was given back before")
         if held:
@@ -108,12 +99,10 @@ class Approval(Service):
         raise RefusedError(self._awaiting(approval))
 
     def release(self, held: Held) -> None:
-        """As `Service.release`."""
-        self._call(lambda: self._file.release(held.key))
+        self._file.release(held.key)
 
     def status(self, held: Held) -> Status:
-        """As `Service.status`."""
-        return "held" if self._call(lambda: self._file.holds(held.key)) else "absent"
+        return "held" if self._file.holds(held.key) else "absent"
 
     def _mode(self, request: Request) -> str:
         """Whether the grant stops or waits. Errors: RefusedError for wrong options."""
@@ -126,12 +115,6 @@ class Approval(Service):
 
     def _awaiting(self, approval: ApprovalRequest) -> str:
         return f"awaiting approval {approval.name}" + (f" of {self._ask}" if self._ask else "")
-
-    def _call(self, step: Callable[[], Result]) -> Result:
-        try:
-            return step()
-        except ApprovalError as error:
-            raise UnavailableError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +238,6 @@ class Approvals:
             rows.execute("INSERT OR REPLACE INTO claims VALUES (?, NULL)", (key,))
 
     def holds(self, key: str) -> bool:
-        """Whether anything is held under the key."""
         with self._transaction() as rows:
             return bool(rows.execute("SELECT 1 FROM claims WHERE key = ? AND number NOT NULL", (key,)).fetchone())
 
@@ -264,7 +246,9 @@ class Approvals:
     ) -> ApprovalRequest:
         """Add the verdict of a person. The last one holds until it is used."""
         with self._transaction() as rows:
-            approval = _find_by_name(rows, name, now)
+            letter, _, number = name.upper().rpartition("A-")
+            known = not letter and number.isdecimal() and len(number) < 16
+            approval = _get(rows, int(number), now) if known else None
             if approval is None:
                 raise ApprovalError(f"there is no request {name}")
             if approval.state not in ("awaiting", "approved", "refused"):
@@ -279,16 +263,8 @@ class Approvals:
             numbers = rows.execute("SELECT number FROM asked ORDER BY number").fetchall()
             return tuple(_must_get(rows, number["number"], now) for number in numbers)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        try:
-            database.create(self._path)
-        except (OSError, sqlite3.Error) as error:
-            raise ApprovalError(f"{os.path.basename(self._path)}: {error}") from error
-        with database.transaction(self._path, BUSY, ApprovalError) as rows:
-            for statement in TABLES.split(";"):
-                rows.execute(statement)
-            yield rows
+    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        return database.transaction(self._path, BUSY, ApprovalError, TABLES)
 
 
 def format_time(seconds: float) -> str:
@@ -328,11 +304,6 @@ def _insert(rows: sqlite3.Connection, request: Request, now: float, seconds: flo
     return _must_get(rows, inserted.lastrowid, now)
 
 
-def _find_by_name(rows: sqlite3.Connection, name: str, now: float) -> ApprovalRequest | None:
-    letter, _, number = name.upper().rpartition("A-")
-    return _get(rows, int(number), now) if not letter and number.isdecimal() and len(number) < 16 else None
-
-
 def _must_get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRequest:
     approval = _get(rows, number, now)
     assert approval is not None
@@ -362,10 +333,7 @@ def _get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRe
 
 def _read_positive(name: str, text: str) -> float:
     """A number above zero. Errors: ValueError."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ValueError(f"approval.{name} is {text}, and no number above zero")
-    return number
+    with suppress(ValueError):
+        if 0 < (number := float(text)) < float("inf"):
+            return number
+    raise ValueError(f"approval.{name} is {text}, and no number above zero")

@@ -13,24 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_errors import RefusedError as RefusedError
+from datalog_gate.plugins.plugin_errors import UnavailableError as UnavailableError
 from datalog_gate.preflight.snapshot import Part, parts
 from datalog_gate.stack.model import Data, Stack
-
-__all__ = [
-    "HOLDING",
-    "Decision",
-    "Held",
-    "RefusedError",
-    "Request",
-    "Service",
-    "Status",
-    "UnavailableError",
-    "digest",
-    "in_scope",
-    "names",
-    "plain",
-]
 
 GROUP = "datalog_gate.services"
 """The group of entry points."""
@@ -132,9 +118,7 @@ class Service:
 def in_scope(stack: Stack, scope: Collection[ResourceId]) -> tuple[Part, ...]:
     """The resources in scope, and all within them: what a service may see of the stack."""
     paths = {resource_id.path for resource_id in scope}
-    return tuple(
-        part for part in parts(stack) if part.id in paths or any(part.id.startswith(f"{path}/") for path in paths)
-    )
+    return tuple(part for part in parts(stack) if any(f"{part.id}/".startswith(f"{path}/") for path in paths))
 
 
 def digest(*data: object) -> str:

@@ -32,15 +32,19 @@ def create(path: str, statements: Iterable[str] = ()) -> None:
 
 
 @contextmanager
-def transaction(path: str, seconds: float, error_type: Callable[[str], Exception]) -> Iterator[sqlite3.Connection]:
-    """One transaction, which is undone if an exception leaves it and waits at most `seconds` for others. It has a
-    connection of its own, since connections survive neither forks nor changes of thread. Errors: `error_type`."""
+def transaction(
+    path: str, seconds: float, error_type: Callable[[str], Exception], statements: Iterable[str] = ()
+) -> Iterator[sqlite3.Connection]:
+    """One transaction in a file, which is created first. It is undone if an exception leaves it, and waits at most
+    `seconds` for others. It has a connection of its own, since connections survive neither forks nor changes of thread.
+    Errors: `error_type`."""
     try:
+        create(path, statements)
         with closing(sqlite3.connect(path, timeout=seconds, isolation_level=None)) as rows:
             rows.row_factory = sqlite3.Row
             rows.execute("PRAGMA synchronous = FULL")
             rows.execute("BEGIN IMMEDIATE")
             yield rows
             rows.execute("COMMIT")
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise error_type(f"{os.path.basename(path)}: {error}") from error

@@ -1,10 +1,7 @@
 """The outcomes of operations that plugins still have to be told.
 
-They are in the file of the journal.
-
-Each plugin of an operation that the host accepted is told its outcome at least once. An attempt is written before the
-plugin is called, and the result after it has returned: if the process dies between the two the plugin is told again,
-and a plugin in which it always dies is given up some time.
+They are in the file of the journal. Each plugin of an operation that the host accepted is told its outcome at least
+once: an attempt is written before the plugin is called, and the result after it has returned.
 """
 
 from __future__ import annotations
@@ -112,24 +109,20 @@ def tell(
 def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[ReconcileResult]:
     """Tell plugins one outcome, backwards if the operation failed, as `Ran.after` does."""
     assert pending.outcome
-    results, rest = [], pending.plugins
-    message = (
-        f"that its {pending.snapshot.action} {'failed' if pending.outcome == 'failed' else f'is {pending.outcome}'}"
-    )
-    for name in pending.plugins[::-1] if pending.outcome == "failed" else pending.plugins:
-        if problem := _tell_plugin(plugins.get(name), pending.snapshot, pending.outcome):
+    results, rest, about = [], pending.plugins, pending.snapshot
+    failed = pending.outcome == "failed"
+    message = f"that its {about.action} {'failed' if failed else f'is {pending.outcome}'}"
+    for name in pending.plugins[::-1] if failed else pending.plugins:
+        if problem := _tell_plugin(plugins.get(name), about, pending.outcome):
             last = "; nobody tells it any more" if pending.attempts >= TRIES else ""
             why = f"{name} was not told {message}: {problem}{last}"
-            LOG.error("decision %s: %s", pending.snapshot.decision_id, why)
-            results.append(ReconcileResult(pending.snapshot.decision_id, pending.snapshot.stack_id, "failed", why))
+            LOG.error("decision %s: %s", about.decision_id, why)
+            results.append(ReconcileResult(about.decision_id, about.stack_id, "failed", why))
         else:
             rest = tuple(other for other in rest if other != name)
             outcomes.keep(pending, rest)
-            results.append(
-                ReconcileResult(
-                    pending.snapshot.decision_id, pending.snapshot.stack_id, "told", f"{name} was told {message}"
-                )
-            )
+            why = f"{name} was told {message}"
+            results.append(ReconcileResult(about.decision_id, about.stack_id, "told", why))
     if rest and pending.attempts >= TRIES:
         outcomes.keep(pending, ())
     return results

@@ -1,6 +1,6 @@
 """The reconciliation of the journal's claims with the stacks in Heat.
 
-It works after crashes as well. It is called again and again: a claim that can't be settled now is settled later.
+It is called again and again: a claim that can't be settled now is settled later.
 """
 
 from __future__ import annotations
@@ -91,27 +91,24 @@ def _settle(broker: Broker, claim: Claim, stack: StackState | None, ages: Ages) 
     if stack.status == "absent":
         if not claim.abandoned:
             return _release(broker, claim, "its stack is gone", ages)
-        settle = _commit if broker.service(claim.service)[0].on_abandon == "keep" else _release
-        return settle(broker, claim, "its stack was abandoned", ages)
+        if broker.service(claim.service)[0].on_abandon == "keep":
+            return _commit(broker, claim, "its stack was abandoned")
+        return _release(broker, claim, "its stack was abandoned", ages)
     if stack.status == "in_progress":
-        return _report_stuck(claim, now - stack.since, ages)
+        seconds = now - stack.since
+        why = f"its stack has been in progress for {seconds:.0f} seconds; if no engine works on it: {FREE}"
+        result = ReconcileResult(claim.uuid, claim.stack, "stuck", why.format(stack=claim.stack))
+        return result if seconds >= ages.stuck else None
     if claim.uuid in stack.resources:
-        return _commit(broker, claim, "its stack is complete", ages) if stack.status == "complete" else None
+        return _commit(broker, claim, "its stack is complete") if stack.status == "complete" else None
     return _release(broker, claim, "its stack has another grant in its place, or none", ages)
 
 
-def _commit(broker: Broker, claim: Claim, why: str, _ages: Ages) -> ReconcileResult | None:
+def _commit(broker: Broker, claim: Claim, why: str) -> ReconcileResult | None:
     if claim.state == "committed":
         return None
     broker.commit(claim.uuid)
     return ReconcileResult(claim.uuid, claim.stack, "committed", why)
-
-
-def _report_stuck(claim: Claim, seconds: float, ages: Ages) -> ReconcileResult | None:
-    if seconds < ages.stuck:
-        return None
-    why = f"its stack has been in progress for {seconds:.0f} seconds; if no engine works on it: {FREE}"
-    return ReconcileResult(claim.uuid, claim.stack, "stuck", why.format(stack=claim.stack))
 
 
 def _release(broker: Broker, claim: Claim, why: str, ages: Ages) -> ReconcileResult | None:
@@ -122,9 +119,7 @@ def _release(broker: Broker, claim: Claim, why: str, ages: Ages) -> ReconcileRes
         return None
     if now.state != "releasing":
         return ReconcileResult(claim.uuid, claim.stack, "released", now.why)
-    age = broker.clock() - now.since
+    age, why = broker.clock() - now.since, now.problem or now.why
     if age < ages.alarm:
-        return ReconcileResult(claim.uuid, claim.stack, "releasing", now.problem or now.why)
-    return ReconcileResult(
-        claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {now.problem or now.why}"
-    )
+        return ReconcileResult(claim.uuid, claim.stack, "releasing", why)
+    return ReconcileResult(claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {why}")
