@@ -165,10 +165,10 @@ class ExplainedDecision(Decision):
     @classmethod
     def of(cls, judgement: Judgement) -> ExplainedDecision:
         """Make it of a judgement."""
-        from datalog_gate.explain.explanation import explain
+        from datalog_gate.explain.explanation import Explanation
 
         values = {member.name: getattr(judgement.decision, member.name) for member in fields(Decision)}
-        return cls(**values, explanation=explain(judgement))
+        return cls(**values, explanation=Explanation(judgement))
 
     def to_json(self) -> dict[str, object]:
         """The decision as JSON data."""

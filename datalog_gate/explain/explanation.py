@@ -1,7 +1,6 @@
 """The explanation of a decision, in lines for people.
 
-It explains the findings of the decision, and rows that do not hold. Each line has its place in the user's own files or
-in the rules. Secrets are covered.
+Each line has its place in the user's own files or in the rules. Secrets are covered.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import Literal as OneOf
 
 from datalog_gate.analysis.program import Call, Compare, Fold, Match, Without
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python
+from datalog_gate.base.values import Kind, ResourceId, Value, from_python
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.engine.provenance import Fact
 from datalog_gate.explain.fix import Fixes
-from datalog_gate.explain.messages import Messages
+from datalog_gate.explain.messages import Messages, RuleMessages
 from datalog_gate.explain.why import Failure, Node, Total, Why
 from datalog_gate.facts.factset import place_of
 from datalog_gate.schema.declaration import RelationRef, certain_version, given_version, parse_reference, whole_version
@@ -53,7 +52,6 @@ class ExplanationLine:
 
     @property
     def where(self) -> str:
-        """File and line."""
         return f"{self.place.file}:{self.place.line}" if self.place else ""
 
 
@@ -71,13 +69,9 @@ class FindingExplanation:
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
-def explain(judgement: Judgement) -> Explanation:
-    """Explain a decision. Nothing is computed before it is asked for."""
-    return Explanation(judgement)
-
-
 class Explanation:
-    """The explanation of one decision: of its findings, and of rows that do not hold. It remembers what it computed."""
+    """The explanation of one decision: of its findings, and of rows that do not hold. Nothing is computed before it is
+    asked for, and nothing twice."""
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
@@ -146,7 +140,7 @@ class Explanation:
         """The premises of a row: rows, then what else holds, with as many checks on a line as have room. A tree is no
         deeper than the rows that are followed in it."""
         assert node.rule
-        messages = self._messages.of(node.rule, node.binding)
+        messages = RuleMessages(self._messages, node.rule, node.binding)
         for premise in node.premises:
             if isinstance(premise, Node):
                 self._row(premise, depth, lines, seen)
@@ -154,10 +148,9 @@ class Explanation:
             match premise:
                 case Compare() | Call():
                     if text := messages.check(premise):
-                        last = (
-                            lines[-1] if lines[-1:] and lines[-1].word == "holds" and lines[-1].depth == depth else None
-                        )
-                        if last and len(last.text) + len(text) < JOINED:
+                        last = lines[-1] if lines else None
+                        joins = last and (last.word, last.depth) == ("holds", depth)
+                        if last and joins and len(last.text) + len(text) < JOINED:
                             lines[-1] = replace(last, text=f"{last.text}, {text}")
                         else:
                             lines.append(_line(depth, "holds", text, premise.span))
@@ -167,9 +160,9 @@ class Explanation:
                     lines.append(_line(depth, "aggregate", messages.total(premise), premise.literal.span))
 
     def _row(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
-        while node.rule and node.premises and self._is_given(node):
-            (only,) = node.premises
-            assert isinstance(only, Node)
+        while len(node.premises) == 1 and isinstance(only := node.premises[0], Node):
+            if certain_version(only.relation) != given_version(certain_version(node.relation)):
+                break
             node = only
         text = self._messages.row(node)
         if self._program.relations[node.relation].generated == "in":
@@ -186,40 +179,25 @@ class Explanation:
         if not again:
             self._below(node, depth + 1, lines, seen)
 
-    def _is_given(self, node: Node) -> bool:
-        only = node.premises[0]
-        return (
-            len(node.premises) == 1
-            and isinstance(only, Node)
-            and certain_version(only.relation) == given_version(certain_version(node.relation))
-        )
-
     def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
         name = certain_version(node.relation)
         origin = self._facts.origin(name, node.row)
         if origin is None:
-            return self._inventory_place(name, node.row)
+            inventory = self.judgement.request.inventory
+            rows = (inventory.added.get(name) or inventory.rows.get(name, {})) if inventory else {}
+            return rows.get(node.row)
         described = self._program.relations[node.relation]
         read = [described.columns[at].name for at in node.columns if described.columns[at].name not in described.key]
         single = described.named_only and len(read) == 1 and not read[0].startswith("_")
         return place_of(origin, read[0] if single else None)
 
-    def _inventory_place(self, relation: RelationRef, row: Row) -> Span | None:
-        inventory = self.judgement.request.inventory
-        if inventory is None:
-            return None
-        rows = inventory.added.get(relation) or inventory.rows.get(relation, {})
-        return rows.get(row)
-
     def _failure(self, failure: Failure) -> ExplanationLine:
-        messages = self._messages.of(failure.rule, failure.binding)
+        messages = RuleMessages(self._messages, failure.rule, failure.binding)
         place = failure.literal.span if failure.literal else failure.rule.span
         if failure.error:
-            text = self._secrets.message(
-                ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
-            )
-            return _line(0, "fails", text, place)
+            error = ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
+            return _line(0, "fails", self._secrets.message(error), place)
         match failure.literal:
             case None:
                 text = "the rule gives no such row"
@@ -265,5 +243,4 @@ def _wanted(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType
 
 
 def _line(depth: int, word: LineKind, text: str, place: Span | None) -> ExplanationLine:
-    """A line that is no longer than lines are."""
     return ExplanationLine(depth, word, text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", place)

@@ -1,6 +1,4 @@
-"""The search for a fix of a finding.
-
-A fix is a change of the template under which the finding does not hold. It is tried, not guessed.
+"""The search for a fix of a finding: a change of the template, tried and not guessed.
 
 A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error. It
 need not be the smallest. What rules select by a constant, and what they never test, is not changed.
@@ -120,14 +118,13 @@ class Fixes:
                     name, resource = _value(service, node.binding), _value(wanted, node.binding)
                     home = self._home(resource) if isinstance(resource, ResourceId) else None
                     if home and isinstance(name, str) and isinstance(resource, ResourceId):
-                        called = f"grant of {name} for {resource.name}"
-                        made = {"service": name, "scope": [resource.name]}
-                        grant = Resource(ResourceId(f"{home.id}/{called}"), called, POLICY, POLICY, made)
+                        title = f"grant of {name} for {resource.name}"
+                        properties = {"service": name, "scope": [resource.name]}
+                        grant = Resource(ResourceId(f"{home.id}/{title}"), title, POLICY, POLICY, properties)
                         text = f"add a resource of type {POLICY} with service: {name}, scope: [{resource.name}]"
                         yield TemplateChange(home.id, grant, text, None)
 
     def _home(self, resource: ResourceId) -> Stack | None:
-        """The stack that the resource is of."""
         stacks = (nested for root in self._stacks for nested in root.walk())
         return next((stack for stack in stacks if any(member.id == resource for member in stack.resources)), None)
 
@@ -136,9 +133,8 @@ class Fixes:
         is not known, and what refers to another resource: the template would be another one."""
         matches = [literal for literal in node.rule.body if isinstance(literal, Match)] if node.rule else []
         matches.sort(key=lambda match: match.span)
-        for match, leaf in zip(
-            matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True
-        ):
+        leaves = [premise for premise in node.premises if isinstance(premise, Node)]
+        for match, leaf in zip(matches, leaves, strict=True):
             name = certain_version(leaf.relation)
             of, path = self._facts.origin(name, leaf.row) or (None, ())
             open_ = self._secrets.row(name, leaf.row) == leaf.row
@@ -170,15 +166,10 @@ class Fixes:
                                 yield from (other - 1, other + 1)
                 case Without((Match(relation, arguments),)):
                     for at, term in enumerate(arguments):
-                        if (
-                            term
-                            and _value(term, node.binding) in cell.faces
-                            and not self._secrets.guarded(relation, at)
-                        ):
+                        tested = term and _value(term, node.binding) in cell.faces
+                        if tested and not self._secrets.guarded(relation, at):
                             rows = sorted(self._model.rows(relation), key=row_key)[:OFFERS]
                             yield from (row[at] for row in rows)
-                case _:
-                    pass
 
     def _equates(self, cell: _Cell, node: Node) -> bool:
         """Whether a rule tests the value by a builtin, or asks that it equals a constant."""

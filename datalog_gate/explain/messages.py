@@ -1,11 +1,8 @@
-"""The wording of rows and literals.
-
-Secrets are covered, and long values are cut.
-"""
+"""The wording of rows and literals: secrets are covered, and long values are cut."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from datalog_gate.analysis.lower import variables
@@ -71,10 +68,6 @@ class Messages:
         rows = sorted(self.model.rows(relation), key=row_key)
         return ", ".join([*(_word(row[0]) for row in rows[:FIRST]), *["..."] * (len(rows) > FIRST)])
 
-    def of(self, rule: CheckedRule, binding: Binding) -> RuleMessages:
-        """Make the wording of a rule's literals with these values of its variables."""
-        return RuleMessages(self, rule, binding)
-
 
 class RuleMessages:
     """Words the literals of one rule, with the values of its variables."""
@@ -114,10 +107,10 @@ class RuleMessages:
                 inner = f"{', '.join(map(self.operand, terms))} : {', '.join(map(self.literal, body))}"
                 return f"{self.operand(target)} = {function}{{ {inner} }}"
             case Compare(comparator, left, right):
-                return " ".join(self._covered(literal, (left, right), comparator))
+                return f" {comparator} ".join(self._covered(literal, (left, right)))
             case Call(name, inputs, outputs):
-                words = list(self._covered(literal, inputs, ""))
-                given = "".join(f" = {word}" for word in self._covered(literal, outputs, "") if word != "_")
+                words = self._covered(literal, inputs)
+                given = "".join(f" = {word}" for word in self._covered(literal, outputs) if word != "_")
                 if not name[0].isalpha():
                     return f"{words[0]} {name} {words[1]}{given}"
                 return f"{name}({', '.join(words)}){given}"
@@ -144,13 +137,10 @@ class RuleMessages:
                 return ""
         return self.literal(literal)
 
-    def _covered(self, literal: Compare | Call, operands: Sequence[Pattern], between: str) -> Iterator[str]:
+    def _covered(self, literal: Compare | Call, operands: Sequence[Pattern]) -> list[str]:
         """Format operands; all are covered if the literal reveals something of a secret."""
         secret = any(variable in self._secret for variable in variables(literal))
-        for at, term in enumerate(operands):
-            if at and between:
-                yield between
-            yield "***" if secret and term is not None else self.operand(term)
+        return ["***" if secret and term is not None else self.operand(term) for term in operands]
 
     def _pattern(self, relation: RelationRef, arguments: Sequence[Pattern]) -> str:
         """Format an atom: of a resource type's relation the columns that it names, of others all."""

@@ -1,8 +1,7 @@
-"""The derivation of a row, step by step.
+"""The derivation of a row, step by step, or why another row does not hold.
 
-It also holds the reason why another row does not hold. A tree of first derivations has facts as its leaves, and no row
-supports itself in it. The order of rules, literals and facts does not matter: premises stand in the order in which
-their literals were written, rows first.
+A tree of first derivations has facts as its leaves, and no row supports itself in it. Premises stand in the order in
+which their literals were written, rows first.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from datalog_gate.engine.assignments import Assignments, Binding, Cause
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.builtins import aggregate
 from datalog_gate.engine.native import errors_of
-from datalog_gate.engine.provenance import Derivation, Provenance
+from datalog_gate.engine.provenance import Provenance
 from datalog_gate.language.ast import AggregateFunction
 from datalog_gate.schema.declaration import RelationRef
 
@@ -61,7 +60,7 @@ class Total:
     first: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Node:
     """A row, the columns of it that its literal reads, and unless it is a fact its first derivation: a rule, the values
     of its variables, and a premise for each literal. One that is not `followed` has a derivation too, left out, or too
@@ -102,42 +101,32 @@ class Why:
 
     def why(self, relation: RelationRef, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
         """The tree of a row of the model, of which the `most` rows next to the root are followed, down to `deepest`."""
-        drafts: list[_Draft] = []
-        waiting = deque([_Draft(relation, row, (), 0)])
+        root = Node(relation, row)
+        waiting = deque([(root, 0)])
+        looked_at = 0
         while waiting:
-            draft = waiting.popleft()
-            drafts.append(draft)
-            if draft.relation in self._derived and len(drafts) <= most and draft.depth <= deepest:
-                try:
-                    draft.derivation = self._derive(draft.relation, draft.row)
-                except BudgetError:
-                    continue
-                matches = [literal for literal in draft.derivation.rule.body if isinstance(literal, Match)]
-                for match, fact in zip(matches, draft.derivation.matched, strict=True):
-                    draft.below.append(_Draft(*fact, match.columns, draft.depth + 1))
-                waiting.extend(draft.below)
-        for draft in reversed(drafts):  # those below were drafted later
-            draft.node = self._node(draft)
-        assert drafts[0].node
-        return drafts[0].node
+            node, depth = waiting.popleft()
+            looked_at += 1
+            if node.relation in self._derived:
+                node.followed = looked_at <= most and depth <= deepest
+                if node.followed:
+                    waiting += [(premise, depth + 1) for premise in self._follow(node)]
+        return root
 
     def why_not(self, relation: RelationRef, pattern: RowPattern) -> tuple[Failure, ...] | None:
         """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
         model = self.provenance.model
         if any(_fits(row, pattern) for row in model.rows(relation)):
             return None
-        rules = [
-            rule for stratum in self.provenance.program.strata for rule in stratum.rules if rule.relation == relation
-        ]
-        return tuple(
-            self._furthest(rule, pattern) for rule in sorted(rules, key=lambda checked_rule: checked_rule.span)
-        )
+        rules = [rule for stratum in self.provenance.program.strata for rule in stratum.rules]
+        rules.sort(key=lambda rule: rule.span)
+        return tuple(self._furthest(rule, pattern) for rule in rules if rule.relation == relation)
 
     def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
         """What an aggregate of the rule's body is. Errors: BudgetError."""
         needs = next(scoped.needs for scoped in _scoped(rule) if scoped.literal is literal)
-        found = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
-        terms = {tuple(_value(term, each) for term in literal.terms) for each, _ in found}
+        bindings = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
+        terms = {tuple(_value(term, extended) for term in literal.terms) for extended, _ in bindings}
         rows = in_order([row for row in terms if row[0] is not None])
         if call := _aggregates(rule).get(literal.target):
             (target,) = call.outputs
@@ -146,38 +135,36 @@ class Why:
             return Total(fold, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
-    def _derive(self, relation: RelationRef, row: Row) -> Derivation:
-        found = self.provenance.derive(relation, row)
-        assert found, f"{relation}{row} has no derivation"
-        return found
-
-    def _node(self, draft: _Draft) -> Node:
-        if draft.derivation is None:
-            followed = draft.relation not in self._derived
-            return Node(draft.relation, draft.row, draft.columns, followed=followed)
-        rule, binding = draft.derivation.rule, draft.derivation.binding
-        rows = iter(draft.below)
-        premises: list[tuple[CheckedLiteral, Premise]] = []
-        aggregates = _aggregates(rule)
-        for literal in rule.body:
-            match literal:
-                case Match():
-                    node = next(rows).node
-                    assert node
-                    premises.append((literal, node))
-                case Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
-                    pass  # told with the tuples that may be there
-                case Fold("tuples") if literal.target not in aggregates:
-                    pass
-                case Fold():
-                    try:
-                        premises.append((literal, self.total(rule, literal, binding)))
-                    except BudgetError:
-                        return Node(draft.relation, draft.row, draft.columns, followed=False)
-                case _:
-                    premises.append((literal, literal))
-        premises.sort(key=lambda pair: (not isinstance(pair[1], Node), pair[0].span))
-        return Node(draft.relation, draft.row, draft.columns, rule, binding, tuple(node for _, node in premises))
+    def _follow(self, node: Node) -> list[Node]:
+        """Add the first derivation to a derived row, if it is not too long to find. Returns the rows in it."""
+        try:
+            derivation = self.provenance.derive(node.relation, node.row)
+            assert derivation, f"{node.relation}{node.row} has no derivation"
+            rule, binding = derivation.rule, derivation.binding
+            aggregates = _aggregates(rule)
+            matches = [literal for literal in rule.body if isinstance(literal, Match)]
+            rows = [Node(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
+            others: list[tuple[CheckedLiteral, Premise]] = []
+            for literal in rule.body:
+                match literal:
+                    case Match():
+                        pass
+                    case Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
+                        pass  # told with the tuples that may be there
+                    case Fold("tuples") if literal.target not in aggregates:
+                        pass
+                    case Fold():
+                        others.append((literal, self.total(rule, literal, binding)))
+                    case _:
+                        others.append((literal, literal))
+        except BudgetError:
+            node.followed = False
+            return []
+        inner = sorted(zip(matches, rows, strict=True), key=lambda pair: pair[0].span)
+        others.sort(key=lambda pair: pair[0].span)
+        node.rule, node.binding = rule, binding
+        node.premises = tuple(premise for _, premise in (*inner, *others))
+        return rows
 
     def _furthest(self, rule: CheckedRule, pattern: RowPattern) -> Failure:
         known: Binding = {}
@@ -206,42 +193,24 @@ class Why:
             chosen = _next(waiting, binding)
             rest = tuple(scoped for scoped in waiting if scoped is not chosen)
             tried = list(islice(self._search.of_body((chosen,), binding), BRANCHES))
-            found = [each for each, cause in tried if cause is None]
-            if not found and best < len(rule.body) - len(waiting):
+            bindings = [extended for extended, cause in tried if cause is None]
+            if not bindings and best < len(rule.body) - len(waiting):
                 error = min((cause for _, cause in tried if cause), default=None)
                 best = len(rule.body) - len(waiting)
-                failure = (
-                    Failure(rule, chosen.literal, binding, error=error)
-                    if error
-                    else self._failure(rule, chosen, binding)
-                )
-            open_.append(iter([(rest, each) for each in found]))
+                failure = self._failure(rule, chosen, binding, error)
+            open_.append(iter([(rest, extended) for extended in bindings]))
         return failure
 
-    def _failure(self, rule: CheckedRule, scoped: ScopedLiteral, binding: Binding) -> Failure:
+    def _failure(self, rule: CheckedRule, scoped: ScopedLiteral, binding: Binding, error: Cause | None) -> Failure:
         match scoped.literal:
-            case Without() as without:
-                held = self._search.of_body(
-                    scope_inner(without, scoped.needs), {var: binding[var] for var in scoped.needs}
-                )
-                against = next((each for each, cause in held if cause is None), binding)
+            case Without() as without if not error:
+                needed = {var: binding[var] for var in scoped.needs}
+                matching = self._search.of_body(scope_inner(without, scoped.needs), needed)
+                against = next((extended for extended, cause in matching if cause is None), binding)
                 return Failure(rule, without, {**binding, **against})
-            case Fold() as fold:
+            case Fold() as fold if not error:
                 return Failure(rule, fold, binding, self.total(rule, fold, binding))
-        return Failure(rule, scoped.literal, binding)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A node whose premises are not all known yet."""
-
-    relation: RelationRef
-    row: Row
-    columns: tuple[int, ...]
-    depth: int
-    derivation: Derivation | None = None
-    below: list[_Draft] = field(default_factory=list)
-    node: Node | None = None
+        return Failure(rule, scoped.literal, binding, error=error)
 
 
 def _scoped(rule: CheckedRule) -> tuple[ScopedLiteral, ...]:

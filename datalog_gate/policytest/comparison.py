@@ -18,7 +18,7 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
-from datalog_gate.explain.explanation import Explanation, explain, format_lines
+from datalog_gate.explain.explanation import Explanation, format_lines
 from datalog_gate.schema.declaration import RelationRef
 
 Expected = Mapping[str, Any]
@@ -130,7 +130,7 @@ def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy])
     """Report the mismatches in lines, with why an unexpected finding is there, and why a missing one is not; empty if
     there are none. `rows` are compared as sets."""
     lines: list[str] = []
-    explanation = explain(result.judgement) if result.judgement else None
+    explanation = Explanation(result.judgement) if result.judgement else None
     for mismatch in find_mismatches(expect, result.findings):
         expected, finding = mismatch.expected, mismatch.finding
         if expected is not None:
