@@ -1,4 +1,4 @@
-"""The search for a fix of a finding: a change of the template, tried and not guessed.
+"""The search for a change of the template that fixes a finding.
 
 A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error. It
 need not be the smallest. What rules select by a constant, and what they never test, is not changed.

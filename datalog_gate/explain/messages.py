@@ -1,4 +1,4 @@
-"""The wording of rows and literals: secrets are covered, and long values are cut."""
+"""The wording of rows and literals, secrets covered, long values cut."""
 
 from __future__ import annotations
 

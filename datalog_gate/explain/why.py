@@ -1,4 +1,4 @@
-"""The derivation of a row, step by step, or why another row does not hold.
+"""The derivation of a row, or why another does not hold.
 
 A tree of first derivations has facts as its leaves, and no row supports itself in it. Premises stand in the order in
 which their literals were written, rows first.

@@ -1,4 +1,4 @@
-"""The demand of a grant: servers and volumes in scope, what they take, and constraints."""
+"""The demand of a grant: items with what they take, and constraints."""
 
 from __future__ import annotations
 
