@@ -10,7 +10,7 @@ import pytest
 
 from datalog_gate.base.values import kind_of
 from datalog_gate.schema import cloud, resource_types
-from datalog_gate.schema.catalogue import SHIPPED, relations_of
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.data.harvest import compact, relation_name
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
 from datalog_gate.schema.relations import FIXED
@@ -104,7 +104,9 @@ def test_every_table_of_a_driver_of_congress_is_there_in_its_order_of_columns() 
 def test_the_relations_of_a_type_are_named_only_and_come_in_the_order_of_its_properties() -> None:
     kind = SHIPPED.type("OS::Heat::ResourceGroup")
     assert kind is not None
-    assert [(relation.name, relation.key, relation.named_only) for relation in relations_of(kind)] == [
+    assert [
+        (table.relation.name, table.relation.key, table.relation.named_only) for table in resource_types.tables_of(kind)
+    ] == [
         ("os:heat:resource_group", ("_id",), True),
         ("os:heat:resource_group.removal_policies", ("_id", "_index"), True),
         ("os:heat:resource_group.removal_policies.resource_list", ("_id", "_index", "_index2"), True),

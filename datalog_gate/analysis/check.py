@@ -48,10 +48,8 @@ class Checked:
     """A checked program with its policies and unlocks."""
 
     modules: tuple[Module, ...]
-    """The modules; rules for Congress are translated."""
     program: CheckedProgram
     policies: tuple[Policy, ...]
-    """The policies in order of id."""
     unlocks: tuple[Unlock, ...]
     warnings: tuple[Diagnostic, ...]
 
@@ -109,9 +107,7 @@ class _Analysis:
 
 
 def _translate_congress(analysis: _Analysis) -> None:
-    """Translate the rules that are written for Congress.
-
-    ``p(x) :- nova:servers(id=x, 6='True')`` => ``p(x) :- nova:servers(id=x, locked=true)``
+    """Translate ``p(x) :- nova:servers(id=x, 6='True')`` to ``p(x) :- nova:servers(id=x, locked=true)``.
 
     The kind of a column decides what a text in it means, and a rule for Congress may derive the column: so kinds are
     first inferred from a translation without them.
@@ -132,10 +128,7 @@ def _find_rare_texts(analysis: _Analysis) -> None:
 
 
 def _lower_rules(analysis: _Analysis) -> None:
-    """Resolve the names of the rules, and reduce each rule to conjunctions of simple literals.
-
-    ``p(x + 1) :- q(x), (r(x) or s(x))`` => ``p(y) :- q(x), r(x), y = x + 1`` and ``p(y) :- q(x), s(x), y = x + 1``
-    """
+    """Resolve the names of the rules, and reduce each rule to conjunctions of simple literals."""
     names = analysis.names
     lowering = Lowering(names)
     for module in analysis.modules:
@@ -151,20 +144,14 @@ def _lower_rules(analysis: _Analysis) -> None:
 
 
 def _order_bodies(analysis: _Analysis) -> None:
-    """Order the literals of each body so that every variable is bound before it is needed.
-
-    ``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``; without ``q(x)``, `unsafe-variable`
-    """
+    """Order the literals of each body: ``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``."""
     for draft in analysis.drafts:
         if rule := order(draft, analysis.diagnostics):
             analysis.rules.append(rule)
 
 
 def _infer_kinds(analysis: _Analysis) -> None:
-    """Infer the kinds of all columns, and report comparisons and joins that can never hold.
-
-    ``q(1). p(x) :- q(x)`` => the columns of `q` and `p` hold numbers; ``q(x), x = "a"`` is a `kind-mismatch`
-    """
+    """Infer the kinds of all columns; ``q(1). p(x) :- q(x), x = "a"`` can never hold, a `kind-mismatch`."""
     own = analysis.names.own()
     analysis.rules += _given_rules(analysis)
     analysis.rules += stand_ins(analysis.relations, own)
@@ -174,10 +161,7 @@ def _infer_kinds(analysis: _Analysis) -> None:
 
 
 def _find_unread_relations(analysis: _Analysis) -> None:
-    """Report relations that no policy is and no rule reads.
-
-    A query may read any relation, and so may a rule that could not be parsed: then nothing is reported.
-    """
+    """Report relations that nothing reads, unless a query or a rule that could not be parsed may read them."""
     if analysis.names.query is None and not analysis.unparsed:
         analysis.diagnostics += analysis.names.unread(analysis.modules)
 
@@ -216,20 +200,14 @@ def _stratify(analysis: _Analysis) -> None:
 
 
 def _copy_old_rules(analysis: _Analysis) -> None:
-    """Derive old versions of relations by copies of their rules, which read the state before the change.
-
-    ``q(s) :- old:p(s)`` and ``p(s) :- heat:resource(s)`` => ``old:p(s) :- old:heat:resource(s)`` in addition
-    """
+    """Derive old versions of relations by copies of their rules, which read the state before the change."""
     catalogue = analysis.names.catalogue
     analysis.old_state = with_old_state(analysis.rules, analysis.relations, {EFFECTIVE.name}, catalogue)
     analysis.diagnostics += analysis.old_state.diagnostics
 
 
 def _check_services(analysis: _Analysis) -> None:
-    """Report a service that no rule unlocks: ``not gate:unlocked("egde", r)`` would always hold.
-
-    A rule that reads the grants of such a service is reported only if the name looks misspelt.
-    """
+    """Report a service that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant of a misspelt one."""
     services = {unlock.service for unlock in analysis.unlocks}
     columns = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}
     for rule in analysis.rules:
@@ -245,10 +223,7 @@ def _check_services(analysis: _Analysis) -> None:
 
 
 def _check_values(analysis: _Analysis) -> None:
-    """Report constants that no row holds: ``heat:resource(type="OS::Nova::Servr")``.
-
-    The values of derived columns are known only if the program has no error.
-    """
+    """Report constants that no row holds: ``heat:resource(type="OS::Nova::Servr")``."""
     rules = [rule for stratum in analysis.strata for rule in stratum.rules]
     analysis.diagnostics += check_values(rules, analysis.relations, analysis.names.catalogue, not analysis.failed)
 
@@ -284,10 +259,7 @@ def _program(analysis: _Analysis) -> CheckedProgram:
 
 
 def _given_rules(analysis: _Analysis) -> list[CheckedRule]:
-    """For each relation that has rules and may be given rows by facts, the rule ``p(...) :- p#given(...)``.
-
-    Facts whose rows have another width than the relation are refused where they are read.
-    """
+    """For each relation that has rules and may be given rows by facts, the rule ``p(...) :- p#given(...)``."""
     rules = []
     names = analysis.names
     derived = {rule.relation for rule in analysis.rules}

@@ -285,11 +285,7 @@ class Lowering:
     def _united(
         self, terms: tuple[ir.Operand, ...], bodies: list[Conjunction], scope: Scope, span: Span
     ) -> Conjunction:
-        """Reduce the alternatives of an aggregate to one body: a generated relation with a rule for each alternative.
-
-        Its columns are the variables that the rest of the rule needs. A literal that all alternatives have and that
-        tests a variable from outside stays beside it: only there the variable has a value.
-        """
+        """Reduce the alternatives of an aggregate to a generated relation with a rule for each, and common tests."""
         outside = frozenset(scope.values())
         inside = [list(body) for body in bodies]
         beside: list[ir.CheckedLiteral] = []

@@ -158,7 +158,6 @@ class CheckedProgram:
     """Rules in strata. A program equals only itself, so that engines can cache what they compute from it."""
 
     relations: Mapping[RelationRef, Relation]
-    """Every relation that occurs."""
     inputs: frozenset[RelationRef]
     """The relations that facts fill."""
     strata: tuple[Stratum, ...]
@@ -178,10 +177,7 @@ class ProgramCache(Generic[T]):
         self._values: WeakKeyDictionary[CheckedProgram, dict[Hashable, T]] = WeakKeyDictionary()
 
     def get(self, program: CheckedProgram, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the value with that key, computed if it is missing.
-
-        A value that is the program itself is not stored: it would keep the program in use for ever.
-        """
+        """The value with that key, computed if missing. The program itself is not stored: it would never be freed."""
         values = self._values.setdefault(program, {})
         value = values.get(key)
         if value is None:

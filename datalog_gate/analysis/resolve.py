@@ -89,11 +89,7 @@ class Names:
         return meaning
 
     def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
-        """Find relations that no rule reads and that are no policies, but have a name similar to another one.
-
-        The similar name may be a relation of the module or an annotation. A relation that is declared and has rules is
-        intended.
-        """
+        """Find relations that nothing reads, whose name is similar to that of another or of an annotation."""
         for module in modules:
             scope = self.scopes[module.name]
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])

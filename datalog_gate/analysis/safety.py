@@ -103,11 +103,7 @@ def binds(literal: CheckedLiteral) -> set[Var]:
 
 
 def _bindable(body: Iterable[ScopedLiteral], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:
-    """The variables that the literals can bind.
-
-    Without `by_equations` those are left out that nothing binds but an equation with null, or one that holds of
-    unknowns.
-    """
+    """The variables that literals can bind; only `by_equations` those that equations with null or of unknowns bind."""
     literals = list(body)
 
     def bind_more(state: tuple[frozenset[Var], frozenset[Var]]) -> tuple[frozenset[Var], frozenset[Var]]:

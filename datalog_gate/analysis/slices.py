@@ -20,10 +20,7 @@ def resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedP
 
 
 def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) -> Iterator[CheckedProgram]:
-    """For each group of relations the strata that they depend on and that no earlier group has; last, the other strata.
-
-    The relations of earlier groups are inputs of the later programs. The programs are made anew by each call.
-    """
+    """For each group the strata it depends on that no earlier group has; last the others. Made anew by each call."""
     rest, inputs_before = program, set[RelationRef]()
     for wanted in groups:
         part = _resting(rest, wanted)

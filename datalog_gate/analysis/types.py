@@ -230,10 +230,7 @@ class Inference:
 
 
 def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Counter[ir.Var]:
-    """Count the literals that bind each variable: more than one is a join.
-
-    A match that has a variable twice joins with itself. The variables of an equation share what binds either.
-    """
+    """Count the literals that bind each variable: several are a join; an equation shares what binds either side."""
     counts = Counter(outer)
     same: dict[ir.Var, set[ir.Var]] = {}
     for literal in body:

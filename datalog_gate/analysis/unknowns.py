@@ -144,11 +144,7 @@ class _Body:
     literals: list[ir.CheckedLiteral] = field(default_factory=list)
 
     def take(self, body: Sequence[ir.CheckedLiteral]) -> None:
-        """Rewrite the literals of a body.
-
-        The matches come first: they need nothing, and a variable gets its value from a column without unknowns if one
-        of them has it there.
-        """
+        """Rewrite a body, matches first: so a variable gets its value from a column without unknowns if it can."""
         self._matches([literal for literal in body if isinstance(literal, ir.Match)])
         for literal in body:
             match literal:
@@ -220,10 +216,7 @@ class _Body:
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
     def _fold(self, literal: ir.Fold) -> None:
-        """Rewrite an aggregate over unknowns to a call that takes the certain and the possible tuples.
-
-        If the result is an unknown, the place of the set and the variables that group it identify it.
-        """
+        """Rewrite an aggregate to a call that takes certain and possible tuples, known by its place and its groups."""
         possible, certain = self._inner(literal.body, True), self._inner(literal.body, False)
         terms = tuple(map(possible.value, literal.terms))
         alike = certain.literals == possible.literals

@@ -18,14 +18,13 @@ from typing import Literal as OneOf
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis.taint import Cell
 from datalog_gate.base.values import Row
 from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION
 
 INDEXES = frozenset({"_index", "_index2"})
 """Columns that number the members of a list: removing a member changes them."""
-Cell = tuple[RelationRef, int]
-"""A relation and the position of one of its columns."""
 Direction = OneOf[">", "<"]
 _MEASURES = ir.ProgramCache["dict[str, Measure]"]()
 
@@ -134,10 +133,7 @@ def _named_measure(policy: Policy) -> tuple[tuple[int], Direction] | None:
 
 
 def _compared_direction(rules: Sequence[ir.CheckedRule], columns: Sequence[int]) -> Direction | None:
-    """The one direction in which rules bound the one column that measures.
-
-    None if there are several columns or directions: what is better in one may be worse in another.
-    """
+    """The one direction in which all rules bound the one measuring column; None if there are several of either."""
     directions = {
         direction for rule in rules for at in columns for direction in _directions(rule.arguments[at], rule.body)
     }
@@ -158,10 +154,7 @@ def _directions(column: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> Iterat
 
 
 def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> set[ir.Var]:
-    """The variables of a rule that get their value from a row or a constant.
-
-    An equation passes the value of one side to the other; ``a ?? b`` gives one of its two values unchanged.
-    """
+    """The variables with a value from a row or a constant, through equations and ``a ?? b`` too."""
     read = {
         term
         for match in rule.body

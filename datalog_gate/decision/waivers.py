@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.violation_key import Cell, computed_cells, key_columns
+from datalog_gate.analysis.taint import Cell
+from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Row, Value

@@ -56,11 +56,7 @@ class Assignments:
     _bodies: dict[int, tuple[CheckedRule | ScopedLiteral, Sequence[ScopedLiteral]]] = field(
         default_factory=dict, init=False
     )
-    """The body of each rule, negation and aggregate.
-
-    The key is the identity of the rule or literal, because comparing it would compare all its parts. The value holds
-    it, so that its identity is not used again.
-    """
+    """The body of each rule, negation and aggregate by identity, with what it is of, so that this is not freed."""
     _results: dict[tuple[int, Row], tuple[ScopedLiteral, Cause | bool | Value]] = field(
         default_factory=dict, init=False
     )
@@ -126,10 +122,7 @@ class Assignments:
     def _evaluate_all(
         self, computed: Sequence[ScopedLiteral], binding: Binding, cause: Cause | None
     ) -> tuple[list[ScopedLiteral], Cause | None] | None:
-        """Evaluate all literals that have the values they need.
-
-        Returns the literals that still wait for values, and the least cause; None if a literal is false.
-        """
+        """Evaluate what can be; return what waits for values, and the least cause, or None if a literal is false."""
         waiting = list(computed)
         progress = True
         while progress:  # each round may bind values for the next one
@@ -159,10 +152,7 @@ class Assignments:
         return best[sizes.index(min(sizes))]
 
     def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[Assignment]:
-        """Extend the binding by each row that fits the match.
-
-        The cause is the least of `before` and, for a row in error, the row's own.
-        """
+        """Extend the binding by each row that fits, with the least cause of `before` and the row's own errors."""
         for row in self._rows(match, binding):
             extended = _extend(match, row, binding)
             if extended is not None:
@@ -273,10 +263,7 @@ def head_row(rule: CheckedRule, binding: Binding) -> Row:
 
 
 def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
-    """The binding with the row's values, or None if they do not fit.
-
-    A null in a row in error is a value that is not known, which fits.
-    """
+    """The binding with the row's values, None if they do not fit; a null of a row in error fits everything."""
     extended = dict(binding)
     for at, argument in match.column_terms:
         value = row[at]

@@ -44,10 +44,7 @@ class Share:
 
 @dataclass(slots=True)
 class Watch:
-    """Counts what each rule uses, and raises a `BudgetError` that names the rule that used most.
-
-    One rule runs at a time.
-    """
+    """Counts what each rule uses, one at a time, and raises a `BudgetError` that names the one that used most."""
 
     budget: Budget = UNLIMITED
     began: float = field(init=False)

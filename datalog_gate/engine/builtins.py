@@ -136,11 +136,7 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
 
 
 def _aggregate_partly_known(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
-    """The aggregate of a set that is known in part only.
-
-    The last two inputs are the tuples that the set certainly holds, and those that it may hold. The inputs before
-    name the set.
-    """
+    """The aggregate of a set: the last two inputs are its certain and its possible tuples, the others name it."""
     *named, certain, possible = inputs
     assert isinstance(certain, Tuples)
     assert isinstance(possible, Tuples)

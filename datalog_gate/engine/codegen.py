@@ -115,10 +115,7 @@ class _FunctionWriter:
     def block(
         self, steps: Sequence[planned.Step], last: list[ast.stmt], flag: str | None = None, outermost: bool = False
     ) -> list[ast.stmt]:
-        """Statements that run the `last` ones for each assignment, until the variable `flag` is set, if it is named.
-
-        A step that fails continues with the next turn of the loop around it, so the outermost statement is a loop.
-        """
+        """Statements in a loop that run `last` for each assignment, until the variable `flag` is set if it is named."""
         statements: list[ast.stmt] = []
         body = statements
         depth = self.loops

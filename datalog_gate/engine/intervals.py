@@ -58,10 +58,7 @@ def bound_result(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
 
 
 def decide_comparison(comparator: Comparator, left: Value, right: Value, null_test: bool) -> bool | None:
-    """The result of a comparison that holds for all values of the unknowns; None if they decide it, or if it fails.
-
-    At least one side is an unknown.
-    """
+    """How a comparison with an unknown turns out for all its values; None if they decide it, or if it fails."""
     if left == right and isinstance(left, Unknown) and not left.several:
         return comparator in ("=", "<=", ">=")
     equal = comparator == "="
@@ -139,11 +136,7 @@ def _distinct(certain: Collection[Row]) -> int:
 
 
 def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
-    """The bounds of a sum.
-
-    A tuple adds its number, or nothing. A tuple that is certain and known adds it always: no other tuple can turn out
-    to be equal to it.
-    """
+    """The bounds of a sum: a possible tuple adds its number or nothing, a certain and known one always."""
     low: Number | None = 0
     high: Number | None = 0
     try:

@@ -21,10 +21,7 @@ Index = dict[Any, list[Row]]
 
 
 class IndexedTable:
-    """The rows of one relation in order of arrival, with an index for each way in which they are looked up.
-
-    The rows are the keys of `rows`; the values there have no meaning here.
-    """
+    """The rows of a relation, the keys of `rows` in order of arrival, with an index for each way to look them up."""
 
     __slots__ = ("_groups", "_indexes", "rows")
 
@@ -34,10 +31,7 @@ class IndexedTable:
         self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
     def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
-        """The rows with these constants by the columns `keys`; a list of them if there are no keys.
-
-        Rows that hold a null in `keys` are left out. Two threads may build the same index at the same time.
-        """
+        """The rows with these constants by the columns `keys`, without nulls there; a list if there are no keys."""
         index = self._indexes.get((constants, keys))
         if index is None:
             rows = self._group(constants)
@@ -125,9 +119,7 @@ class ModelError:
     """An error of one assignment."""
 
     relation: RelationRef
-    """The relation of the rule that failed."""
     span: Span
-    """The place in the rule."""
     message: str
     row: Row
     """The row of the head, with None for values that are not known."""
@@ -135,10 +127,7 @@ class ModelError:
 
 @dataclass(slots=True)
 class Model:
-    """The rows of all relations, and the errors in order of file, line and row.
-
-    If the budget ended the evaluation, `exceeded` is its error and the relations that were not finished are missing.
-    """
+    """The rows of all relations, without those that a budget left unfinished, and the errors in order of place."""
 
     tables: dict[RelationRef, IndexedTable] = field(default_factory=dict)
     errors: tuple[ModelError, ...] = ()

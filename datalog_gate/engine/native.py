@@ -47,7 +47,7 @@ def evaluate(
             evaluation.filled.add(name)
     for stratum in _split_strata(program):
         if stratum.relations[0] not in tables:
-            if not evaluation.errors and not any(map(evaluation.filled.issuperset, stratum.needs)):
+            if not evaluation.errors and not any(part.needs <= evaluation.filled for part in stratum.once):
                 for name in stratum.relations:
                     tables[name] = empty
                 continue
@@ -67,10 +67,7 @@ def evaluate(
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
-    """Compute the round in which each row of a recursive stratum is first derived.
-
-    The row has a derivation from rows of earlier rounds and of other strata.
-    """
+    """Compute the round in which each row of a recursive stratum is first derived, from rows of earlier rounds."""
     filled = {name for name, table in model.tables.items() if table.rows}
     evaluation = _Evaluation(Watch(), dict(model.tables), errors, filled)
     evaluation.derive(_SplitStratum.of(stratum), by_round=True)
@@ -122,11 +119,7 @@ class _Part:
         return len(own) == 1 and self.new_relation == self.rule.relation
 
     def compile(self, tables: Mapping[RelationRef, IndexedTable], emits: bool) -> Compiled | None:
-        """The function for tables of about these sizes; None if the rule is too deep for one.
-
-        Sizes are powers of two, with exponents rounded up to multiples of three, so that a later evaluation can use
-        the same function.
-        """
+        """The function for tables of about these sizes, up to powers of 8; None if the rule is too deep."""
         magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.read])
         if magnitudes in self.compiled:
             return self.compiled.get(magnitudes)
@@ -149,8 +142,6 @@ class _SplitStratum:
     relations: tuple[RelationRef, ...]
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
-    needs: tuple[frozenset[RelationRef], ...]
-    """What each of the parts that run once needs; the stratum gives no rows unless one of them has all of that."""
 
     @staticmethod
     def of(stratum: Stratum) -> _SplitStratum:
@@ -164,8 +155,7 @@ class _SplitStratum:
             each_round += [_Part.of(rule, own, at) for at in recursive]
             if not recursive:
                 once.append(_Part.of(rule, own))
-        needs = tuple(part.needs for part in once)
-        return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round), needs)
+        return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round))
 
 
 _SPLIT_STRATA = ProgramCache[tuple[_SplitStratum, ...]]()
@@ -229,11 +219,7 @@ class _Evaluation:
             done += self._run(recursive, known, rows.append, rows[done:] if done else rows)
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
-        """Run a part of a rule, and return how many of the new rows it has read.
-
-        The compiled function runs unless a negation or an aggregate of the part reads an error. If it fails, or can't
-        be used, a search for assignments does its work.
-        """
+        """Run a part by its function, or else by a search for assignments; return how many new rows it has read."""
         self.watch.start(part.rule, known)
         compiled = part.compile(self.tables, emit is not None)
         if compiled and not self._reads_error(part.rule):

@@ -31,8 +31,7 @@ Size = Callable[[RelationRef], int]
 """The rows of a relation, about, as the logarithm to base 2."""
 Key = tuple[object, ...]
 """The content of a literal or the surroundings of a variable, to be compared and sorted."""
-Term = int | ir.Const
-"""A slot, or a constant."""
+Term = int | ir.Const  # a slot, or a constant
 
 
 class TooDeepError(EngineError):
@@ -132,10 +131,7 @@ class Plan:
 
 
 def plan(rule: ir.CheckedRule, size: Size) -> Plan:
-    """Plan a rule. A match of new rows comes first.
-
-    Errors: TooDeepError, raised before much time goes into a very long body.
-    """
+    """Plan a rule; a match of new rows comes first. Errors: TooDeepError, before a long body takes much time."""
     planner = _Planner(size, _colour_variables(rule), _find_single_use(rule))
     head = [argument for argument in rule.arguments if isinstance(argument, ir.Var)]
     steps = planner.order(scope_body(rule.body, head))
@@ -280,10 +276,7 @@ def _drop_unread_binds(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...
 
 
 def _end_loops_early(steps: tuple[Step, ...], wanted: set[int]) -> tuple[Step, ...]:
-    """The steps, where those from the first loop on that fills no wanted slot become one `Exists`.
-
-    They stay as they are if one of them may fail: an error counts even if another assignment derives the same row.
-    """
+    """The steps; from the first loop on that fills no wanted slot they are one `Exists`, unless one may fail."""
     missing = set(wanted)
     for at, step in enumerate(steps):
         if not missing and at and isinstance(step, Scan) and not step.single:
@@ -355,11 +348,7 @@ def _find_single_use(rule: ir.CheckedRule) -> frozenset[ir.Var]:
 
 
 def _colour_variables(rule: ir.CheckedRule) -> dict[ir.Var, int]:
-    """A number for each variable by its places in the head and in literals, and by the variables beside it.
-
-    The numbers are equal for variables that differ by name only. The method is colour refinement (B. Weisfeiler and
-    A. Leman, 1968).
-    """
+    """A number for each variable by its surroundings, not its name: colour refinement (Weisfeiler and Leman, 1968)."""
     all_variables = {var for literal in rule.body for var in variables(literal)}
     all_variables.update(argument for argument in rule.arguments if isinstance(argument, ir.Var))
     colours = _number_keys(

@@ -126,11 +126,7 @@ class Provenance:
         return prepared[relation]
 
     def _bindings(self, rule: _PreparedRule, row: Row, is_last: bool) -> Iterator[Binding]:
-        """The bindings of the rule that give the row, in order.
-
-        If no other rule can give the row, and one row at most fits each match, nothing is searched. Otherwise the
-        search starts with the values of the row that matches bind, except nulls, which never join.
-        """
+        """The bindings that give the row, in order; without a search if the last rule has one row for each match."""
         pairs = zip(rule.rule.arguments, row, strict=True)
         head: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
         if is_last and rule.equations is not None and (binding := self._only_binding(rule, head)) is not None:

@@ -244,11 +244,7 @@ class _Worker:
 
 
 def _rank(literal: ir.CheckedLiteral, bound: frozenset[ir.Var]) -> int:
-    """The rank of a literal in a body, lower first.
-
-    What can fail comes late, since it must not be computed where another literal is false, but before a product of
-    rows.
-    """
+    """The rank of a literal, lower first: what can fail comes late, but before a product of rows."""
     match literal:
         case ir.Compare("=" | "!="):
             return 0

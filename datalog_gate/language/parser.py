@@ -70,10 +70,7 @@ def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body,
 
 
 class _Parser:
-    """A position in the tokens of a text, with a method for each construct.
-
-    A method takes the tokens of its construct, or raises `Refused` for one that does not fit.
-    """
+    """A position in tokens; each method takes the tokens of one construct, or raises `Refused`."""
 
     def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
         self.source = Source(text, file, line, column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -9,7 +10,7 @@ from types import MappingProxyType
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import OLD, Relation, RelationRef, ResourceType, parse_reference
 from datalog_gate.schema.relations import FIXED, NAMESPACES, TIMELESS
-from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type_of_line
+from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type_of
 
 
 class Catalogue:
@@ -38,7 +39,7 @@ class Catalogue:
             line = shipped(self._sources).get(name)
             if line is None:
                 return None
-            self._parsed[name] = type_of_line(name, line)
+            self._parsed[name] = type_of(name, json.loads(line))
         return self._parsed[name]
 
     def types(self) -> tuple[str, ...]:
@@ -92,13 +93,8 @@ class Catalogue:
         if type_name not in self._relations:
             kind = self.type(type_name)
             assert kind is not None
-            self._relations[type_name] = {relation.name: relation for relation in relations_of(kind)}
+            self._relations[type_name] = {table.relation.name: table.relation for table in tables_of(kind)}
         return self._relations[type_name]
-
-
-def relations_of(kind: ResourceType) -> tuple[Relation, ...]:
-    """The relations of a resource type: its own, and one for each list or map among its properties."""
-    return tuple(table.relation for table in tables_of(kind))
 
 
 SHIPPED = Catalogue()

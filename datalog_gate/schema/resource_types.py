@@ -5,7 +5,6 @@ The shipped data has one type in each line (printed by `data/harvest.py`), which
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -117,10 +116,6 @@ def shipped(sources: tuple[str, ...]) -> dict[str, str]:
             name, _, body = line.removesuffix(",").partition(": ")
             lines[name.strip('"')] = body
     return lines
-
-
-def type_of_line(name: str, line: str) -> ResourceType:
-    return type_of(name, json.loads(line))
 
 
 def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:

@@ -62,6 +62,7 @@ def _columns(text: str) -> tuple[Column, ...]:
     return tuple(Column(name, _KINDS[kinds]) for name, _, kinds in (spec.partition(":") for spec in text.split()))
 
 
+_DAY, _TIME = "year:n month:n day:n", "hour:n minute:n second:n"
 _ALL = (
     # operators of the language
     _signature("+", "left:n right:n", "sum:n", "The sum."),
@@ -107,23 +108,13 @@ _ALL = (
     _signature("int", "value:o", "result:n", "The number, or the one a text writes, without its fraction.", fixed=True),
     _signature("float", "value:o", "result:n", "The number, or the one that a text writes.", fixed=True),
     _signature("now", "", "time:s", "The time of the decision, 2027-03-01 12:00:00, in UTC.", fixed=True, timed=True),
-    _signature("unpack_date", "date:s", "year:n month:n day:n", "The parts of a date.", fixed=True),
-    _signature("unpack_time", "time:s", "hour:n minute:n second:n", "The parts of a time of day.", fixed=True),
+    _signature("unpack_date", "date:s", _DAY, "The parts of a date.", fixed=True),
+    _signature("unpack_time", "time:s", _TIME, "The parts of a time of day.", fixed=True),
+    _signature("unpack_datetime", "date:s", f"{_DAY} {_TIME}", "The parts of a date with its time.", fixed=True),
+    _signature("pack_date", _DAY, "date:s", "The date, without zeros before.", fixed=True),
+    _signature("pack_time", _TIME, "time:s", "The time, without zeros before.", fixed=True),
     _signature(
-        "unpack_datetime",
-        "date:s",
-        "year:n month:n day:n hour:n minute:n second:n",
-        "The parts of a date with its time.",
-        fixed=True,
-    ),
-    _signature("pack_date", "year:n month:n day:n", "date:s", "The date, without zeros before.", fixed=True),
-    _signature("pack_time", "hour:n minute:n second:n", "time:s", "The time, without zeros before.", fixed=True),
-    _signature(
-        "pack_datetime",
-        "year:n month:n day:n hour:n minute:n second:n",
-        "date:s",
-        "The date with its time, without zeros before.",
-        fixed=True,
+        "pack_datetime", f"{_DAY} {_TIME}", "date:s", "The date with its time, without zeros before.", fixed=True
     ),
     _signature("extract_date", "date:s", "day:s", "The day of a date with a time.", fixed=True),
     _signature("extract_time", "date:s", "time:s", "The time of day of a date with a time.", fixed=True),
