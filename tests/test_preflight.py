@@ -202,35 +202,27 @@ def test_plugins_run_in_order_and_hear_a_failure_in_reverse(outcome: Outcome, or
     chain = three(calls)
     assert chain.before(taken()).after(outcome) == ()
     assert calls == [("pre", name, "create") for name in "abc"] + [("post", name, outcome) for name in order]
-    assert chain.counts() == {(name, "passed"): 1 for name in "abc"}
 
 
 @pytest.mark.parametrize(
-    ("raised", "expected", "reason", "word"),
+    ("raised", "expected", "reason"),
     [
-        (RefusedError("no\nlicence \x1b[31m"), RefusedError, "no licence ?[31m", "refused"),
-        (RefusedError("x" * 5000), RefusedError, "x" * 1000, "refused"),
-        (UnavailableError("nobody there"), UnavailableError, "nobody there", "unavailable"),
-        (KeyError("s3cret"), UnavailableError, "its pre-operation is broken (KeyError)", "unavailable"),
+        (RefusedError("no\nlicence \x1b[31m"), RefusedError, "no licence ?[31m"),
+        (RefusedError("x" * 5000), RefusedError, "x" * 1000),
+        (UnavailableError("nobody there"), UnavailableError, "nobody there"),
+        (KeyError("s3cret"), UnavailableError, "its pre-operation is broken (KeyError)"),
     ],
 )
 def test_the_first_plugin_that_raises_stops_and_earlier_ones_unwind(
-    raised: Exception, expected: type[PluginError], reason: str, word: str
+    raised: Exception, expected: type[PluginError], reason: str
 ) -> None:
     calls: list[tuple[str, ...]] = []
     chain = three(calls, pre_c=raised)
     with pytest.raises(PluginError) as error:
         chain.before(taken())
-    preflight_error = error.value
-    assert (
-        type(preflight_error),
-        preflight_error.plugin,
-        preflight_error.reason,
-        preflight_error.problems,
-        str(preflight_error),
-    ) == (expected, "c", reason, (), f"c: {reason}")
+    expected_fields = {"reason": reason, "plugin": "c", "problems": ()}
+    assert (type(error.value), vars(error.value), str(error.value)) == (expected, expected_fields, f"c: {reason}")
     assert calls == [*(("pre", name, "create") for name in "abc"), ("post", "b", "failed"), ("post", "a", "failed")]
-    assert chain.counts() == {("a", "passed"): 1, ("b", "passed"): 1, ("c", word): 1}
 
 
 def test_a_thread_that_exits_unwinds_first() -> None:
@@ -240,7 +232,7 @@ def test_a_thread_that_exits_unwinds_first() -> None:
     assert calls == [("pre", "a", "create"), ("pre", "b", "create"), ("post", "a", "failed")]
 
 
-def test_a_failing_post_operation_is_counted_and_logged_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_post_operation_is_logged_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[tuple[str, ...]] = []
     chain = three(calls, post_a=ValueError("s3cret"), post_b=UnavailableError("nobody there"))
     problems = (
@@ -249,13 +241,6 @@ def test_a_failing_post_operation_is_counted_and_logged_and_stops_no_other(caplo
     )
     assert chain.before(taken()).after("complete") == problems
     assert calls[3:] == [("post", name, "complete") for name in "abc"]
-    assert chain.counts() == {
-        ("a", "passed"): 1,
-        ("a", "post-failed"): 1,
-        ("b", "passed"): 1,
-        ("b", "post-failed"): 1,
-        ("c", "passed"): 1,
-    }
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (logging.ERROR, f"decision d: {line}") for line in problems
     ]

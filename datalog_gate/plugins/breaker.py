@@ -1,7 +1,4 @@
-"""A circuit breaker for calls to a server.
-
-A server that keeps failing is not called for a while, so that nobody waits for it in vain.
-"""
+"""A circuit breaker: a server that keeps failing is not called for a while."""
 
 from __future__ import annotations
 

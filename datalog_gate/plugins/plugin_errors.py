@@ -1,7 +1,4 @@
-"""The errors of preflight plugins and services.
-
-The module also formats the one line in which an error reaches a user.
-"""
+"""The errors of preflight plugins and services, and their reasons in one line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks of settings that plugins have in common.
-
-The error of each is a ValueError, which names the setting.
-"""
+"""Checks of settings of plugins, whose ValueErrors name the setting."""
 
 from __future__ import annotations
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from threading import Lock
 
 from datalog_gate.plugins.loader import load_plugins
-from datalog_gate.plugins.plugin_errors import (
-    PluginError,
-    PluginLoadError,
-    RefusedError,
-    UnavailableError,
-    format_reason,
-)
+from datalog_gate.plugins.plugin_errors import PluginLoadError, RefusedError, UnavailableError, format_reason
 from datalog_gate.preflight.plugin import GROUP, Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 
@@ -34,8 +26,6 @@ class Chain:
 
     def __init__(self, plugins: Mapping[str, Plugin]) -> None:
         self.plugins = {name: plugins[name] for name in order_plugins(plugins)}
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._lock = Lock()
 
     def before(self, snapshot: Snapshot) -> Ran:
         """Call every pre-operation in order, up to the first that raises. Then the post-operations of those before
@@ -45,40 +35,24 @@ class Chain:
             try:
                 plugin.pre(snapshot)
             except BaseException as error:
-                problems = Ran(self, snapshot, passed).after("failed")
+                problems = Ran(snapshot, passed).after("failed")
                 if not isinstance(error, Exception):  # the thread must end, but plugins that reserved something know
                     raise
-                raise self._failed(name, error, problems) from error
-            self.count(name, "passed")
+                if isinstance(error, RefusedError):
+                    raise RefusedError(format_reason(error), name, problems) from error
+                if isinstance(error, UnavailableError):
+                    raise UnavailableError(format_reason(error), name, problems) from error
+                LOG.error("the pre-operation of %s is broken", name, exc_info=error)
+                reason = f"its pre-operation is broken ({type(error).__name__})"
+                raise UnavailableError(reason, name, problems) from error
             passed[name] = plugin
-        return Ran(self, snapshot, passed)
-
-    def counts(self) -> dict[tuple[str, str], int]:
-        """How often each plugin ``passed``, ``refused``, was ``unavailable`` or ``post-failed``, by name and word."""
-        with self._lock:
-            return dict(self._counts)
-
-    def count(self, name: str, word: str) -> None:
-        """Count one of the events of `counts`."""
-        with self._lock:
-            self._counts[name, word] += 1
-
-    def _failed(self, name: str, error: Exception, problems: tuple[str, ...]) -> PluginError:
-        if isinstance(error, RefusedError):
-            self.count(name, "refused")
-            return RefusedError(format_reason(error), name, problems)
-        self.count(name, "unavailable")
-        if isinstance(error, UnavailableError):
-            return UnavailableError(format_reason(error), name, problems)
-        LOG.error("the pre-operation of %s is broken", name, exc_info=error)
-        return UnavailableError(f"its pre-operation is broken ({type(error).__name__})", name, problems)
+        return Ran(snapshot, passed)
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
     """The plugins that let an operation pass."""
 
-    chain: Chain
     snapshot: Snapshot
     plugins: Mapping[str, Plugin]
 
@@ -92,7 +66,6 @@ class Ran:
                 self.plugins[name].post(self.snapshot, outcome)
             except Exception as error:
                 problems.append(f"{name} was not told that the operation is {outcome}: {format_reason(error)}")
-                self.chain.count(name, "post-failed")
                 LOG.error("decision %s: %s", self.snapshot.decision_id, problems[-1], exc_info=error)
         return tuple(problems)
 

@@ -20,6 +20,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 
@@ -68,11 +69,9 @@ class LicenceServerPlugin(Plugin):
         self._actions = frozenset(action.strip() for action in given["actions"].split(","))
         if wrong := sorted(self._actions - set(ACTIONS) | self._actions & {"rollback"}):
             raise ValueError(f"actions: nobody is consulted before {', '.join(wrong)}")
-        self._timeouts = (
-            read_seconds("connect_timeout", given["connect_timeout"]),
-            read_seconds("read_timeout", given["read_timeout"]),
-        )
-        self._deadline = read_seconds("deadline", given["deadline"])
+        times = ("connect_timeout", "read_timeout", "deadline")
+        connect, read, self._deadline = (read_seconds(name, given[name]) for name in times)
+        self._timeouts = (connect, read)
         self._token_file = Path(given["token_file"]) if given["token_file"] else None
         self._token()
         self._breaker = Breaker(clock)
@@ -98,7 +97,11 @@ class LicenceServerPlugin(Plugin):
             for part in snapshot.parts
         ]
         status, body = self._ask(self._url, snapshot, {"resources": resources})
-        match _parsed(body) if status == 200 else None:
+        answer = None
+        if status == 200 and len(body) <= ANSWER_LIMIT:
+            with suppress(ValueError, RecursionError):
+                answer = json.loads(body)
+        match answer:
             case {"allowed": True, **rest} if not rest:
                 self._breaker.succeeded()
             case {"allowed": False, "reason": str(reason), **rest} if not rest:
@@ -130,9 +133,8 @@ class LicenceServerPlugin(Plugin):
         }
         try:
             headers = {"Content-Type": "application/json", "Idempotency-Key": _key(snapshot), **self._token()}
-            return within(
-                self._deadline, "licence", lambda: self._send(url, json.dumps({**what, **data}).encode(), headers)
-            )
+            content = json.dumps({**what, **data}).encode()
+            return within(self._deadline, "licence", lambda: self._send(url, content, headers))
         except TimeoutError:
             why = f"did not answer within {self._deadline:g} seconds"
         except (OSError, ValueError, HTTPError) as error:  # what requests raises is an OSError too
@@ -184,16 +186,6 @@ def _key(snapshot: Snapshot) -> str:
     request = snapshot.request_id or snapshot.decision_id
     parts = snapshot.project, snapshot.stack_name, snapshot.action, request
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def _parsed(body: bytes) -> object:
-    """The JSON data, None for what is none or too long."""
-    if len(body) > ANSWER_LIMIT:
-        return None
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _text(value: Data) -> str | None:

@@ -1,7 +1,4 @@
-"""The interface of preflight plugins.
-
-A plugin is asked before every operation, and told its outcome.
-"""
+"""The interface of preflight plugins: asked before every operation, and told its outcome."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The read-only picture of an operation that plugins get.
 
-A `Snapshot` tells who asks for what, and the `Stack` as read. It is a frozen copy all through: no plugin can reach what
-the gate judged, nor what another plugin sees. It holds no secrets. Values of hidden parameters and what was made of
-them are covered. Tokens of the caller are left out, and so are the texts of template, environment and files, in which
-such a value could stand anywhere.
+It is a frozen copy all through: no plugin can reach what the gate judged, nor what another plugin sees. It holds no
+secrets. Values of hidden parameters and what was made of them are covered. Tokens of the caller are left out, and so
+are the texts of template, environment and files, in which such a value could stand anywhere.
 """
 
 from __future__ import annotations
@@ -67,6 +66,10 @@ def snapshot(
 ) -> Snapshot:
     """The picture of an operation."""
     given = credentials or {}
+    parameters = {
+        parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
+        for parameter in (stack.parameters if stack else ())
+    }
     return Snapshot(
         action=action,
         stack_name=stack_name,
@@ -76,14 +79,7 @@ def snapshot(
         decision_id=decision_id,
         request_id=request_id,
         parts=tuple(parts(stack)) if stack else (),
-        parameters=MappingProxyType(
-            {
-                parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
-                for parameter in stack.parameters
-            }
-            if stack
-            else {}
-        ),
+        parameters=MappingProxyType(parameters),
     )
 
 
