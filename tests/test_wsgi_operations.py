@@ -11,6 +11,7 @@ import pytest
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON, Answer, Operation
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
@@ -27,7 +28,7 @@ DENIED = Answer("denied", "0123456789", "The policies deny this stack: too big")
 
 
 @dataclass
-class Point:
+class Point(DecisionPoint):
     """A decision point with one answer that records the operations."""
 
     answer: Answer | Exception = ALLOWED
@@ -38,7 +39,6 @@ class Point:
     look: bool = False
 
     def judge(self, operation: Operation) -> Answer:
-        """As `DecisionPoint.judge`."""
         self.operations.append(operation)
         if self.look:
             operation.definition()
@@ -47,12 +47,10 @@ class Point:
         return self.answer
 
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        """As `DecisionPoint.finish`."""
         self.finished.append((answer.id, outcome))
         self.created.append(stack_id)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
-        """As `DecisionPoint.abandon`."""
         self.left.append((stack_id, project, stack_name))
 
 

@@ -16,7 +16,7 @@ from datalog_gate.decision_point.point import DecisionPoint, create_point, share
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import heat_api, heat_api_cfn
 from datalog_gate.doors.wsgi.fault import cfn_fault, heat_fault
-from datalog_gate.doors.wsgi.filter import DecisionPointProtocol, Filter
+from datalog_gate.doors.wsgi.filter import Filter
 from datalog_gate.doors.wsgi.stored import Application
 
 DEFAULTS = Settings()
@@ -38,12 +38,12 @@ def cfn_filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
     return partial(wrap_cfn, point=point, settings=point.settings)
 
 
-def wrap(application: Application, *, point: DecisionPointProtocol, settings: Settings = DEFAULTS) -> Filter:
+def wrap(application: Application, *, point: DecisionPoint, settings: Settings = DEFAULTS) -> Filter:
     """Put the gate in front of heat-api, as plain WSGI."""
     return Filter(application, point, heat_api.read_request, heat_fault, settings)
 
 
-def wrap_cfn(application: Application, *, point: DecisionPointProtocol, settings: Settings = DEFAULTS) -> Filter:
+def wrap_cfn(application: Application, *, point: DecisionPoint, settings: Settings = DEFAULTS) -> Filter:
     """Put the gate in front of heat-api-cfn, as plain WSGI."""
     return Filter(application, point, heat_api_cfn.read_request, partial(cfn_fault, as_json=False), settings)
 

@@ -1,7 +1,7 @@
-"""A reader of request bodies.
+"""A reader of request bodies of bounded size, exactly as Heat reads them.
 
-It reads a body of bounded size, exactly as Heat reads it. A body that can be read in more than one way is an
-InputError. Heat ignores Content-Encoding, so a compressed body is not JSON.
+A body that can be read in more than one way is an InputError. Heat ignores Content-Encoding, so a compressed body is
+not JSON.
 """
 
 from __future__ import annotations

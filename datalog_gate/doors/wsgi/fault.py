@@ -1,7 +1,4 @@
-"""Refusals in the formats of Heat's faults, which every client can print.
-
-The formats are those of heat/api/middleware/fault.py and, for heat-api-cfn, heat/api/aws/exception.py.
-"""
+"""Refusals in the formats of Heat's faults, which every client can print."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class Response:
 
 
 def heat_fault(code: int, message: str) -> Response:
-    """Build a refusal of heat-api."""
+    """Build a refusal of heat-api (heat/api/middleware/fault.py)."""
     fault = {
         "code": code,
         "title": TITLES[code],
@@ -40,7 +37,7 @@ def heat_fault(code: int, message: str) -> Response:
 
 
 def cfn_fault(code: int, message: str, as_json: bool) -> Response:
-    """Build a refusal of heat-api-cfn: XML, unless the client asked for JSON."""
+    """Build a refusal of heat-api-cfn (heat/api/aws/exception.py): XML, unless the client asked for JSON."""
     error = {"Type": "Server" if code >= 500 else "Sender", "Code": _CODES[code], "Message": message}
     if as_json:
         return _response(code, "application/json", json.dumps({"ErrorResponse": {"Error": error}}))

@@ -1,8 +1,7 @@
-"""The WSGI filter in front of Heat's APIs.
+"""The WSGI filter in front of Heat's APIs, which forwards or refuses each request.
 
-It asks the decision point about each request, and forwards or refuses it. Heat answers exactly the request that was
-judged. An error of the gate never becomes a 500. A request that creates or changes a stack is answered with 503. Any
-other goes on, with an ERROR in the log.
+Heat answers exactly the request that was judged. An error of the gate never becomes a 500. A request that creates or
+changes a stack is answered with 503. Any other goes on, with an ERROR in the log.
 """
 
 from __future__ import annotations
@@ -10,17 +9,16 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.decision import SHORT
-from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Door, Operation
+from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation
+from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.wsgi.context import find_project, read_credentials
 from datalog_gate.doors.wsgi.fault import Response
 from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.doors.wsgi.stored import Application, HeatAnswerError, StartResponse, call_application
@@ -38,34 +36,14 @@ class UnreadableStackError(Exception):
     """The definition of a stack cannot be read here, so the operation must not go on, whatever the mode."""
 
 
-class DecisionPointProtocol(Protocol):
-    """The decision point, as far as the filter needs it."""
-
-    def judge(self, operation: Operation, /) -> Answer:
-        """Decide whether the operation may go on."""
-
-    def finish(self, answer: Answer, outcome: Outcome, stack_id: str, /) -> None:
-        """Tell the outcome of the operation in Heat, and the id of a stack that the request did not name by it."""
-
-    def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
-        """Record that Heat abandoned a stack, whose resources stay."""
-
-
 @dataclass(slots=True)
 class GatedRequest:
-    """A request that is judged: an operation of one of Heat's two APIs."""
+    """A request that is judged."""
 
-    door: Door
-    action: str
+    operation: Operation
+    """What it asks for, in the project of its path; the filter adds who asks."""
     fault: Callable[[int, str], Response]
     """Builds a refusal of the API from a code and a message."""
-    definition: Callable[[], StackDefinition]
-    """Returns what the stack would be made of."""
-    tenant: str = ""
-    """The project in the path."""
-    stack_name: str = ""
-    stack_id: str = ""
-    dry_run: bool = False
     abandons: bool = False
     """Whether Heat keeps the resources of the deleted stack."""
     problem: InputError | None = None
@@ -78,8 +56,6 @@ class GatedRequest:
     """Called once Heat has accepted the request."""
     record: Callable[[str], None] | None = None
     """Replaces the request by one for a stack that fails with the reason."""
-    against: Callable[[], StackDefinition] | None = None
-    """Returns what a changed stack was made of before."""
 
 
 RequestReader = Callable[[Application, Environ, Settings], GatedRequest | None]
@@ -91,7 +67,7 @@ class Filter:
     """The WSGI application that stands in front of `application`."""
 
     application: Application
-    point: DecisionPointProtocol
+    point: DecisionPoint
     read_request: RequestReader
     fault: Callable[[int, str], Response]
     settings: Settings
@@ -129,8 +105,8 @@ class Filter:
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             if answer and answer.allowed:
                 self._finish(answer, "failed")
-            failure, answer = _gate_failure(request.action, error), None
-            refusal = failure if request.action in CLOSED else None
+            failure, answer = _gate_failure(request.operation.action, error), None
+            refusal = failure if request.operation.action in CLOSED else None
         if refusal is None:
             return self._forward(request, environ, answer)
         if refusal.verdict == "denied" and request.record and self.settings.create_denial == "failed_stack":
@@ -138,17 +114,11 @@ class Filter:
         return _refuse(request, refusal)
 
     def _operation(self, request: GatedRequest, environ: Environ) -> Operation:
-        return Operation(
-            door=request.door,
-            action=request.action,
-            stack_name=request.stack_name,
-            project=find_project(environ, request.tenant),
-            definition=request.definition,
-            credentials=read_credentials(environ, self.settings.allow_unverified_context),
-            stack_id=request.stack_id,
+        return replace(
+            request.operation,
+            project=_find_project(environ, request.operation.project),
+            credentials=_read_credentials(environ, self.settings.allow_unverified_context),
             request_id=str(environ.get("openstack.request_id", "")),
-            dry_run=request.dry_run,
-            against=request.against,
         )
 
     def _forward(self, request: GatedRequest, environ: Environ, answer: Answer | None) -> Response:
@@ -156,7 +126,7 @@ class Filter:
         try:
             response = call_application(self.application, environ)
             accepted = response.accepted
-            if accepted and not request.stack_id and (match := _STACK_ID.search(response.body)):
+            if accepted and not request.operation.stack_id and (match := _STACK_ID.search(response.body)):
                 stack_id = match[1].decode()
         finally:
             if answer:
@@ -164,7 +134,8 @@ class Filter:
         if accepted:
             try:
                 if request.abandons:
-                    self.point.abandon(request.stack_id, find_project(environ, request.tenant), request.stack_name)
+                    operation = self._operation(request, environ)
+                    self.point.abandon(operation.stack_id, operation.project, operation.stack_name)
                 request.after()
             except Exception:  # Heat took the request, and its answer is the user's
                 LOG.exception("decision %s: what follows Heat's answer failed", answer.id if answer else "")
@@ -192,11 +163,36 @@ class Filter:
             LOG.exception("decision %s: what follows Heat's answer failed", answer.id)
 
 
+def _read_credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object] | None:
+    """Read the credentials for oslo.policy from Heat's context; None if they are not verified.
+
+    They are if the authtoken filter of keystonemiddleware read a valid token before the context was made: no client can
+    write `keystone.token_info`, and a context that was made before does not hold the same object. In the `noauth` and
+    `custombackend` pipelines the context says what the headers of the client say.
+    """
+    context, token = _find_context(environ), environ.get("keystone.token_info")
+    verified = bool(token) and getattr(context, "auth_token_info", None) is token
+    if context is None or not (verified or allow_unverified):
+        return None
+    values = context.to_policy_values()
+    return {name: values[name] for name in values if name not in ("auth_token_info", "user", "tenant")}
+
+
+def _find_project(environ: Environ, tenant: str) -> str:
+    """Find the project that Heat works in: that of the context, else that of the path."""
+    return getattr(_find_context(environ), "project_id", None) or tenant
+
+
+def _find_context(environ: Environ) -> Any:
+    """Find Heat's RequestContext (heat/common/context.py), which webob keeps in the environ; None if there is none."""
+    return environ.get("webob.adhoc_attrs", {}).get("context")
+
+
 def _refusal(request: GatedRequest, answer: Answer) -> Answer | None:
     """The answer that stops the operation, if any. Nothing stops a rollback."""
     if request.problem and answer.allowed:
         return _unclear("; ".join(diagnostic.message for diagnostic in request.problem.diagnostics))
-    return None if answer.allowed or request.action == "rollback" else answer
+    return None if answer.allowed or request.operation.action == "rollback" else answer
 
 
 def _unclear(why: str) -> Answer:
@@ -232,7 +228,7 @@ def _with_decision(response: Response, answer: Answer) -> Response:
         LOG.warning("decision %s: %s", answer.id, printable(warning))
     value = "; ".join([f"{outcome} {answer.id}".rstrip(), *answer.warnings])[:REASON]
     header = ("Datalog-Gate", "".join(char if " " <= char <= "~" else "?" for char in value))
-    return Response(response.status, [*response.headers, header], response.body)
+    return replace(response, headers=[*response.headers, header])
 
 
 def _send(response: Response, start_response: StartResponse) -> list[bytes]:

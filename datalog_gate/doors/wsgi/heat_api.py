@@ -1,33 +1,23 @@
-"""A reader of requests to heat-api.
-
-It returns each as `GatedRequest`. Other stacks are read only when a policy needs them.
-"""
+"""A reader of requests to heat-api. Other stacks are read only when a policy needs them."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.operation import REASON
+from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.doors.wsgi import request_definition
 from datalog_gate.doors.wsgi.body import input_error, parse_object, put_body, read_body
 from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest
-from datalog_gate.doors.wsgi.request_definition import (
-    MergedUpdate,
-    differs,
-    has_changes,
-    is_merged,
-    merge_update,
-    new_definition,
-    stored_definition,
-)
+from datalog_gate.doors.wsgi.request_definition import MergedUpdate, new_definition, stored_definition
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
 
@@ -68,24 +58,32 @@ def read_request(application: Application, environ: Environ, settings: Settings)
         return _gated(route, action, read_stored) if action else None
     if route.kind in ("update", "preview_update"):
         update = _Update(application, original, route, body, settings.body_limit)
-        request = _gated(route, "update", update.read_definition, dry_run=route.kind == "preview_update")
-        request.against = update.read_old_definition
-        if not request.dry_run:
+        definition = partial(_raise, error) if error else update.read_definition
+        dry_run = route.kind == "preview_update"
+        request = _gated(route, "update", definition, dry_run=dry_run, against=update.read_old_definition)
+        if not dry_run:
             request.forward, request.after = partial(update.forward, environ), update.compare
     else:
         action, name = "adopt" if "adopt_stack_data" in body else "create", str(body.get("stack_name") or "")
-        definition = partial(_new_definition, route.kind, body)
+        definition = partial(_raise, error) if error else partial(_new_definition, route.kind, body)
         request = _gated(route, action, definition, dry_run=route.kind != "create", stack_name=name)
-        if action == "create" and not request.dry_run:
+        if action == "create" and route.kind == "create":
             request.record = lambda reason: put_body(environ, json.dumps(_denial_body(body, reason)).encode())
-    if error:
-        request.definition, request.problem = partial(_raise, error), None if complete else error
+    request.problem = None if complete else error
     return request
 
 
-def _gated(route: Route, action: str, definition: Callable[[], StackDefinition], **fields: Any) -> GatedRequest:
-    names = {"stack_name": route.stack_name, "stack_id": route.stack_id, "tenant": route.tenant}
-    return GatedRequest("api", action, heat_fault, definition, **{**names, **fields})
+def _gated(
+    route: Route,
+    action: str,
+    definition: Callable[[], StackDefinition],
+    abandons: bool = False,
+    unclear: str = "",
+    **fields: Any,
+) -> GatedRequest:
+    names = {"stack_name": route.stack_name, "stack_id": route.stack_id, **fields}
+    operation = Operation("api", action, project=route.tenant, definition=definition, credentials=None, **names)
+    return GatedRequest(operation, heat_fault, abandons=abandons, unclear=unclear)
 
 
 def _read_object(environ: Environ, limit: int) -> tuple[dict[str, Any], bool, InputError | None]:
@@ -141,20 +139,20 @@ class _Update:
     """Maximum bytes of a body."""
     merged: MergedUpdate | None = None
     stored: StoredStack | None = None
-    tags: list[str] = field(default_factory=list)
+    tags: Sequence[str] = ()
     heat_merges: bool = False
 
     def read_definition(self) -> StackDefinition:
         """Read what the stack would be made of. Errors: InputError, HeatAnswerError."""
         patch = self.environ["REQUEST_METHOD"] == "PATCH"
-        if not is_merged(self.body, patch):
+        if not patch and not self.body.get("existing"):
             if "adopt_stack_data" in self.body:
                 raise input_error("adopt_stack_data belongs to the creation of a stack")
             return new_definition(self.body)
         if not patch and self.body.get("template") is None:
             raise input_error("template is missing or of a wrong type")
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
-        self.merged = merge_update(self.body, self.stored)
+        self.merged = request_definition.merge_update(self.body, self.stored)
         if self.merged.whole and self.body.get("tags") is None and self.route.kind == "update":
             self.tags = read_tags(self.application, self.environ, self.route.path)  # a whole update would remove them
         return self.merged.definition
@@ -169,7 +167,7 @@ class _Update:
         An update that changes nothing stays as it is: it builds what another update left, which was judged, and Heat
         has an access rule of its own for it.
         """
-        if self.merged is None or not has_changes(self.body):
+        if self.merged is None or not request_definition.has_changes(self.body):
             return
         more = {"tags": ",".join(self.tags)} if self.tags else {}
         body = json.dumps({**self.merged.body, **more}, separators=(",", ":")).encode()
@@ -186,9 +184,9 @@ class _Update:
         if not (self.heat_merges and self.merged and self.stored):
             return
         stored = read_stored_stack(self.application, self.environ, self.route.path)
-        if not differs(self.merged.expected, stored):
+        if not request_definition.differs(self.merged.expected, stored):
             return
-        if not differs(self.stored, stored):  # the legacy engine stores an update at its end
+        if not request_definition.differs(self.stored, stored):  # the legacy engine stores an update at its end
             LOG.info("stack %s: the update is not stored yet", self.route.stack_id)
         else:
             LOG.error("stack %s: another update slipped in: what Heat holds was not judged", self.route.stack_id)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.operation import REASON
+from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import input_error, put_body, read_body
@@ -52,25 +52,25 @@ def read_request(_application: Application, environ: Environ, settings: Settings
     ambiguous = ";" in environ.get("QUERY_STRING", "") + text or len(fields) < len(pairs) or problem
     if stacks or (actions and ambiguous) or (problem and not actions):
         unclear = "; ".join(diagnostic.message for diagnostic in problem.diagnostics) if problem else _UNCLEAR
-        return GatedRequest("cfn", "", fault, _no_definition, unclear=unclear)
+        return GatedRequest(Operation("cfn", "", "", "", _no_definition, None), fault, unclear=unclear)
     if not actions:
         return None
-    action = _ACTIONS[actions[0]]
     name, stack_id, tenant = _parse_stack_name(fields.get("StackName", ""))
-    request = GatedRequest(
+    action = _ACTIONS[actions[0]]
+    definition = _unreadable_definition if action == "delete" else _no_definition
+    if action in ("create", "update"):
+        definition = partial(_definition, fields)
+    operation = Operation(
         door="cfn",
         action=action,
-        fault=fault,
-        definition=_no_definition,
-        tenant=tenant,
         stack_name=name,
+        project=tenant,
+        definition=definition,
+        credentials=None,
         stack_id=stack_id,
         dry_run=actions[0] == "ValidateTemplate",
     )
-    if action in ("create", "update"):
-        request.definition = partial(_definition, fields)
-    elif action == "delete":
-        request.definition = _unreadable_definition
+    request = GatedRequest(operation, fault)
     if actions[0] == "CreateStack":
         request.record = lambda reason: _put_form(environ, _denial_fields(fields, reason))
     request.forward = lambda: _put_form(environ, fields)

@@ -1,7 +1,7 @@
-"""The stack definition from a request and a stored stack.
+"""The stack definition that Heat makes of a request and a stored stack.
 
-It is the one that Heat makes of them. Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are
-merged as in heat/engine/service.py:941-1063. Errors are InputError, for the user.
+Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are merged as in
+heat/engine/service.py:941-1063. Errors are InputError, for the user.
 """
 
 from __future__ import annotations
@@ -122,11 +122,6 @@ def differs(expected: StoredStack, actual: StoredStack) -> bool:
         if any(new[key] not in (MASK, value) for key, value in old.items()):
             return True
     return (expected.template, expected.files) != (actual.template, actual.files)
-
-
-def is_merged(body: Mapping[str, Any], patch: bool) -> bool:
-    """Whether Heat merges the update with the stored stack; any true value of `existing` counts."""
-    return patch or bool(body.get("existing"))
 
 
 def has_changes(body: Mapping[str, Any]) -> bool:

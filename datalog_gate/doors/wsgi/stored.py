@@ -1,7 +1,7 @@
-"""A reader of stored stacks.
+"""A reader of stored stacks, through the wrapped application.
 
-A stack is read through the wrapped application, as the caller of the request. So Heat's own access rules hold: a
-refusal of Heat is its answer to the caller, a `HeatAnswerError`.
+It reads as the caller of the request. So Heat's own access rules hold: a refusal of Heat is its answer to the caller, a
+`HeatAnswerError`. Other errors are InputError.
 """
 
 from __future__ import annotations
@@ -48,28 +48,25 @@ class StoredStack:
 
 
 def read_stored_stack(application: Application, environ: Environ, path: str) -> StoredStack:
-    """Read the stack under that path. Errors: HeatAnswerError, InputError."""
-    template, environment, files = (
-        _object(_get(application, environ, f"{path}/{part}")) for part in ("template", "environment", "files")
-    )
-    return StoredStack(template, environment, files)
+    """Read the stack under that path."""
+    parts = ("template", "environment", "files")
+    return StoredStack(*(_object(_get(application, environ, f"{path}/{part}")) for part in parts))
 
 
 def read_snapshot(application: Application, environ: Environ, path: str, snapshot_id: str) -> StoredStack:
-    """Read a snapshot of the stack, in which no value is masked. Errors: HeatAnswerError, InputError."""
+    """Read a snapshot of the stack, in which no value is masked."""
     answer = _object(_get(application, environ, f"{path}/snapshots/{snapshot_id}"))
     data = _object(_object(answer.get("snapshot")).get("data"))
     return StoredStack(*(_object(data.get(part)) for part in ("template", "environment", "files")))
 
 
 def read_tags(application: Application, environ: Environ, path: str) -> list[str]:
-    """Read the tags of the stack. Errors: HeatAnswerError, InputError."""
+    """Read the tags of the stack."""
     stack = _object(_object(_get(application, environ, path, "resolve_outputs=False")).get("stack"))
     return [str(tag) for tag in stack.get("tags") or ()]
 
 
 def _get(application: Application, environ: Environ, path: str, query: str = "") -> object:
-    """Get the JSON data under a path as the caller of the request. Errors: HeatAnswerError, InputError."""
     inner = {name: value for name, value in environ.items() if not name.startswith(_NOT_INNER)}
     inner |= {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query, "HTTP_ACCEPT": "application/json",
               "CONTENT_LENGTH": "0", "CONTENT_TYPE": "", "wsgi.input": io.BytesIO()}  # fmt: skip
