@@ -38,10 +38,7 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
         subprocess.run(["bash", "-c", moved(command, tmp_path)], check=True)
     program = ["bash", "-c", resources.replace("python", sys.executable, 1)]
     folder = subprocess.run(program, capture_output=True, text=True, check=True).stdout.rstrip("\n")
-    assert sorted(path.name for path in Path(folder).glob("*.py")) == [
-        "datalog_gate_policy.py",
-        "datalog_gate_resources.py",
-    ]
+    assert sorted(path.name for path in Path(folder).glob("*.py")) == ["datalog_gate_resources.py"]
     assert os.readlink(tmp_path / "etc/heat/datalog_gate/current") == "rules-2027-03"
     now = datetime.now(UTC)
     broke = read_break_glass(str(tmp_path / "etc/heat/datalog_gate/glass"), now)

@@ -75,43 +75,40 @@ def check(resource: Any, definition: Any) -> None:
             raise GrantRefusedError(f"{name} in its scope is no other resource of this stack")
     _parse_end(properties["expires"])
     if not isinstance(resource.context, StoredContext):
-        _check_entitled(_caller(resource, None), properties["service"])
+        _caller(resource, None, properties["service"])
 
 
 def waits(resource: Any) -> str:
     """Why the reservation must wait; empty if the grant can be reserved or refused now."""
-    check(resource, resource.t)
-    service = resource.properties["service"]
-    broker = _broker(service)
-    place = _place(resource)
-    caller = _caller(resource, _replaced_claim(resource, broker, place, False))
-    _check_entitled(caller, service)
+    broker, request, _ = _prepare(resource, False)
     try:
-        return broker.waits(_request(resource, place, caller, service, resource.properties["scope"]))
+        return broker.waits(request)
     except PluginError:
         return ""
 
 
 def reserve(resource: Any, adopts: bool = False) -> None:
     """Reserve the grant at its service. If it `adopts`, it takes over the claim of an abandoned stack of that name."""
+    broker, request, replaced = _prepare(resource, adopts)
+    _check_waiting(resource, request)
+    end = _parse_end(resource.properties["expires"])
+    try:
+        decision = broker.reserve(request, replaced.uuid if replaced else "", end)
+    except PluginError as error:
+        answer = "refuses" if isinstance(error, RefusedError) else "does not answer"
+        raise GrantRefusedError(f"the service {request.service} {answer} this: {error.reason}") from error
+    _store(resource, decision)
+
+
+def _prepare(resource: Any, adopts: bool) -> tuple[Broker, Request, Claim | None]:
+    """The broker, the request of the grant to its service, and the claim that it replaces."""
     check(resource, resource.t)
     service = resource.properties["service"]
     broker = _broker(service)
     place = _place(resource)
     replaced = _replaced_claim(resource, broker, place, adopts)
-    caller = _caller(resource, replaced)
-    _check_entitled(caller, service)
-    request = _request(resource, place, caller, service, resource.properties["scope"])
-    _check_waiting(resource, request)
-    try:
-        decision = broker.reserve(
-            request, replaced.uuid if replaced else "", _parse_end(resource.properties["expires"])
-        )
-    except RefusedError as error:
-        raise GrantRefusedError(f"the service {service} refuses this: {error.reason}") from error
-    except PluginError as error:
-        raise GrantRefusedError(f"the service {service} does not answer this: {error.reason}") from error
-    _store(resource, decision)
+    caller = _caller(resource, replaced, service)
+    return broker, _request(resource, place, caller, service, resource.properties["scope"]), replaced
 
 
 def changed(resource: Any, after: Any) -> bool:
@@ -126,8 +123,7 @@ def changed(resource: Any, after: Any) -> bool:
     check(resource, after)
     properties = after.properties(resource.properties_schema, resource.context)
     claim = _broker(properties["service"]).journal.claim(resource.uuid)
-    caller = _caller(resource, claim)
-    _check_entitled(caller, properties["service"])
+    caller = _caller(resource, claim, properties["service"])
     request = _request(resource, place, caller, properties["service"], properties["scope"])
     return claim is None or not claim.live or claim.key != request.key
 
@@ -167,22 +163,20 @@ def _broker(service: str) -> Broker:
     return broker
 
 
-def _caller(resource: Any, claim: Claim | None) -> _Caller:
-    """The caller. Where Heat acts on its own, it knows no roles.
+def _caller(resource: Any, claim: Claim | None, service: str) -> _Caller:
+    """The caller, who must be entitled to the service. Where Heat acts on its own, it knows no roles.
 
     Then only the service of the claim may be granted: whoever got it in this place was entitled to it.
     """
     if isinstance(resource.context, StoredContext):
-        return _Caller(point.build_caller(owner_of(resource.context)), frozenset({claim.service} if claim else ()))
-    credentials = resource.context.to_policy_values()
-    return _Caller(
-        point.build_caller(credentials), point.shared_point().entitled_services(resource.stack.tenant_id, credentials)
-    )
-
-
-def _check_entitled(caller: _Caller, service: str) -> None:
-    if service not in caller.services:
+        credentials = owner_of(resource.context)
+        services = frozenset({claim.service} if claim else ())
+    else:
+        credentials = resource.context.to_policy_values()
+        services = point.shared_point().entitled_services(resource.stack.tenant_id, credentials)
+    if service not in services:
         raise GrantRefusedError(f"the service {service} is not for this caller")
+    return _Caller(point.build_caller(credentials), services)
 
 
 def _current_template(stack: Any) -> Any:
@@ -221,14 +215,12 @@ def _request(resource: Any, place: _GrantPlace, caller: _Caller, service: str, s
     """Build the request of the grant to its service, if the rules unlock it."""
     action = {"CREATE": "create", "ADOPT": "adopt"}.get(place.root.action, "update")
     definition = copy_definition(_current_template(place.root))
+    decide = point.shared_point().decide_grants
     try:
-        stack, grants = point.shared_point().decide_grants(
-            definition, place.root.name, action, caller.who, caller.services
-        )
+        stack, grants = decide(definition, place.root.name, action, caller.who, caller.services)
     except InputError as error:
-        raise GrantRefusedError(
-            f"the stack can't be read: {'; '.join(diagnostic.message for diagnostic in error.diagnostics)}"
-        ) from error
+        problems = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
+        raise GrantRefusedError(f"the stack can't be read: {problems}") from error
     except EngineError as error:
         raise GrantRefusedError(f"the policies could not be evaluated: {error}") from error
     grant = next((grant for grant in grants if grant.grant.path == place.path and grant.service == service), None)

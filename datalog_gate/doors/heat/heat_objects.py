@@ -1,7 +1,7 @@
 """A reader of the objects that Heat gives to a lifecycle plugin.
 
-It is the only reader of Heat's private classes. Only the definition of a stack is read, and it is copied. Reading its
-resources would create them, and might call the cloud.
+Only the definition of a stack is read, and it is copied. Reading its resources would create them, and might call the
+cloud.
 """
 
 from __future__ import annotations
@@ -78,14 +78,6 @@ def _read_old(resources: Any, cnxt: Any, stack: Any) -> StackDefinition:
 
 
 def copy_definition(template: Any) -> StackDefinition:
-    """Copy a template of Heat as a definition. Its parameters are in the environment."""
-    return StackDefinition(
-        template=_copy(template.t),
-        environment=_copy(template.env.user_env_as_dict()),
-        files={name: template.files[name] for name in template.files},
-    )
-
-
-def _copy(data: Any) -> Any:
-    """Copy plain JSON data. Errors: TypeError for any other object."""
-    return json.loads(json.dumps(data))
+    """Copy a template of Heat as a definition, whose parameters are in the environment. Errors: TypeError."""
+    source, environment = json.loads(json.dumps([template.t, template.env.user_env_as_dict()]))
+    return StackDefinition(source, environment, files={name: template.files[name] for name in template.files})

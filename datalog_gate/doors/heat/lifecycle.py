@@ -55,9 +55,14 @@ class LifecyclePlugin:
             raise veto from None
         except Exception as error:  # any failure must stop an operation that builds, with a reason that Heat can store
             LOG.exception("no decision on %s", action)
-            if action in STOPPED:
-                _keep_stack(stack)
-                raise VetoError(f"The policies could not be evaluated: {_format_error(error)}") from None
+            if action not in STOPPED:
+                return
+            from datalog_gate.base.errors import EngineError
+
+            _keep_stack(stack)
+            # other errors may quote rules, so the user sees only their type
+            shown = error if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
+            raise VetoError(f"The policies could not be evaluated: {shown}") from None
 
     def do_post_op(
         self,
@@ -102,13 +107,6 @@ class LifecyclePlugin:
             lost, self._pending[operation.stack_id] = self._pending.get(operation.stack_id), answer
         if lost is not None:  # Heat did not end the previous operation, as when its engine was stopped
             point.finish(lost, "failed")
-
-
-def _format_error(error: Exception) -> str:
-    """Format an error for the user. Other errors may quote rules, so only their type is shown."""
-    from datalog_gate.base.errors import EngineError
-
-    return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
 
 
 def _keep_stack(stack: Any) -> None:
