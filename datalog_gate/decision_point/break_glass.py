@@ -1,7 +1,4 @@
-"""The break-glass file, which lets refused requests pass for a while.
-
-An operator writes it.
-"""
+"""The break-glass file, by which an operator lets refused requests pass for a while."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The requests of a stack's grants to their services.
-
-The module also finds objections to them before anything is built.
-"""
+"""The requests of a stack's grants to their services, and objections to them."""
 
 from __future__ import annotations
 
@@ -72,6 +69,11 @@ def build_requests(
     return {path: replace(request, together=_together(request, requests)) for path, request in requests.items()}
 
 
+def _together(request: Request, requests: Mapping[str, Request]) -> tuple[Request, ...]:
+    """The other requests to the same service."""
+    return tuple(other for other in requests.values() if other.service == request.service and other is not request)
+
+
 def _scope(grant: Resource, by_name: dict[str, Resource]) -> list[Resource]:
     """The resources in scope, each once, in the order of the stack."""
     scope = grant.properties.get("scope")
@@ -79,13 +81,6 @@ def _scope(grant: Resource, by_name: dict[str, Resource]) -> list[Resource]:
         return default_scope(by_name) if scope is None else []
     ids = {resource.id for name in scope if (resource := find_addressed(name, by_name))}
     return [resource for resource in by_name.values() if resource.id in ids]
-
-
-def _together(request: Request, requests: Mapping[str, Request]) -> tuple[Request, ...]:
-    """The other requests to the same service."""
-    return tuple(
-        other for path, other in requests.items() if other.service == request.service and path != request.grant
-    )
 
 
 def find_objection(

@@ -1,6 +1,4 @@
-"""The decision log: one JSON object per line.
-
-A thread of its own writes the log, so that no decision waits for it.
+"""The decision log: one JSON object per line, which a thread of its own writes.
 
 The log is a file of at most half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share
 it, also after a fork. Records that cannot be written are dropped and counted. The next record that can be written says
@@ -19,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from errno import ENOSPC
 from functools import partial
 from pathlib import Path
-from queue import Empty, Full, Queue
+from queue import Full, Queue
 from threading import Lock, Thread
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -79,37 +77,28 @@ class DecisionLog:
 
     def _run(self, queue: Queue[Record]) -> None:
         while True:
-            records = [queue.get()]
-            try:
-                while len(records) < QUEUE_SIZE:
-                    records.append(queue.get_nowait())
-            except Empty:
-                pass
-            self._save(records)
-            for _ in records:
-                queue.task_done()
+            self._save(queue.get())
+            queue.task_done()
 
-    def _save(self, records: list[Record]) -> None:
+    def _save(self, record: Record) -> None:
+        """Append the record, and before it how many were lost since the last one."""
         assert self._path is not None
-        lines = [line for record in records if (line := self._line(record))]
+        line = self._line(record)
         dropped = self.dropped
-        if dropped > self._reported:
-            lines = [_encoded({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._reported}), *lines]
-        written = 0
+        report = _encoded({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._reported})
         try:
             with Path(f"{self._path}.lock").open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 try:
-                    for chunk in _chunks(lines, self._limit // 2):
-                        _append(self._path, b"".join(chunk), self._limit // 2)
-                        written += len(chunk)
+                    if dropped > self._reported:
+                        _append(self._path, report, self._limit // 2)
+                        self._reported = dropped
+                    if line:
+                        _append(self._path, line, self._limit // 2)
                 finally:  # a process forked meanwhile also holds the file open, and with it the lock
                     fcntl.flock(lock, fcntl.LOCK_UN)
         except OSError as error:
-            has_report = dropped > self._reported
-            self._drop(len(lines) - max(written, has_report), f"{self._path} can't be written: {error}")
-        if written:
-            self._reported = dropped
+            self._drop(bool(line), f"{self._path} can't be written: {error}")
 
     def _line(self, record: Record) -> bytes:
         try:
@@ -133,29 +122,15 @@ def _encoded(record: Record) -> bytes:
     return f"{json.dumps(record)}\n".encode("ascii")
 
 
-def _chunks(lines: list[bytes], limit: int) -> Iterator[list[bytes]]:
-    """The lines in chunks that fit into one file."""
-    chunk: list[bytes] = []
-    size = 0
-    for line in lines:
-        if size + len(line) > limit:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(line)
-        size += len(line)
-    if chunk:
-        yield chunk
-
-
-def _append(path: Path, lines: bytes, limit: int) -> None:
-    """Append all lines or none. Errors: OSError."""
-    if path.exists() and path.stat().st_size + len(lines) > limit:
+def _append(path: Path, line: bytes, limit: int) -> None:
+    """Append the whole line or nothing. Errors: OSError."""
+    if path.exists() and path.stat().st_size + len(line) > limit:
         path.replace(f"{path}.1")
     with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o640)) as file:
         before = file.tell()
         if before and os.pread(file.fileno(), 1, before - 1) != b"\n":  # a crash truncated the last line
-            lines = b"\n" + lines
-        if file.write(lines) < len(lines):
+            line = b"\n" + line
+        if file.write(line) < len(line):
             file.truncate(before)
             raise OSError(ENOSPC, "the disk is full")
 

@@ -1,8 +1,4 @@
-"""An operation on a stack, and the decision point's answer.
-
-A door translates the request of its host into an `Operation`, and the `Answer` into the dialect of its host. It holds
-no policy logic.
-"""
+"""An operation on a stack, and the decision point's answer."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ REASON = 2000
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation on one stack, as a door sees it."""
+    """One operation on one stack, into which a door translates the request of its host."""
 
     door: Door
     action: str

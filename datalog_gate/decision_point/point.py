@@ -1,7 +1,4 @@
-"""The decision point, which every door in a running service asks.
-
-A door asks it about an operation. It always answers, and logs each answer. Threads share one decision point.
-"""
+"""The decision point, which every door in a running service asks."""
 
 from __future__ import annotations
 
@@ -56,7 +53,10 @@ COUNTERS_INTERVAL = 300.0
 
 
 class DecisionPoint:
-    """The gate in a service. Errors on creation: RulesError, InputError, PluginLoadError, JournalError, ValueError."""
+    """The gate in a service, which threads share. It always answers, and logs each answer.
+
+    Errors on creation: RulesError, InputError, PluginLoadError, JournalError, ValueError.
+    """
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,11 +115,9 @@ class PolicyReloader:
     def _read_states(self) -> FileStates:
         states: FileStates = {}
         for path in self._files():
-            try:
+            states[str(path)] = (0, 0, 0)
+            with suppress(OSError):
                 status = path.stat()
-            except OSError:
-                states[str(path)] = (0, 0, 0)
-            else:
                 states[str(path)] = (status.st_ino, status.st_size, status.st_ctime_ns)
         return states
 

@@ -1,7 +1,4 @@
-"""The record of an answer in the decision log.
-
-It holds enough to decide again, without secrets.
-"""
+"""The record of an answer, which holds enough to decide again, without secrets."""
 
 from __future__ import annotations
 

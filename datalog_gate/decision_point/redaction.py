@@ -1,7 +1,4 @@
-"""Removes secrets from stack definitions before they are logged.
-
-`MASK` replaces the value of each hidden parameter, wherever it stands in the JSON data of the definition.
-"""
+"""Removes secrets from stack definitions before they are logged."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEc
 
 
 def redact_definition(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
-    """Mask the values of the hidden parameters of the stacks and their nested stacks.
+    """Mask the values of the hidden parameters of the stacks and their nested stacks, wherever they stand.
 
     Return the masked definition and the names of the hidden parameters. A value is masked by name too: it may stand in
     the request, in environments, or as a default, even where another value overrides it.

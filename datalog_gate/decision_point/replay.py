@@ -1,7 +1,4 @@
-"""The replay of decisions of the decision log.
-
-It decides by the same rules or by others.
-"""
+"""The replay of decisions of the decision log, by the same rules or by others."""
 
 from __future__ import annotations
 

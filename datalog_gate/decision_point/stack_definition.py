@@ -1,7 +1,4 @@
-"""The definition of a stack, as a door got it.
-
-The door got it from its host. The stack can be read from it at once or in a replay.
-"""
+"""The definition of a stack, as a door got it from its host."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ class StackDefinition:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StackDefinition:
-        """The definition of such JSON data."""
         return cls(
             data["template"],
             data["environment"],
