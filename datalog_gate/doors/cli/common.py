@@ -12,8 +12,6 @@ from datalog_gate.base.errors import UsageError
 
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
-    from datalog_gate.decision.cloud_state import Inventory
-    from datalog_gate.decision.decision import Waiver
 
 OK, DENIED, RULES, INPUT, UNDECIDED, USAGE = 0, 1, 2, 3, 4, 64
 FINDINGS = 1
@@ -28,16 +26,6 @@ def load_rules(options: argparse.Namespace) -> Rules:
 
     catalogue = read_catalogue(*options.catalogue)
     return api.load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
-
-
-def load_inventory(rules: Rules, options: argparse.Namespace) -> Inventory | None:
-    """Load the inventory that the options name, if any. Errors: InputError."""
-    return rules.inventory(Path(options.inventory)) if options.inventory else None
-
-
-def load_waivers(rules: Rules, options: argparse.Namespace) -> tuple[Waiver, ...] | None:
-    """Load the waivers that the options name, if any. Errors: InputError."""
-    return rules.waivers(options.waivers) if options.waivers else None
 
 
 def find_log(options: argparse.Namespace) -> Path:
@@ -62,7 +50,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replace a file atomically. Its mode stays, and a link still leads to it. Errors: UsageError."""
+    """Write a file atomically. The mode of an old one stays, and a link still leads to it. Errors: UsageError."""
     from shutil import copymode
     from tempfile import NamedTemporaryFile
 

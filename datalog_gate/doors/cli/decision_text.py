@@ -25,14 +25,9 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = ()) -> s
     """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts."""
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
-    for violation in decision.violations:
-        lines += _format_violation(violation, _word(violation), decision.sources, explanation)
-    for violation in decision.undetermined:
-        lines += _format_violation(violation, "undetermined", decision.sources, explanation)
-    for violation in decision.waived:
-        lines += _format_violation(violation, "waived", decision.sources, explanation)
-    for error in decision.errors:
-        lines.append(f"{_at(error.place)}error[{error.policy}] {error.message}")
+    for violation, word in _findings(decision):
+        lines += _format_violation(violation, word, decision.sources, explanation)
+    lines += _format_errors(decision)
     if explanation:
         lines += [f"clean[{policy}] {_format_examined(rows)}" for policy, rows in explanation.clean().items()]
     lines += grant_requests
@@ -44,11 +39,19 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = ()) -> s
 
 def format_compact(decision: Decision) -> str:
     """Format one line for each finding, and the counts."""
-    lines = [_head(violation, _word(violation)) for violation in decision.violations]
-    lines += [_head(violation, "undetermined") for violation in decision.undetermined]
-    lines += [_head(violation, "waived") for violation in decision.waived]
-    lines += [f"{_at(error.place)}error[{error.policy}] {error.message}" for error in decision.errors]
-    return "\n".join(map(printable, [*lines, _format_counts(decision)]))
+    lines = [_head(violation, word) for violation, word in _findings(decision)]
+    return "\n".join(map(printable, [*lines, *_format_errors(decision), _format_counts(decision)]))
+
+
+def _findings(decision: Decision) -> Iterator[tuple[Violation, str]]:
+    """All findings of a decision, each with the word that it begins with."""
+    yield from ((violation, _word(violation)) for violation in decision.violations)
+    yield from ((violation, "undetermined") for violation in decision.undetermined)
+    yield from ((violation, "waived") for violation in decision.waived)
+
+
+def _format_errors(decision: Decision) -> list[str]:
+    return [f"{_at(error.place)}error[{error.policy}] {error.message}" for error in decision.errors]
 
 
 def _format_counts(decision: Decision) -> str:

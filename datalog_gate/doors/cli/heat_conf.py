@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,30 +61,22 @@ def format_error(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class IniSection:
-    """The options of a section with their places, and the place of the section."""
-
-    place: Span
-    options: dict[str, str] = field(default_factory=dict)
-    places: dict[str, Span] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class IniFile:
-    """The sections of an ini file by name."""
+    """The options of an ini file by section, and the line of each option and section."""
 
     file: str
-    sections: Mapping[str, IniSection]
+    sections: dict[str, dict[str, str]]
+    lines: dict[tuple[str, str], int]
+    """By section and option; the line of a section itself has the option ""."""
 
     def get(self, section: str, option: str) -> str:
         """The text of an option; empty if it is not there."""
-        found = self.sections.get(section)
-        return found.options.get(option, "") if found else ""
+        return self.sections.get(section, {}).get(option, "")
 
     def place(self, section: str, option: str = "") -> Span:
         """The place of an option, else of its section, else of the file."""
-        found = self.sections.get(section)
-        return found.places.get(option, found.place) if found else _line_span(self.file, 1)
+        line = self.lines.get((section, option)) or self.lines.get((section, ""), 1)
+        return Span(self.file, line, 1, line, 1)
 
 
 def read_ini(path: Path) -> IniFile:
@@ -93,23 +84,20 @@ def read_ini(path: Path) -> IniFile:
 
     Lines that are no option are skipped, since the service that owns the file reports them. Errors: InputError.
     """
-    sections: dict[str, IniSection] = {}
-    section, last = IniSection(_line_span(str(path), 1)), ""
+    ini = IniFile(str(path), {}, {})
+    name, options, last = "", dict[str, str](), ""
     for number, line in enumerate(read_text(path).splitlines(), 1):
         text = line.strip()
         if not text or text[0] in "#;":
             continue
-        place = _line_span(str(path), number)
         if line[0].isspace() and last:
-            section.options[last] = f"{section.options[last]} {text}".strip()
+            options[last] = f"{options[last]} {text}".strip()
         elif text[0] == "[" and "]" in text:
-            section, last = sections.setdefault(text[1 : text.rindex("]")].strip(), IniSection(place)), ""
+            name, last = text[1 : text.rindex("]")].strip(), ""
+            options = ini.sections.setdefault(name, {})
+            ini.lines.setdefault((name, ""), number)
         else:
             end = min((text.find(separator) for separator in "=:" if separator in text), default=len(text))
             last = text[:end].strip()
-            section.options[last], section.places[last] = text[end + 1 :].strip(), place
-    return IniFile(str(path), sections)
-
-
-def _line_span(file: str, line: int) -> Span:
-    return Span(file, line, 1, line, 1)
+            options[last], ini.lines[name, last] = text[end + 1 :].strip(), number
+    return ini

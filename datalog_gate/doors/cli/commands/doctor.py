@@ -93,7 +93,7 @@ def _read_conf(path: Path) -> Any:
 
 def _locate_option(ini: IniFile, paste: IniFile, section: str | None, option: str) -> Span:
     """The place of an option: in the section of a door, or else in heat.conf."""
-    if section and (option in paste.sections[section].options or not option):
+    if section and (option in paste.sections[section] or not option):
         return paste.place(section, option)
     return ini.place(GROUP, option)
 
@@ -101,7 +101,7 @@ def _locate_option(ini: IniFile, paste: IniFile, section: str | None, option: st
 def _check_option_names(ini: IniFile) -> Iterator[CheckResult]:
     """Check for unknown options, which oslo.config ignores silently."""
     names = {field.name for field in fields(Settings)}
-    for name in ini.sections[GROUP].options if GROUP in ini.sections else ():
+    for name in ini.sections.get(GROUP, ()):
         if name not in names:
             similar = closest(name, names)
             fix = f"write {similar}" if similar else "remove it"

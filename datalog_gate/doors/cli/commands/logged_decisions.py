@@ -5,21 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
+from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, printable, render
-from datalog_gate.decision.decision import SHORT
+from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.decision import SHORT, Waiver
 from datalog_gate.decision_point.log import Record
 from datalog_gate.decision_point.replay import ReplayResult, find_record, replay_log, replay_record
-from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_inventory, load_rules, load_waivers, print_note
+from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note
 from datalog_gate.doors.cli.decision_text import format_decision
 
 
 def explain(options: argparse.Namespace) -> int:
     """Print a decision of a log with an explanation."""
     record = find_record(find_log(options), options.decision)
-    rules = load_rules(options)
-    inventory, waivers = load_inventory(rules, options), load_waivers(rules, options)
+    rules, inventory, waivers = _load(options)
     result = replay_record(record, rules, inventory, explain=True, waivers=waivers) if "inputs" in record else None
     decided: Any = record.get("decision")
     if options.format == "json":
@@ -35,8 +37,7 @@ def explain(options: argparse.Namespace) -> int:
 
 def replay(options: argparse.Namespace) -> int:
     """Print the decisions of a log that the rules change."""
-    rules = load_rules(options)
-    inventory, waivers = load_inventory(rules, options), load_waivers(rules, options)
+    rules, inventory, waivers = _load(options)
     same = other = failed = 0
     for result in replay_log(options.log, rules, inventory, options.mode, waivers):
         if isinstance(result, Diagnostic):
@@ -52,6 +53,12 @@ def replay(options: argparse.Namespace) -> int:
     if options.format == "text":
         print(f"{same} the same, {other} other{'' if other == 1 else 's'}, {failed} that can't be decided")
     return FINDINGS if other or failed else OK
+
+
+def _load(options: argparse.Namespace) -> tuple[Rules, Inventory | None, tuple[Waiver, ...] | None]:
+    rules = load_rules(options)
+    inventory = rules.inventory(Path(options.inventory)) if options.inventory else None
+    return rules, inventory, rules.waivers(options.waivers) if options.waivers else None
 
 
 def _explanation_lines(record: Record, result: ReplayResult | None) -> list[str]:

@@ -17,7 +17,7 @@ from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.decision import SCHEMA, Waiver
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.replay import find_record
-from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file, write_file
+from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note, replace_file
 from datalog_gate.files.templates import read_text
 from datalog_gate.template.document import read_document
 
@@ -29,10 +29,7 @@ def waive(options: argparse.Namespace) -> int:
     file, rules = Path(options.waivers), load_rules(options)
     fields, notes = _create_waiver(rules, options)
     text, entry = _append_waiver(file, rules, fields)
-    if file.exists():
-        replace_file(file, text)
-    else:
-        write_file(file, text)
+    replace_file(file, text)
     print(entry, end="")
     for note in notes:
         print_note(note)

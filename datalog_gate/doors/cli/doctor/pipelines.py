@@ -57,7 +57,7 @@ def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) ->
     pipelines = _find_pipelines(paste, flavor)
     for api in ("api", "cfn") if cfn else ("api",):
         used = any(pipeline.used for pipeline in pipelines if pipeline.api == api)
-        if not used and (api == "api" or _has_service(paste, api)):
+        if not used and (api == "api" or any(name.partition(":")[2] == SERVICES[api] for name in paste.sections)):
             message = f"{SERVICES[api]} has no pipeline of the flavor {flavor or 'default'}"
             fix = f"write `{flavor or 'default'} = ... {DOORS[api]} APPLICATION` under [{COMPOSITES[api]}]{NO_CFN[api]}"
             yield CheckResult("finding", "door", message, paste.place(COMPOSITES[api]), fix)
@@ -75,7 +75,7 @@ def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
     return {
         f"filter:{name}": {
             key: value
-            for key, value in paste.sections[f"filter:{name}"].options.items()
+            for key, value in paste.sections[f"filter:{name}"].items()
             if key != "use" and not key.startswith("paste.")
         }
         for name in sorted(used)
@@ -86,17 +86,17 @@ def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
 def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
     """All pipelines to Heat's APIs: flavors of composites, plain pipelines, and applications mounted directly."""
     pipelines: list[Pipeline] = []
-    for section, content in paste.sections.items():
+    for section, options in paste.sections.items():
         kind, _, name = section.partition(":")
         keys: list[tuple[str, str, bool]] = []  # option, label, used
         if kind == "pipeline":
             keys = [("pipeline", "", name in _started(paste, flavor) or not name.startswith("heat-api"))]
-        elif kind in ("composite", "composit") and content.options.get("paste.composite_factory") == PIPELINE_FACTORY:
-            keys = [(key, f" {key}", key == (flavor or "default")) for key in content.options if "." not in key]
+        elif kind in ("composite", "composit") and options.get("paste.composite_factory") == PIPELINE_FACTORY:
+            keys = [(key, f" {key}", key == (flavor or "default")) for key in options if "." not in key]
         elif kind in ("composite", "composit"):
-            keys = [(key, f" {key}", True) for key in content.options if key.startswith("/") or "://" in key]
+            keys = [(key, f" {key}", True) for key in options if key.startswith("/") or "://" in key]
         for key, label, used in keys:
-            *filters, app = content.options.get(key, "").split() or [""]
+            *filters, app = options.get(key, "").split() or [""]
             if api := _api(paste, app):
                 pipelines.append(Pipeline(api, f"[{section}]{label}", filters, app, used, paste.place(section, key)))
     return pipelines
@@ -107,10 +107,6 @@ def _started(paste: IniFile, flavor: str) -> set[str]:
     names = {section.partition(":")[2] for section in paste.sections}
     flavored = {service: f"{service}-{flavor}" for service in SERVICES.values()}
     return {name if name in names else service for service, name in flavored.items()}
-
-
-def _has_service(paste: IniFile, api: Api) -> bool:
-    return any(section.partition(":")[2] == SERVICES[api] for section in paste.sections)
 
 
 def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
