@@ -1,7 +1,4 @@
-"""The Python interface: what ``import datalog_gate as dg`` offers.
-
-The command line and the decision point are built on it.
-"""
+"""The Python interface: what ``import datalog_gate as dg`` offers."""
 
 from __future__ import annotations
 
@@ -164,7 +161,6 @@ class ExplainedDecision(Decision):
 
     @classmethod
     def of(cls, judgement: Judgement) -> ExplainedDecision:
-        """Make it of a judgement."""
         from datalog_gate.explain.explanation import Explanation
 
         values = {member.name: getattr(judgement.decision, member.name) for member in fields(Decision)}
@@ -200,10 +196,7 @@ def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SH
         diagnostics = load(files, catalogue).warnings
     except RulesError as error:
         diagnostics = error.diagnostics
-    new = [
-        diagnostic for diagnostic in diagnostics if (diagnostic.code, diagnostic.span, diagnostic.message) not in known
-    ]
-    if new:
+    if new := [wrong for wrong in diagnostics if (wrong.code, wrong.span, wrong.message) not in known]:
         raise RulesError(new, texts(files))
 
 

@@ -1,7 +1,4 @@
-"""The inventories and waivers that a request names.
-
-They are what it names besides its stacks. They come from files or as data.
-"""
+"""The inventories and waivers that a request names, from files or as data."""
 
 from __future__ import annotations
 

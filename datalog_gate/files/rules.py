@@ -1,8 +1,4 @@
-"""A reader of rule files.
-
-It reads files and folders of rules, libraries of Congress, and the limits of packs. Rule files are read here and parsed
-later. Errors are RulesError.
-"""
+"""A reader of rule files, libraries of Congress, and the limits of packs."""
 
 from __future__ import annotations
 
@@ -67,17 +63,9 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     if diagnostics:
         diagnostics += [diagnostic for file in files for diagnostic in file.parse()[1]]
         raise RulesError(diagnostics, sources | texts(files))
-    return _with_unique_modules(files, packs)
-
-
-def _with_unique_modules(files: list[RuleFile], packs: Sequence[str]) -> list[RuleFile]:
-    """Put the name of its pack before each module if two modules have the same name.
-
-    The modules are then named as if the folder above the packs had been given.
-    """
     if len({file.module for file in files}) == len(files):
         return files
-    return [
+    return [  # the modules are named as if the folder above the packs had been given
         replace(rule_file, module=f"{pack}:{rule_file.module}") if pack else rule_file
         for rule_file, pack in zip(files, packs, strict=True)
     ]
@@ -135,13 +123,13 @@ def _read_limits(file: Path) -> dict[str, Any]:
     """Read the limits of a pack, as fields of its `RuleFile`. Errors: InputError."""
     text = read_text(file)
     document = read_document(text, str(file))
-    if not isinstance(document.data, dict):
-        message = f"{FILE} is a mapping of relations to their rows"
-        raise InputError(
-            [Diagnostic("bad-limits", message, document.place(()), "write `most_servers: 100`")], {str(file): text}
-        )
     diagnostics: list[Diagnostic] = []
-    limits = tuple(_limit(document, str(name), diagnostics) for name in document.data)
+    limits: tuple[Limit, ...] = ()
+    if isinstance(document.data, dict):
+        limits = tuple(_limit(document, str(name), diagnostics) for name in document.data)
+    else:
+        message = f"{FILE} is a mapping of relations to their rows"
+        diagnostics.append(Diagnostic("bad-limits", message, document.place(()), "write `most_servers: 100`"))
     if diagnostics:
         raise InputError(diagnostics, {str(file): text})
     return {"limits": limits, "limits_file": str(file), "limits_text": text}

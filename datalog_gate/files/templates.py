@@ -62,7 +62,6 @@ def read_stack(
     from datalog_gate.template.reader import read_template
     from datalog_gate.template.resources import Text
 
-    environment_texts: list[tuple[str, Text]] = []
     paths = [Path(path) for path in environments]
     root: Path | None = None
     body: Text
@@ -77,7 +76,7 @@ def read_stack(
         body, label, root = read_text(path), str(path), Path(files_root or path.parent).resolve()
     else:
         body, label, name = source or template or "", "<template>", "stack"
-    environment_texts += [(str(path), read_text(path)) for path in paths]
+    environment_texts: list[tuple[str, Text]] = [(str(path), read_text(path)) for path in paths]
     if environment_texts and environment:
         environment_texts.append(("<environment>", environment))
     environment_texts += [(name, (files or {})[name]) for name in environment_files]
@@ -87,12 +86,11 @@ def read_stack(
             return name, files[name]
         return None if root is None else _read_local(name, base, root)
 
-    chosen = stack_name or name
     return read_template(
         body,
         label,
         fetch=fetch,
-        stack_name=chosen,
+        stack_name=stack_name or name,
         environments=environment_texts,
         environment=None if environment_texts else environment,
         parameters=parameters,
