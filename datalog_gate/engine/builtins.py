@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow, Subnormal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, cast
 
 from datalog_gate.analysis.patterns import searcher
@@ -207,16 +207,11 @@ def _compare_order(comparator: str, left: Value, right: Value) -> bool:
     raise EvaluationError(f"{kind_of(left).describe()} and {kind_of(right).describe()} have no order")
 
 
-def _add(left: Number, right: Number) -> Number:
-    return _normalize(_EXACT.add(Decimal(left), Decimal(right)))
+def _exact(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[[Number, Number], Number]:
+    return lambda left, right: _normalize(operation(Decimal(left), Decimal(right)))
 
 
-def _subtract(left: Number, right: Number) -> Number:
-    return _normalize(_EXACT.subtract(Decimal(left), Decimal(right)))
-
-
-def _multiply(left: Number, right: Number) -> Number:
-    return _normalize(_EXACT.multiply(Decimal(left), Decimal(right)))
+_add, _subtract, _multiply = map(_exact, (_EXACT.add, _EXACT.subtract, _EXACT.multiply))
 
 
 def _divide(left: Number, right: Number) -> Number:
@@ -261,10 +256,6 @@ def _replace(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _concat(left: str, right: str) -> str:
-    return _check_length(left + right)
-
-
 def _check_length(text: str, message: str = "the result is too long") -> str:
     if len(text) > CHARACTERS:
         raise EvaluationError(message)
@@ -303,17 +294,14 @@ def _find_number_fault(least: Number, most: Number, value: Number | str, whole: 
 
 def _find_string_fault(pattern: str, longest: Number, quotes: Value, ignore_case: Value, text: str) -> str:
     """Why an option does not take the text; empty if it does. With `quotes` one pair of quotes around it is removed."""
-    if _is_true(quotes) and text[:1] in ("'", '"'):
+    if quotes not in (0, FALSE) and text[:1] in ("'", '"'):
         if len(text) < 2 or text[-1] != text[0]:
             return f"{_brief(text)} has no closing quote"
         text = text[1:-1]
     if 0 < longest < len(text):
         return f"{_brief(text)} is longer than {show(longest)}"
-    return "" if _matches(pattern, text, _is_true(ignore_case)) else f"{_brief(text)} does not match {_brief(pattern)}"
-
-
-def _is_true(flag: Value) -> bool:
-    return flag not in (0, FALSE)
+    fits_pattern = _matches(pattern, text, ignore_case not in (0, FALSE))
+    return "" if fits_pattern else f"{_brief(text)} does not match {_brief(pattern)}"
 
 
 def _matches(pattern: str, text: str, ignore_case: bool = False) -> bool:
@@ -327,7 +315,7 @@ def _matches(pattern: str, text: str, ignore_case: bool = False) -> bool:
 # ``Mar 1, 2027 9:05``. A text without an offset is UTC, and all results are. Patterns are compiled at first use, since
 # most rules read no date.
 
-_MONTHS = "january february march april may june july august september october november december"
+_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,6}))?)?"
 _DATETIME = (
     r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})|(?P<name>[A-Za-z]{3,9})\.? (?P<of>\d{1,2}), (?P<in>\d{4}))"
@@ -349,7 +337,8 @@ def _parse_datetime(text: str) -> datetime:
         raise ValueError("the text is not a date such as 2027-03-01 or 2027-03-01T12:00:00Z")
     try:
         if match["name"]:
-            day = date(int(match["in"]), _month(match["name"]), int(match["of"]))
+            months = (at for at, name in enumerate(_MONTHS, 1) if match["name"].lower() in (name, name[:3]))
+            day = date(int(match["in"]), next(months, 0), int(match["of"]))
         else:
             day = date(int(match["year"]), int(match["month"]), int(match["day"]))
         local = datetime.combine(day, _matched_time(match) if match["hour"] else time())
@@ -360,11 +349,6 @@ def _parse_datetime(text: str) -> datetime:
         return local.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         raise ValueError("there is no such date or time") from None
-
-
-def _month(name: str) -> int:
-    """The number of an English month, 0 if no month has this name."""
-    return next((at for at, month in enumerate(_MONTHS.split(), 1) if name.lower() in (month, month[:3])), 0)
 
 
 def _matched_time(match: re.Match[str]) -> time:
@@ -418,8 +402,8 @@ def _pack(form: str, parse: Callable[[str], object]) -> Callable[..., str]:
     return pack
 
 
-def _compare_dates(comparison: Callable[..., bool]) -> Callable[[str, str], bool]:
-    return lambda left, right: comparison(_parse_datetime(left), _parse_datetime(right))
+def _compare_parsed(parse: Callable[[str], object], comparison: Callable[..., bool]) -> Callable[[str, str], bool]:
+    return lambda left, right: comparison(parse(left), parse(right))
 
 
 def _unpack(field: str, parse: Callable[[str], object]) -> Callable[[str], int]:
@@ -461,10 +445,7 @@ def _overlap(left: str, right: str) -> bool:
     return _parse_network(left).overlaps(_parse_network(right))
 
 
-def _compare_addresses(comparison: Callable[..., bool]) -> Callable[[str, str], bool]:
-    return lambda left, right: comparison(_parse_address(left), _parse_address(right))
-
-
+_COMPARISONS = {"equal": operator.eq, "lt": operator.lt, "lteq": operator.le, "gt": operator.gt, "gteq": operator.ge}
 _DATE_FIELDS, _TIME_FIELDS = ("year", "month", "day"), ("hour", "minute", "second")
 IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "+": _add,
@@ -486,32 +467,27 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "max2": lambda left, right: left if _compare_order(">=", left, right) else right,
     "round": lambda value: int(Decimal(value).to_integral_value(ROUND_HALF_EVEN)),
     "parse_size": _parse_size,
-    "lt": lambda left, right: _compare_order("<", left, right),
-    "lteq": lambda left, right: _compare_order("<=", left, right),
+    **{
+        name: partial(_compare_order, sign) for name, sign in (("lt", "<"), ("lteq", "<="), ("gt", ">"), ("gteq", ">="))
+    },
     "equal": lambda left, right: left is not None and left == right,
-    "gt": lambda left, right: _compare_order(">", left, right),
-    "gteq": lambda left, right: _compare_order(">=", left, right),
     "max": lambda left, right: left if _compare_order(">=", left, right) else right,
     "plus": _add,
     "minus": _subtract,
     "mul": _multiply,
     "div": _floor_divide,
-    "concat": _concat,
+    "concat": lambda left, right: _check_length(left + right),
     "len": len,
     "int": lambda value: int(_parse_number(value)),
     "float": _parse_number,
     "matches": lambda text, pattern: _matches(pattern, text),
-    "validate_int": lambda least, most, value: _find_number_fault(least, most, value, True),
-    "validate_float": lambda least, most, value: _find_number_fault(least, most, value, False),
+    "validate_int": partial(_find_number_fault, whole=True),
+    "validate_float": partial(_find_number_fault, whole=False),
     "validate_string": _find_string_fault,
     "cidr_contains": _contains,
     "cidr_overlaps": _overlap,
     "cidr_host_count": lambda text: _parse_network(text).num_addresses,
-    "ips_equal": _compare_addresses(operator.eq),
-    "ips_lt": _compare_addresses(operator.lt),
-    "ips_lteq": _compare_addresses(operator.le),
-    "ips_gt": _compare_addresses(operator.gt),
-    "ips_gteq": _compare_addresses(operator.ge),
+    **{f"ips_{name}": _compare_parsed(_parse_address, comparison) for name, comparison in _COMPARISONS.items()},
     "networks_equal": lambda left, right: _parse_network(left) == _parse_network(right),
     "networks_overlap": _overlap,
     "ip_in_network": lambda address, network: bool(_parse_address(address)) and _contains(network, address),
@@ -527,11 +503,7 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "datetime_to_seconds": lambda text: (_parse_datetime(text) - _EPOCH) // _SECOND,
     "datetime_plus": lambda text, length: _add_duration(text, _parse_duration(length)),
     "datetime_minus": lambda text, length: _add_duration(text, -_parse_duration(length)),
-    "datetime_lt": _compare_dates(operator.lt),
-    "datetime_lteq": _compare_dates(operator.le),
-    "datetime_gt": _compare_dates(operator.gt),
-    "datetime_gteq": _compare_dates(operator.ge),
-    "datetime_equal": _compare_dates(operator.eq),
+    **{f"datetime_{name}": _compare_parsed(_parse_datetime, comparison) for name, comparison in _COMPARISONS.items()},
     "days_until": lambda day, now: (_parse_datetime(day).date() - _parse_datetime(now).date()).days,
 }
 """By name in `CALLS`. The inputs are known and of the kinds that the signature names."""

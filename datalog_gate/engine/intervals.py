@@ -6,7 +6,7 @@ make a computation fail are ignored: the least of 5 and an unknown is at most 5,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 
@@ -39,11 +39,11 @@ def bound_aggregate(function: str, unknown: Unknown, certain: Collection[Row], p
     if function == "sum":
         return _within(unknown, _sum([row for row in sure if _known(row)], possible))
     lows, highs = zip(*(_ends(row[0]) for row in possible), strict=True) if possible else ((), ())
-    low, high = _least(lows), _most(highs)
+    low, high = _extreme(min, lows), _extreme(max, highs)
     if function == "min":
-        high = _least([number for row in sure if (number := _ends(row[0]).high) is not None] or [high])
+        high = _extreme(min, [number for row in sure if (number := _ends(row[0]).high) is not None] or [high])
     elif function == "max":
-        low = _most([number for row in sure if (number := _ends(row[0]).low) is not None] or [low])
+        low = _extreme(max, [number for row in sure if (number := _ends(row[0]).low) is not None] or [low])
     return _within(unknown, Bounds(low, high))
 
 
@@ -76,10 +76,9 @@ def decide_comparison(comparator: Comparator, left: Value, right: Value, null_te
             return _decide_less(bounds, other)
         case ">":
             return _decide_less(other, bounds)
-        case ">=":
-            return _negate(_decide_less(bounds, other))
-        case "<=":
-            return _negate(_decide_less(other, bounds))
+        case ">=" | "<=":
+            less = _decide_less(bounds, other) if comparator == ">=" else _decide_less(other, bounds)
+            return None if less is None else not less
         case _:
             return not equal if _less(bounds.high, other.low) or _less(other.high, bounds.low) else None
 
@@ -88,10 +87,6 @@ def _decide_less(left: Bounds, right: Bounds) -> bool | None:
     if _less(left.high, right.low):
         return True
     return False if _less(right.high, left.low, or_equal=True) else None
-
-
-def _negate(answer: bool | None) -> bool | None:
-    return None if answer is None else not answer
 
 
 def kinds_of(value: Value) -> Kind:
@@ -143,33 +138,27 @@ def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
         for row in possible:
             least, most = _ends(row[0])
             many = _several(row)
-            low = None if least is None or (many and least < 0) else _add(low, min(least, 0))
-            high = None if most is None or (many and most > 0) else _add(high, max(most, 0))
+            low = None if least is None or (many and least < 0) else _exact(EXACT.add, low, min(least, 0))
+            high = None if most is None or (many and most > 0) else _exact(EXACT.add, high, max(most, 0))
         for row in certain:
             value = row[0]
             assert isinstance(value, int | Decimal)
-            low, high = _add(low, max(value, 0)), _add(high, min(value, 0))
+            low, high = _exact(EXACT.add, low, max(value, 0)), _exact(EXACT.add, high, min(value, 0))
     except (ValueError, DecimalException):  # more digits than a number has
         return OPEN
     return Bounds(low, high)
 
 
-def _least(values: Collection[Number | None]) -> Number | None:
+def _extreme(choose: Callable[[list[Number]], Number], values: Collection[Number | None]) -> Number | None:
+    """The least or the greatest end; None if one is open."""
     known = [value for value in values if value is not None]
-    return min(known) if known and len(known) == len(values) else None
+    return choose(known) if known and len(known) == len(values) else None
 
 
-def _most(values: Collection[Number | None]) -> Number | None:
-    known = [value for value in values if value is not None]
-    return max(known) if known and len(known) == len(values) else None
-
-
-def _add(left: Number | None, right: Number | None) -> Number | None:
-    return None if left is None or right is None else number(EXACT.add(Decimal(left), Decimal(right)))
-
-
-def _subtract(left: Number | None, right: Number | None) -> Number | None:
-    return None if left is None or right is None else number(EXACT.subtract(Decimal(left), Decimal(right)))
+def _exact(
+    operation: Callable[[Decimal, Decimal], Decimal], left: Number | None, right: Number | None
+) -> Number | None:
+    return None if left is None or right is None else number(operation(Decimal(left), Decimal(right)))
 
 
 def _multiply_bounds(bounds: Bounds, other: Bounds) -> Bounds:
@@ -182,16 +171,15 @@ def _multiply_bounds(bounds: Bounds, other: Bounds) -> Bounds:
     low, high = bounds if factor > 0 else (bounds.high, bounds.low)
     if factor == 0:
         return Bounds(0, 0)
-    product = [None if end is None else number(EXACT.multiply(Decimal(end), Decimal(factor))) for end in (low, high)]
-    return Bounds(*product)
+    return Bounds(_exact(EXACT.multiply, low, factor), _exact(EXACT.multiply, high, factor))
 
 
 def _add_bounds(bounds: Bounds, other: Bounds) -> Bounds:
-    return Bounds(_add(bounds.low, other.low), _add(bounds.high, other.high))
+    return Bounds(_exact(EXACT.add, bounds.low, other.low), _exact(EXACT.add, bounds.high, other.high))
 
 
 def _subtract_bounds(bounds: Bounds, other: Bounds) -> Bounds:
-    return Bounds(_subtract(bounds.low, other.high), _subtract(bounds.high, other.low))
+    return Bounds(_exact(EXACT.subtract, bounds.low, other.high), _exact(EXACT.subtract, bounds.high, other.low))
 
 
 _ARITHMETIC = {

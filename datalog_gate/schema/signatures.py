@@ -63,6 +63,7 @@ def _columns(text: str) -> tuple[Column, ...]:
 
 
 _DAY, _TIME = "year:n month:n day:n", "hour:n minute:n second:n"
+_DATE = f"{_DAY} {_TIME}"
 _ALL = (
     # operators of the language
     _signature("+", "left:n right:n", "sum:n", "The sum."),
@@ -110,12 +111,10 @@ _ALL = (
     _signature("now", "", "time:s", "The time of the decision, 2027-03-01 12:00:00, in UTC.", fixed=True, timed=True),
     _signature("unpack_date", "date:s", _DAY, "The parts of a date.", fixed=True),
     _signature("unpack_time", "time:s", _TIME, "The parts of a time of day.", fixed=True),
-    _signature("unpack_datetime", "date:s", f"{_DAY} {_TIME}", "The parts of a date with its time.", fixed=True),
+    _signature("unpack_datetime", "date:s", _DATE, "The parts of a date with its time.", fixed=True),
     _signature("pack_date", _DAY, "date:s", "The date, without zeros before.", fixed=True),
     _signature("pack_time", _TIME, "time:s", "The time, without zeros before.", fixed=True),
-    _signature(
-        "pack_datetime", f"{_DAY} {_TIME}", "date:s", "The date with its time, without zeros before.", fixed=True
-    ),
+    _signature("pack_datetime", _DATE, "date:s", "The date with its time, without zeros before.", fixed=True),
     _signature("extract_date", "date:s", "day:s", "The day of a date with a time.", fixed=True),
     _signature("extract_time", "date:s", "time:s", "The time of day of a date with a time.", fixed=True),
     _signature("datetime_to_seconds", "date:s", "seconds:n", "The whole seconds since 1900-01-01.", fixed=True),
