@@ -29,9 +29,6 @@ class _CommentedRule:
     rule: ast.Rule
     comments: list[str]
 
-    def key(self) -> str:
-        return _key(self.rule)
-
 
 def convert(module: ast.Module, comments: Sequence[str] = ()) -> str:
     """The text of a rule file for the module; `comments` are those of its statements, in order."""
@@ -48,11 +45,8 @@ def convert(module: ast.Module, comments: Sequence[str] = ()) -> str:
         if level and head not in annotated:
             annotated.add(head)
             entry.rule = replace(entry.rule, annotation=ast.Annotation(level))
-        shown = (
-            ""
-            if entry.rule.annotation and entry.rule.annotation.attributes
-            else "\n".join(dict.fromkeys(entry.comments))
-        )
+        is_told = entry.rule.annotation and entry.rule.annotation.attributes
+        shown = "" if is_told else "\n".join(dict.fromkeys(entry.comments))
         lines = [f"// {line}\n" for line in shown.splitlines() if line.strip()]
         text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (entry.rule,)))
     return format_text(text, module.file)
@@ -88,7 +82,7 @@ def _renamed(atom: ast.Atom) -> ast.Atom:
 def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
     """Join pairs of rules that differ in one optional argument until there are none."""
     for _ in range(MOST_PASSES):
-        places = {entry.key(): at for at, entry in enumerate(rules)}
+        places = {_key(entry.rule): at for at, entry in enumerate(rules)}
         gone: set[int] = set()
         for at, entry in enumerate(rules):
             for without, joined in _optional(entry.rule):
@@ -97,13 +91,12 @@ def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
                     continue
                 first, last = sorted((at, other))
                 annotation = rules[first].rule.annotation or rules[last].rule.annotation
-                rules[first] = _CommentedRule(
-                    replace(joined, annotation=annotation), [*rules[first].comments, *rules[last].comments]
-                )
+                comments = [*rules[first].comments, *rules[last].comments]
+                rules[first] = _CommentedRule(replace(joined, annotation=annotation), comments)
                 gone |= {last}
                 del places[_key(without)]
-                places.pop(entry.key(), None)
-                places[rules[first].key()] = first
+                places.pop(_key(entry.rule), None)
+                places[_key(rules[first].rule)] = first
                 break
         if not gone:
             break
@@ -151,9 +144,8 @@ def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body
     if len(bounds) == 1 and len(compared) == 2 and bounds[0].comparator in REFLEXIVE:
         (bound,) = bounds
         other = bound.right if bound.left == variable else bound.left
-        if (
-            isinstance(other, ast.Variable | ast.Constant) and other != variable
-        ):  # it is not null, or this would not load
+        # it is not null, or this would not load
+        if isinstance(other, ast.Variable | ast.Constant) and other != variable:
             defaulted = ast.Operation("??", variable, other)
             left, right = (defaulted, other) if bound.left == variable else (other, defaulted)
             return (ast.Comparison(bound.comparator, left, right),)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -35,17 +34,11 @@ def translate(
     notes: list[Diagnostic] = []
     result = []
     for module in modules:
-        if module.congress:
-            module = replace(
-                module,
-                statements=tuple(
-                    _Rewriting(names, relations, module.name, statement, notes).rule()
-                    if isinstance(statement, ast.Rule)
-                    else statement
-                    for statement in module.statements
-                ),
-            )
-        result.append(module)
+        statements = list(module.statements)
+        for at, statement in enumerate(statements):
+            if module.congress and isinstance(statement, ast.Rule):
+                statements[at] = _Rewriting(names, relations, module.name, statement, notes).rule()
+        result.append(replace(module, statements=tuple(statements)))
     return tuple(result), notes
 
 
@@ -94,9 +87,9 @@ class _Rewriting:
         match literal:
             case ast.Atom():
                 meaning = self._meaning(literal)
-                return (
-                    self._builtin(literal, meaning) if isinstance(meaning, Builtin) else (self._atom(literal, meaning),)
-                )
+                if isinstance(meaning, Builtin):
+                    return self._builtin(literal, meaning)
+                return (self._atom(literal, meaning),)
             case ast.Negation():
                 return (replace(literal, body=self._body(literal.body)),)
             case ast.Disjunction():
@@ -119,12 +112,10 @@ class _Rewriting:
         return with_terms(atom, [self._term(term, kinds.get(id(term), NO_KIND)) for term in terms(atom)])
 
     def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
-        named = [
-            replace(named_argument, column=relation.columns[at].name)
-            if (at := _position(named_argument.column, relation)) is not None
-            else named_argument
-            for named_argument in atom.named
-        ]
+        named = []
+        for argument in atom.named:
+            at = _position(argument.column, relation)
+            named.append(argument if at is None else replace(argument, column=relation.columns[at].name))
         return replace(atom, named=tuple(named))
 
     def _builtin(self, atom: ast.Atom, builtin: Builtin) -> ast.Body:
@@ -136,13 +127,10 @@ class _Rewriting:
         arguments = tuple(map(self._term, atom.arguments, kinds))
         guards: ast.Body = ()
         if builtin.fixed and builtin.name != "equal" and (not builtin.outputs or builtin.name == "max"):
-            nullable = dict.fromkeys(
-                argument
-                for argument in arguments
-                if isinstance(argument, ast.Variable) and Kind.NULL in self.kinds.get(argument.name, NO_KIND)
-            )
             guards = tuple(
-                ast.Comparison("!=", variable, ast.Constant(None, variable.span), atom.span) for variable in nullable
+                ast.Comparison("!=", argument, ast.Constant(None, argument.span), atom.span)
+                for argument in dict.fromkeys(arguments)
+                if isinstance(argument, ast.Variable) and Kind.NULL in self.kinds.get(argument.name, NO_KIND)
             )
         if builtin.name in COMPARATORS:
             return (*guards, ast.Comparison(COMPARATORS[builtin.name], arguments[0], arguments[1], atom.span))
@@ -157,18 +145,17 @@ class _Rewriting:
         return self._value(term)
 
     def _word(self, word: str, kinds: Kind, term: ast.Constant | ast.Variable) -> ast.Term:
-        kind, value = WORDS.get(word, (Kind(0), None))
+        kind, value = WORDS.get(word, (NO_KIND, None))
         shown = f"'{word}'" if isinstance(term, ast.Constant) else word
         if kind & kinds and kinds != Kind.ANY:
             self._note(f"{shown} is read as the value {'null' if value is None else value}", term.span)
             return ast.Constant(value, term.span)
         if isinstance(term, ast.Constant):
             return term
-        if word not in self.renamed:
-            self.renamed[word] = next(
-                name for name in (word + "_" * at for at in count(1)) if name not in self.variables
-            )
-        other = self.renamed[word]
+        other = self.renamed.get(word) or word + "_"
+        while word not in self.renamed and other in self.variables:
+            other += "_"
+        self.renamed[word] = other
         self._note(f"{shown} is read as a variable, {other}", term.span)
         return replace(term, name=other)
 

@@ -30,11 +30,11 @@ def lint(
 ) -> tuple[Diagnostic, ...]:
     names = Names(modules, {}, catalogue=catalogue)
     by_relation: dict[RelationRef, list[CheckedRule]] = {}
-    for stratum in checked.program.strata:
-        for rule in stratum.rules:
-            by_relation.setdefault(rule.relation, []).append(rule)
+    rules = [rule for stratum in checked.program.strata for rule in stratum.rules]
+    for rule in rules:
+        by_relation.setdefault(rule.relation, []).append(rule)
     warnings = [*checked.warnings, *_of_policies(checked, tested)]
-    live = _live(checked)
+    live = _live(rules, checked.program.inputs)
     used = _used(modules, checked, names, by_relation)
     for module in modules:
         warnings += _unused(module, names, used)
@@ -63,17 +63,9 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
             yield _warning("no-test", f"no test expects {policy.id}", policy.span, suggestion)
 
 
-def _live(checked: Checked) -> set[RelationRef]:
-    rules = [rule for stratum in checked.program.strata for rule in stratum.rules]
-
-    def extend(live: set[RelationRef]) -> set[RelationRef]:
-        live = set(live)
-        for rule in rules:
-            if rule.relation not in live and not _dead(rule, live):
-                live.add(rule.relation)
-        return live
-
-    return fixpoint(extend, set(checked.program.inputs))
+def _live(rules: Sequence[CheckedRule], inputs: Set[RelationRef]) -> Set[RelationRef]:
+    """The relations that can have a row."""
+    return fixpoint(lambda live: live | {rule.relation for rule in rules if not _dead(rule, live)}, inputs)
 
 
 def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
@@ -96,14 +88,12 @@ def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
             continue
         if literal.left == literal.right and literal.comparator in ("!=", "<", ">"):
             return f"both sides of {literal.comparator} are the same"
-        if isinstance(literal.left, Const) and isinstance(literal.right, Const):
-            if literal.comparator == "=" and literal.left != literal.right:
-                return "two constants that differ are said to be equal"
-            continue
         for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
-            if not isinstance(side, Var) or not isinstance(other, Const) or literal.comparator != "=":
+            if not isinstance(other, Const) or literal.comparator != "=":
                 continue
-            if equal.setdefault(side, other.value) != other.value:
+            if isinstance(side, Const) and side != other:
+                return "two constants that differ are said to be equal"
+            if isinstance(side, Var) and equal.setdefault(side, other.value) != other.value:
                 return f"{side.name} is said to be two things"
     return None
 
@@ -111,10 +101,8 @@ def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
 def _used(
     modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]
 ) -> set[RelationRef]:
-    waiting: list[RelationRef] = [
-        *(policy.relation for policy in checked.policies),
-        *(unlock.relation for unlock in checked.unlocks),
-    ]
+    waiting: list[RelationRef] = [policy.relation for policy in checked.policies]
+    waiting += [unlock.relation for unlock in checked.unlocks]
     waiting += [f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports]
     used: set[RelationRef] = set()
     while waiting:
@@ -127,13 +115,9 @@ def _used(
 
 def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Diagnostic]:
     scope = names.scopes[module.name]
-    bodies = [
-        literal
-        for statement in module.statements
-        if isinstance(statement, Rule)
-        for literal in (*statement.head.arguments, *statement.body)
-    ]
-    read = {atom.name for atom in nodes(bodies) if isinstance(atom, Atom)} - scope.relations.keys()
+    rules = [statement for statement in module.statements if isinstance(statement, Rule)]
+    parts = nodes(part for rule in rules for part in (*rule.head.arguments, *rule.body))
+    read = {atom.name for atom in parts if isinstance(atom, Atom)} - scope.relations.keys()
     reported: set[RelationRef] = set()
     for statement in module.statements:
         match statement:
@@ -152,9 +136,8 @@ def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
     for node in nodes((*rule.head.arguments, *rule.body)):
         if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
             message = f"{node.function} takes the same tuple again and again, which counts once"
-            yield _warning(
-                "constant-aggregate", message, node.span, "name the variables that tell the rows apart first"
-            )
+            suggestion = "name the variables that tell the rows apart first"
+            yield _warning("constant-aggregate", message, node.span, suggestion)
 
 
 def _cartesian(
@@ -164,9 +147,8 @@ def _cartesian(
     groups: list[tuple[set[Var], list[Match]]] = []
     for literal in body:
         own = set(variables(literal)) - set(outer)
-        several = (
-            [literal] if own and isinstance(literal, Match) and not _one_row(literal.relation, by_relation) else []
-        )
+        is_table = own and isinstance(literal, Match) and not _one_row(literal.relation, by_relation)
+        several = [literal] if is_table and isinstance(literal, Match) else []
         touching = [group for group in groups if group[0] & own]
         merged = (own.union(*(group[0] for group in touching)), [*(m for g in touching for m in g[1]), *several])
         groups = [group for group in groups if group not in touching] + [merged]

@@ -45,17 +45,11 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
     slips = Slips(text for text in places if len(text) > 2 and any(map(str.isalpha, text)))
     diagnostics = []
     for text, [(group, span), *more] in places.items():
-        near = (
-            other_text
-            for other_text in slips.of(text)
-            if len(other_text) != len(text) or sorted(other_text) == sorted(text)
-        )
-        apart = (
-            other_text for other_text in near if group is None or any(other != group for other, _ in places[other_text])
-        )
-        if not more and (other_text := next(apart, None)):
+        near = (other for other in slips.of(text) if len(other) != len(text) or sorted(other) == sorted(text))
+        apart = (other for other in near if group is None or any(beside != group for beside, _ in places[other]))
+        if not more and (other := next(apart, None)):
             message = f"{text!r} occurs once in the module"
-            diagnostics.append(Diagnostic("used-once", message, span, f"did you mean {other_text!r}?", "warning"))
+            diagnostics.append(Diagnostic("used-once", message, span, f"did you mean {other!r}?", "warning"))
     return diagnostics
 
 
@@ -92,20 +86,13 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
                         listed = columns[at].allowed if at < len(columns) else ()
                         loud = len(term.name) > 1 and term.name.isupper()
                         yield _Occurrence(term, text=loud or term.name in listed)
-                for column, term in ((named.column, named.term) for named in node.named):
-                    if isinstance(term, ast.Variable):
-                        loud = term.name[0].isupper()
-                        yield _Occurrence(term, column, text=loud or term.name in allowed.get(column, ()))
-            case ast.Comparison("=", left, right):
-                yield from (
-                    _Occurrence(term, equation=True) for term in (left, right) if isinstance(term, ast.Variable)
-                )
-            case ast.Membership(term, items):
-                yield from (
-                    _Occurrence(operand, equation=True)
-                    for operand in (term, *items)
-                    if isinstance(operand, ast.Variable)
-                )
+                for named in node.named:
+                    if isinstance(named.term, ast.Variable):
+                        loud, listed = named.term.name[0].isupper(), allowed.get(named.column, ())
+                        yield _Occurrence(named.term, named.column, text=loud or named.term.name in listed)
+            case ast.Comparison(comparator="=") | ast.Membership():
+                variables_beside = (term for term in children(node) if isinstance(term, ast.Variable))
+                yield from (_Occurrence(variable, equation=True) for variable in variables_beside)
 
 
 def _diagnose(occurrence: _Occurrence, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
@@ -120,9 +107,8 @@ def _diagnose(occurrence: _Occurrence, names: Slips, negated: bool, every: bool)
         return Diagnostic("forgotten-quotes", message, span, suggestion or f'write "{name}" for the text')
     quoted = f'write {occurrence.column}="{name}" for the text, or leave the column out'
     if occurrence.text:
-        return Diagnostic(
-            "forgotten-quotes", message, span, quoted if occurrence.column else f'write "{name}" for the text, or `_`'
-        )
+        bare = f'write "{name}" for the text, or `_`'
+        return Diagnostic("forgotten-quotes", message, span, quoted if occurrence.column else bare)
     wildcard = "write `_` if any value will do"
     if negated:
         return Diagnostic("negated-once", f"{name} occurs only here, under not", span, suggestion or wildcard)
