@@ -140,11 +140,8 @@ class Assignments:
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
         """The match with most known terms; of several, if rows are ordered, the first one with the fewest rows."""
-        counts = [
-            sum([isinstance(term, Const) or term in binding for _, term in match.column_terms]) for match in matches
-        ]
-        most = max(counts)
-        best = [match for match, count in zip(matches, counts, strict=True) if count == most]
+        counts = [sum([isinstance(term, Const) or term in binding for _, term in it.column_terms]) for it in matches]
+        best = [match for match, count in zip(matches, counts, strict=True) if count == max(counts)]
         if len(best) == 1 or not self.ordered:
             return best[0]
         places = [self._place(match, binding) for match in best]
@@ -202,15 +199,12 @@ class Assignments:
                     if not outputs:
                         return holds(builtin, values, when_unknown)
                     return _bind_output(outputs[0], compute(builtin, values), binding)
-                case Without():
-                    verdict = self._evaluate_body(item, binding)
-                    assert isinstance(verdict, Cause | bool)
-                    return verdict
-                case Fold(target=target):
+                case Without() | Fold():
                     value = self._evaluate_body(item, binding)
-                    if isinstance(value, Cause):
+                    if isinstance(value, Cause | bool):
                         return value
-                    return value is not None and _bind_output(target, value, binding)
+                    assert isinstance(item.literal, Fold)
+                    return value is not None and _bind_output(item.literal.target, value, binding)
                 case Match():
                     raise AssertionError("a match is not a computed literal")
         except EvaluationError as error:
@@ -257,9 +251,7 @@ def _compute_aggregate(literal: Fold, assignments: Iterable[Assignment]) -> Caus
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:
     """The row of the head, with None for variables that are not bound."""
-    return tuple(
-        argument.value if isinstance(argument, Const) else binding.get(argument) for argument in rule.arguments
-    )
+    return tuple(term.value if isinstance(term, Const) else binding.get(term) for term in rule.arguments)
 
 
 def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:

@@ -16,6 +16,7 @@ from datalog_gate.analysis.program import Const
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.engine import plan as planned
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
+from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.schema.declaration import RelationRef
 
 PER_CALL = 200
@@ -47,6 +48,9 @@ class Access:
     relation: RelationRef
     constants: tuple[tuple[int, Value], ...] = ()
     keys: tuple[int, ...] | None = None
+
+    def of(self, table: IndexedTable) -> object:
+        return table.rows if self.keys is None else table.index(self.constants, self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +211,8 @@ class _FunctionWriter:
             return self.comparison(step)
         slots = [slot for _, slot in step.keys]
         if len(slots) + len(step.constants) < step.arity:
-            index = self.access(
-                Access(step.relation, _values(step.constants), tuple(column for column, _ in step.keys))
-            )
+            keys = tuple(column for column, _ in step.keys)
+            index = self.access(Access(step.relation, _values(step.constants), keys))
             return ast.Compare(self.key(step), [ast.In()], [index]) if slots else index
         terms: dict[int, planned.Term] = {**dict(step.keys), **dict(step.constants)}
         row = self.terms([terms[column] for column in range(step.arity)])
@@ -223,11 +226,8 @@ class _FunctionWriter:
         flags = ast.Constant(step.when_unknown), ast.Constant(step.null_test)
         general = _call("compare", ast.Constant(step.comparator), left, right, *flags)
         slots = [term for term in (step.left, step.right) if isinstance(term, int)]
-        if (
-            step.when_unknown
-            or not slots
-            or any(isinstance(term, Const) and type(term.value) not in PLAIN for term in (step.left, step.right))
-        ):
+        constants = [term.value for term in (step.left, step.right) if isinstance(term, Const)]
+        if step.when_unknown or not slots or any(type(constant) not in PLAIN for constant in constants):
             return general
         both_may_be_null = len(slots) == 2 and not self.not_null & set(slots)
         if step.comparator == "=":
@@ -239,9 +239,8 @@ class _FunctionWriter:
                 differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
             return ast.IfExp(_any_of([_is_type(_load(_slot(slot)), "Unknown") for slot in slots]), general, differ)
         ordered = ast.Compare(left, [ORDERS[step.comparator]()], [right])
-        constant = next((term.value for term in (step.left, step.right) if isinstance(term, Const)), None)
-        if constant is not None:
-            return ast.IfExp(_is_type(_load(_slot(slots[0])), type(constant).__name__), ordered, general)
+        if constants:
+            return ast.IfExp(_is_type(_load(_slot(slots[0])), type(constants[0]).__name__), ordered, general)
         alike = ast.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
         return ast.IfExp(alike, ordered, general)
 

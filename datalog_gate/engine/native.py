@@ -45,24 +45,22 @@ def evaluate(
             tables[name] = IndexedTable(facts[name]) if name in facts else empty
         if tables[name].rows:
             evaluation.filled.add(name)
-    for stratum in _split_strata(program):
-        if stratum.relations[0] not in tables:
-            if not evaluation.errors and not any(part.needs <= evaluation.filled for part in stratum.once):
-                for name in stratum.relations:
-                    tables[name] = empty
+    for split in _SPLIT_STRATA.get(program, (), lambda: tuple(map(_SplitStratum.of, program.strata))):
+        relations = split.stratum.relations
+        if relations[0] not in tables:
+            if not evaluation.errors and not any(part.needs <= evaluation.filled for part in split.once):
+                tables.update(dict.fromkeys(relations, empty))
                 continue
             try:
-                evaluation.derive(stratum)
+                evaluation.derive(split)
                 if evaluation.failed or evaluation.errors:
-                    evaluation.find_errors(stratum.stratum)
+                    evaluation.find_errors(split.stratum)
             except BudgetError as error:
                 exceeded = error.with_traceback(None)  # its frames hold every table
-                for name in stratum.relations:
+                for name in relations:
                     del tables[name]
                 break
-        for name in stratum.relations:
-            if tables[name].rows:
-                evaluation.filled.add(name)
+        evaluation.filled.update(name for name in relations if tables[name].rows)
     return Model(tables, evaluation.model_errors(), exceeded)
 
 
@@ -113,9 +111,8 @@ class _Part:
     @property
     def is_linear(self) -> bool:
         """Whether its only match of its own stratum reads the relation of its head."""
-        own = [
-            literal for literal in self.rule.body if isinstance(literal, Match) and literal.relation not in self.needs
-        ]
+        matches = [literal for literal in self.rule.body if isinstance(literal, Match)]
+        own = [match for match in matches if match.relation not in self.needs]
         return len(own) == 1 and self.new_relation == self.rule.relation
 
     def compile(self, tables: Mapping[RelationRef, IndexedTable], emits: bool) -> Compiled | None:
@@ -139,7 +136,6 @@ class _SplitStratum:
     """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
 
     stratum: Stratum
-    relations: tuple[RelationRef, ...]
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
 
@@ -149,20 +145,15 @@ class _SplitStratum:
         once: list[_Part] = []
         each_round: list[_Part] = []
         for rule in stratum.rules:
-            recursive = [
-                at for at, literal in enumerate(rule.body) if isinstance(literal, Match) and literal.relation in own
-            ]
+            literals = enumerate(rule.body)
+            recursive = [at for at, literal in literals if isinstance(literal, Match) and literal.relation in own]
             each_round += [_Part.of(rule, own, at) for at in recursive]
-            if not recursive:
-                once.append(_Part.of(rule, own))
-        return _SplitStratum(stratum, stratum.relations, tuple(once), tuple(each_round))
+            once += [] if recursive else [_Part.of(rule, own)]
+        return _SplitStratum(stratum, tuple(once), tuple(each_round))
 
 
 _SPLIT_STRATA = ProgramCache[tuple[_SplitStratum, ...]]()
-
-
-def _split_strata(program: CheckedProgram) -> tuple[_SplitStratum, ...]:
-    return _SPLIT_STRATA.get(program, (), lambda: tuple(map(_SplitStratum.of, program.strata)))
+"""The strata of programs with their plans."""
 
 
 @dataclass(slots=True)
@@ -177,7 +168,7 @@ class _Evaluation:
 
     def derive(self, stratum: _SplitStratum, by_round: bool = False) -> None:
         """Derive the rows of a stratum. With `by_round` each row of a recursive one is mapped to its round."""
-        relations = stratum.relations
+        relations = stratum.stratum.relations
         for relation in relations:
             self.tables[relation] = IndexedTable()
         parts = [part for part in stratum.once if part.needs <= self.filled]
@@ -223,18 +214,14 @@ class _Evaluation:
         self.watch.start(part.rule, known)
         compiled = part.compile(self.tables, emit is not None)
         if compiled and not self._reads_error(part.rule):
-            lookups = [
-                table.rows if access.keys is None else table.index(access.constants, access.keys)
-                for access in compiled.accesses
-                for table in (self.tables[access.relation],)
-            ]
             try:
+                lookups = [access.of(self.tables[access.relation]) for access in compiled.accesses]
                 compiled.work(lookups, compiled.constants, known, emit, news, self.watch.check)
                 self.watch.stop()
                 return len(news)
             except EvaluationError:
                 pass
-        count = len(news)
+        count = len(news)  # which may be the list that `emit` extends
         rows: dict[Row, None] = {}
         new_rows = IndexedTable(news) if part.new_relation else None
         search = Assignments(self.tables, self.errors, self.watch, news=new_rows)

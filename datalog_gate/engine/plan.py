@@ -168,8 +168,7 @@ class _Planner:
             if self.loops > MOST_LOOPS:
                 raise TooDeepError(f"too many loops in one another at {chosen[0].literal.span}")
             steps += [self._step(item) for item in chosen]
-            taken = set(map(id, chosen))
-            pending = [item for item in pending if id(item) not in taken]
+            pending = [item for item in pending if not any(item is taken for taken in chosen)]
         self.loops = outer_loops
         return steps
 
@@ -249,15 +248,8 @@ class _Planner:
                     keys.append((column, self.slots[argument]))
                 case ir.Var():
                     bound[argument] = column, self._fill(argument)
-        return Scan(
-            literal.relation,
-            len(literal.arguments),
-            constants=tuple(constants),
-            keys=tuple(keys),
-            binds=tuple(bound.values()),
-            twice=tuple(twice),
-            new=literal.new,
-        )
+        columns = tuple(constants), tuple(keys), tuple(bound.values()), tuple(twice)
+        return Scan(literal.relation, len(literal.arguments), *columns, new=literal.new)
 
     def _fill(self, var: ir.Var) -> int:
         return self.slots.setdefault(var, len(self.slots))
@@ -351,9 +343,8 @@ def _colour_variables(rule: ir.CheckedRule) -> dict[ir.Var, int]:
     """A number for each variable by its surroundings, not its name: colour refinement (Weisfeiler and Leman, 1968)."""
     all_variables = {var for literal in rule.body for var in variables(literal)}
     all_variables.update(argument for argument in rule.arguments if isinstance(argument, ir.Var))
-    colours = _number_keys(
-        {var: tuple(at for at, term in enumerate(rule.arguments) if term == var) for var in all_variables}
-    )
+    head = list(enumerate(rule.arguments))
+    colours = _number_keys({var: tuple(at for at, term in head if term == var) for var in all_variables})
     for _ in range(REFINEMENTS):
         occurrences: dict[ir.Var, list[tuple[Key, int]]] = {var: [] for var in all_variables}
         for literal in rule.body:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.program import (
     CheckedProgram,
     CheckedRule,
@@ -58,14 +59,8 @@ class _PreparedRule:
     def of(rule: CheckedRule, body: Sequence[ScopedLiteral]) -> _PreparedRule:
         matches = tuple(literal for literal in rule.body if isinstance(literal, Match))
         matched = frozenset(argument for match in matches for argument in match.arguments if isinstance(argument, Var))
-        return _PreparedRule(
-            rule,
-            body,
-            matches=matches,
-            matched=matched,
-            lookups=_order_lookups(rule, matches),
-            equations=_order_equations(rule, body, matched),
-        )
+        equations = _order_equations(rule, body, matched)
+        return _PreparedRule(rule, body, matches, matched, _order_lookups(rule, matches), equations=equations)
 
     def may_give(self, row: Row) -> bool:
         pairs = zip(self.rule.arguments, row, strict=True)
@@ -170,9 +165,7 @@ def _order_lookups(
     rule: CheckedRule, matches: Sequence[Match]
 ) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
     known: set[Operand] = {argument for argument in rule.arguments if isinstance(argument, Var)}
-    waiting = [
-        match for match in matches if any(isinstance(term, Var) and term not in known for _, term in match.column_terms)
-    ]
+    waiting = [match for match in matches if not known.issuperset(variables(match))]
     lookups = []
     while waiting:
         best = next((match for match in waiting if any(term in known for _, term in match.column_terms)), waiting[0])
