@@ -70,9 +70,8 @@ def check(
     `found` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of the
     files, for excerpts. Errors: RulesError with all errors and warnings.
     """
-    analysis = _Analysis(
-        modules, Names(modules, given or {}, query, lenient, catalogue), [*found], unparsed=bool(found)
-    )
+    names = Names(modules, given or {}, query, lenient, catalogue)
+    analysis = _Analysis(modules, names, [*found], unparsed=bool(found))
     for check_pass in PASSES:
         check_pass(analysis)
     if analysis.failed:
@@ -138,9 +137,8 @@ def _lower_rules(analysis: _Analysis) -> None:
     analysis.drafts = lowering.drafts
     analysis.diagnostics += lowering.diagnostics
     analysis.diagnostics += [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
-    analysis.relations = {**lowering.relations}
-    for name, relation in names.own().items():
-        analysis.relations.setdefault(name, relation)
+    analysis.relations = dict(lowering.relations)
+    analysis.relations.update(names.own())
 
 
 def _order_bodies(analysis: _Analysis) -> None:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from datalog_gate.analysis import program as ir
@@ -14,10 +15,11 @@ from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.patterns import refusal
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
-from datalog_gate.base.values import Kind, Value
+from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.walk import shared
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, RelationVersion
+from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.signatures import PATTERN, Builtin
 
 MOST_ALTERNATIVES = 1000
@@ -118,16 +120,12 @@ class Lowering:
             case ast.Membership():
                 return self._membership(literal, scope)
             case ast.Disjunction():
-                return [
-                    conjunction
-                    for branch in literal.branches
-                    for conjunction in self._body(branch, scope, literal.span)
-                ]
+                bodies = (self._body(branch, scope, literal.span) for branch in literal.branches)
+                return list(chain.from_iterable(bodies))
             case ast.Negation():
                 inner = self._with_locals(literal.body, (), scope)
-                bodies = self._body(literal.body, inner, literal.span)
-                apart = [self._own_locals(body, scope, at) for at, body in enumerate(bodies)]
-                return [tuple(ir.Without(body, literal.span) for body in apart)]
+                negated = enumerate(self._body(literal.body, inner, literal.span))
+                return [tuple(ir.Without(self._own_locals(body, scope, at), literal.span) for at, body in negated)]
 
     def _atom(self, atom: ast.Atom, scope: Scope) -> Conjunction:
         meaning = self.names.relation(atom, self._module)
@@ -189,27 +187,20 @@ class Lowering:
         inputs, extra = self._operands(atom.arguments[:takes], scope)
         outputs, more = self._terms(atom.arguments[takes:], scope)
         self._check_patterns(atom, builtin)
-        if builtin.timed:
+        if builtin.timed:  # the time is a fact: no builtin reads a clock
             moment = self._temporary(atom.span)
-            extra += (self._now(moment, atom.span),)
+            self.relations.setdefault(NOW, FIXED[NOW])
+            extra += (ir.Match(NOW, (moment,), atom.span),)
             inputs += (moment,)
         given = [outputs[at : at + 1] for at in range(max(1, gives))]
         calls = zip(builtin.calls(), given, strict=True)
         return (*extra, *more, *(ir.Call(name, inputs, output, atom.span) for name, output in calls))
 
-    def _now(self, moment: ir.Var, span: Span) -> ir.Match:
-        """A match of the time, which is a fact: no builtin reads a clock."""
-        relation = self.names.catalogue.relation(NOW)
-        assert relation
-        self.relations.setdefault(NOW, relation)
-        return ir.Match(NOW, (moment,), span)
-
     def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
         for column, term in zip(builtin.inputs, atom.arguments, strict=False):
             if column.name == PATTERN and (why := refusal(term.value if isinstance(term, ast.Constant) else None)):
-                suggestion = "https://github.com/google/re2/wiki/Syntax has the syntax"
-                if "installed" in why:
-                    suggestion = "pip install datalog-gate[re2]"
+                syntax = "https://github.com/google/re2/wiki/Syntax has the syntax"
+                suggestion = "pip install datalog-gate[re2]" if "installed" in why else syntax
                 self._report("bad-pattern", why, term.span, suggestion)
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
@@ -221,15 +212,10 @@ class Lowering:
                 (operand,), more = self._operands((item,), scope)
                 alternatives.append((*extra, *more, ir.Compare("=", subject, operand, literal.span)))
             return alternatives
-        choice = self._choice(literal, constants)
-        return [(*extra, ir.Match(choice, (subject,), literal.span))]
-
-    def _choice(self, literal: ast.Membership, constants: Sequence[Value]) -> str:
-        """Add a relation of the constants, so that a long list takes one literal and not many rules."""
-        name = self._relation("in", 1, literal.span)
-        for constant in dict.fromkeys(constants):
-            self.drafts.append(Draft(name, (ir.Const(constant),), (), literal.span, {}))
-        return name
+        name = self._relation("in", 1, literal.span)  # so that a long list takes one literal and not many rules
+        values = map(ir.Const, dict.fromkeys(constants))
+        self.drafts += [Draft(name, (value,), (), literal.span, {}) for value in values]
+        return [(*extra, ir.Match(name, (subject,), literal.span))]
 
     def _relation(self, what: str, width: int, span: Span) -> str:
         name = f"{self._module}:{what}#{span.line}.{span.column}"
@@ -290,11 +276,8 @@ class Lowering:
         inside = [list(body) for body in bodies]
         beside: list[ir.CheckedLiteral] = []
         for literal in bodies[0] if bodies else ():
-            if (
-                not isinstance(literal, ir.Match)
-                and outside.intersection(variables(literal))
-                and all(literal in body for body in inside)
-            ):
+            is_test = not isinstance(literal, ir.Match) and outside.intersection(variables(literal))
+            if is_test and all(literal in body for body in inside):
                 beside.append(literal)
                 for body in inside:
                     body.remove(literal)
@@ -321,8 +304,7 @@ class Lowering:
         own = {var for literal in body for var in variables(literal)}.difference(scope.values())
         names = {var: ir.Var(var.name, f"{var.generated}.{alternative}") for var in own if alternative}
         self._spans.update({new: self._spans[old] for old, new in names.items() if old in self._spans})
-        own_body: Conjunction = renamed(body, names)
-        return own_body
+        return tuple(renamed(literal, names) for literal in body)
 
     def _variable(self, term: ast.Variable, scope: Scope) -> ir.Var:
         var = scope.get(term.name, ir.Var(term.name))
@@ -371,11 +353,8 @@ def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:
         case ir.Match():
             return var in literal.arguments
         case ir.Compare("=", left, right):
-            return (
-                not literal.null_test
-                and var in (left, right)
-                and any(isinstance(term, ir.Const) for term in (left, right))
-            )
+            has_constant = isinstance(left, ir.Const) or isinstance(right, ir.Const)
+            return has_constant and not literal.null_test and var in (left, right)
     return False
 
 

@@ -108,21 +108,16 @@ def with_old_state(
 
 
 def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
-    def extend(resting: set[RelationRef]) -> set[RelationRef]:
-        return resting | {name for name, names in read.items() if not resting.isdisjoint(names)}
-
-    return fixpoint(extend, roots)
+    return fixpoint(lambda some: some | {name for name, names in read.items() if not some.isdisjoint(names)}, roots)
 
 
 def _renamed(
     body: Sequence[CheckedLiteral], rename: Callable[[RelationRef], RelationRef]
 ) -> tuple[CheckedLiteral, ...]:
-    def renamed(literal: CheckedLiteral) -> CheckedLiteral:
-        match literal:
-            case Match():
-                return replace(literal, relation=rename(literal.relation))
-            case Without() | Fold():
-                return replace(literal, body=_renamed(literal.body, rename))
-        return literal
-
-    return tuple(map(renamed, body))
+    literals = list(body)
+    for at, literal in enumerate(body):
+        if isinstance(literal, Match):
+            literals[at] = replace(literal, relation=rename(literal.relation))
+        elif isinstance(literal, Without | Fold):
+            literals[at] = replace(literal, body=_renamed(literal.body, rename))
+    return tuple(literals)

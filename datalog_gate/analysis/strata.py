@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, permutations
 from typing import NamedTuple, TypeVar
 
-from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Fold, Match, Stratum, Var, Without
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Fold,
+    Match,
+    Operand,
+    Stratum,
+    Var,
+    Without,
+)
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.schema.declaration import RelationRef
 
@@ -44,13 +55,10 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
         graph[rule.relation].update(step for step in steps if step.relation in graph)
     strata: list[Stratum] = []
     diagnostics: list[Diagnostic] = []
-    for component in _components(
-        {name: sorted({step.relation for step in graph[name]}, key=str) for name in sorted(graph, key=str)}
-    ):
+    successors = {name: sorted({step.relation for step in graph[name]}, key=str) for name in sorted(graph, key=str)}
+    for component in _components(successors):
+        own = sorted((rule for name in component for rule in by_relation[name]), key=lambda rule: rule.span)
         members = frozenset(component)
-        own = sorted(
-            (rule for name in component for rule in by_relation[name]), key=lambda checked_rule: checked_rule.span
-        )
         inside = {
             name: sorted((step for step in graph[name] if step.relation in members), key=_step_order)
             for name in component
@@ -150,12 +158,8 @@ def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
         if cycle[0] in shown:
             continue
         shown.update(cycle)
-        yield Diagnostic(
-            "unstratified",
-            _told(cycle),
-            step.span,
-            f"break the cycle: move what {name} needs of {step.relation} into a relation that does not read {name}",
-        )
+        advice = f"break the cycle: move what {name} needs of {step.relation} into a relation that does not read {name}"
+        yield Diagnostic("unstratified", _told(cycle), step.span, advice)
 
 
 def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
@@ -165,35 +169,26 @@ def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     if not loops:
         return
     matched = {argument for literal in rule.body if isinstance(literal, Match) for argument in literal.arguments}
-    origins: dict[Var, Call | Fold] = {}
+    origins: dict[Operand, Call | Fold] = {}
     for literal in rule.body:
         if isinstance(literal, Call | Fold):
             outputs = literal.outputs if isinstance(literal, Call) else (literal.target,)
             origins.update((output, literal) for output in outputs if isinstance(output, Var) and output not in matched)
-    equal = [
-        (source, target)
-        for literal in rule.body
-        if isinstance(literal, Compare) and literal.comparator == "="
-        for source, target in ((literal.left, literal.right), (literal.right, literal.left))
-        if isinstance(source, Var) and isinstance(target, Var) and target not in matched
-    ]
-    while new := {target: origins[source] for source, target in equal if source in origins and target not in origins}:
+    equations = [literal for literal in rule.body if isinstance(literal, Compare) and literal.comparator == "="]
+    pairs = [pair for equation in equations for pair in permutations((equation.left, equation.right))]
+    equal = [(source, target) for source, target in pairs if isinstance(target, Var) and target not in matched]
+    while new := [(target, origins[source]) for source, target in equal if source in origins and target not in origins]:
         origins.update(new)
-    reaching = dict.fromkeys(
-        origins[argument] for argument in rule.arguments if isinstance(argument, Var) and argument in origins
-    )
+    reaching = dict.fromkeys(origins[argument] for argument in rule.arguments if argument in origins)
     if not reaching:
         return
     cycles = (_cycle(rule.relation, Step("", loop.span, loop.relation), inside) for loop in loops)
     told = _told(min(cycles, key=lambda cycle: (len(cycle), _cycle_order(cycle))))
     for origin in reaching:
         maker = origin.builtin if isinstance(origin, Call) else origin.function
-        yield Diagnostic(
-            "value-growth",
-            f"the result of {maker} goes round in a recursion, which may never end: {told}",
-            origin.span,
-            "compute it after the recursion, or match it in a relation that holds all values it can take",
-        )
+        message = f"the result of {maker} goes round in a recursion, which may never end: {told}"
+        advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
+        yield Diagnostic("value-growth", message, origin.span, advice)
 
 
 def _cycle(start: RelationRef, first: Step, inside: Steps) -> list[tuple[RelationRef, Step]]:

@@ -66,11 +66,8 @@ def key_columns(policy: Policy, computed: Set[Cell]) -> tuple[str, ...]:
     if "key" in policy.lists:
         return policy.lists["key"]
     measure = policy.texts.get("worse", "").partition(" ")[0]
-    return tuple(
-        name
-        for at, name in enumerate(policy.columns)
-        if name not in ("", measure) and (policy.relation, at) not in computed
-    )
+    named = [(at, name) for at, name in enumerate(policy.columns) if name not in ("", measure)]
+    return tuple(name for at, name in named if (policy.relation, at) not in computed)
 
 
 def judges_transition(policy: Policy, reads: Mapping[RelationRef, frozenset[RelationRef]]) -> bool:
@@ -134,9 +131,8 @@ def _named_measure(policy: Policy) -> tuple[tuple[int], Direction] | None:
 
 def _compared_direction(rules: Sequence[ir.CheckedRule], columns: Sequence[int]) -> Direction | None:
     """The one direction in which all rules bound the one measuring column; None if there are several of either."""
-    directions = {
-        direction for rule in rules for at in columns for direction in _directions(rule.arguments[at], rule.body)
-    }
+    bounded = ((rule.arguments[at], rule.body) for rule in rules for at in columns)
+    directions = {direction for column, body in bounded for direction in _directions(column, body)}
     return directions.pop() if len(directions) == len(columns) == 1 else None
 
 
