@@ -57,16 +57,13 @@ def scope_body(
     by_binding = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
-        match literal:
-            case Compare() if literal.comparator != "=":
-                needs = frozenset(variables(literal))
-            case Call():
-                needs = frozenset(term for term in literal.inputs if isinstance(term, Var))
-            case Without() | Fold():
-                shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
-                needs = frozenset(shared) - binds(literal)
-            case _:
-                pass
+        if isinstance(literal, Call):
+            needs = frozenset(term for term in literal.inputs if isinstance(term, Var))
+        elif isinstance(literal, Without | Fold):
+            shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
+            needs = frozenset(shared) - binds(literal)
+        elif isinstance(literal, Compare) and literal.comparator != "=":
+            needs = frozenset(variables(literal))
         by_binding.append(ScopedLiteral(literal, needs))
     matched = given.union(var for literal in body if isinstance(literal, Match) for var in variables(literal))
     result = []
@@ -90,16 +87,14 @@ def scope_inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[ScopedL
 def binds(literal: CheckedLiteral) -> set[Var]:
     """The variables that have a value after the literal."""
     match literal:
-        case Match():
+        case Match() | Compare(comparator="="):
             return set(variables(literal))
-        case Compare():
-            return set(variables(literal)) if literal.comparator == "=" else set()
         case Call():
             return {output for output in literal.outputs if isinstance(output, Var)}
-        case Without():
-            return set()
         case Fold():
             return {literal.target}
+        case Compare() | Without():
+            return set()
 
 
 def _bindable(body: Iterable[ScopedLiteral], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:

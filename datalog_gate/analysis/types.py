@@ -124,14 +124,13 @@ class Inference:
         columns = self.relations[match.relation].columns
         if not self.judging:
             return columns
-        return (column if column.kinds else replace(column, kinds=NOT_NULL) for column in columns)
+        return [column if column.kinds else replace(column, kinds=NOT_NULL) for column in columns]
 
     @staticmethod
     def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
-        kinds_so_far = kinds.get(var)
         if joined:
             given &= NOT_NULL
-        kinds[var] = given if kinds_so_far is None else kinds_so_far & given
+        kinds[var] = kinds[var] & given if var in kinds else given
 
     def _given(self, call: ir.Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
@@ -140,13 +139,9 @@ class Inference:
         return column.kinds
 
     def _folded(self, fold: ir.Fold, kinds: Kinds) -> Kind:
-        match fold.function:
-            case "list":
-                return Kind.STRING
-            case "min" | "max":
-                return self._kind(fold.terms[0], kinds) & NOT_NULL
-            case _:
-                return Kind.NUMBER
+        if fold.function in ("min", "max"):
+            return self._kind(fold.terms[0], kinds) & NOT_NULL
+        return Kind.STRING if fold.function == "list" else Kind.NUMBER
 
     def _judge(self, literal: ir.CheckedLiteral, kinds: Kinds) -> None:
         match literal:
@@ -186,8 +181,7 @@ class Inference:
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
-            is_reported = self._tell(compare.left, compare.right) if not left & right else True
-            if not is_reported and not compare.null_test:
+            if not left & right and not self._tell(compare.left, compare.right) and not compare.null_test:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
@@ -213,13 +207,9 @@ class Inference:
             self._report("nullable", message, span, f"say `{name} != null`, or give a default: `{name} ?? ...`")
 
     def _kind(self, operand: ir.Pattern, kinds: Mapping[ir.Var, Kind]) -> Kind:
-        match operand:
-            case ir.Var():
-                return kinds.get(operand, Kind.ANY)
-            case ir.Const():
-                return kind_of(operand.value)
-            case None:
-                return Kind.ANY
+        if isinstance(operand, ir.Const):
+            return kind_of(operand.value)
+        return kinds.get(operand, Kind.ANY) if operand else Kind.ANY
 
     def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span) -> None:
         message = f"{what} {wanted.describe()}, not {given.describe()}"

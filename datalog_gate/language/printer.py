@@ -48,9 +48,8 @@ class LayoutGroup:
     @property
     def commented(self) -> bool:
         """Whether a comment stands inside."""
-        return any(
-            item.leading or item.trailing or any(inner.commented for inner in groups(item)) for item in self.items
-        )
+        inner = any(group.commented for item in self.items for group in groups(item))
+        return inner or any(item.leading or item.trailing for item in self.items)
 
 
 Doc = tuple[str | LayoutGroup, ...]
@@ -130,10 +129,7 @@ def _literal(literal: ast.Literal) -> Doc:
 def _atom(atom: ast.Atom) -> Doc:
     """An atom, its parentheses written even if they are empty."""
     arguments = [LayoutItem(_term(term), term.span) for term in atom.arguments]
-    arguments += [
-        LayoutItem((f"{_column(named_argument.column)}=", *_term(named_argument.term)), named_argument.span)
-        for named_argument in atom.named
-    ]
+    arguments += [LayoutItem((f"{_column(named.column)}=", *_term(named.term)), named.span) for named in atom.named]
     return (LayoutGroup(f"{atom.name}(", _listed(arguments), ")"),)
 
 

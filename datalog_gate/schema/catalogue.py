@@ -76,18 +76,13 @@ class Catalogue:
         if not self._owners:
             lines = {name: line for name, line in shipped(self._sources).items() if name not in self._given}
             owners = {line.split('"', 4)[3]: name for name, line in lines.items()}
-            self._owners = owners | {
-                resource_type.relation: resource_type.name for resource_type in self._given.values()
-            }
+            self._owners = owners | {given.relation: given.name for given in self._given.values()}
         return self._owners.get(relation)
 
     def namespaces(self) -> frozenset[str]:
         """The first segments of names that modules must not use."""
-        return (
-            NAMESPACES
-            | cloud.CLOUD
-            | {resource_type.relation.partition(":")[0] for resource_type in self._given.values()}
-        )
+        given = {resource_type.relation.partition(":")[0] for resource_type in self._given.values()}
+        return NAMESPACES | cloud.CLOUD | given
 
     def _of_type(self, type_name: str) -> dict[str, Relation]:
         if type_name not in self._relations:

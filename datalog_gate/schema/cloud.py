@@ -15,14 +15,8 @@ CLOUD = frozenset((
     "monasca_webhook", "aodh", "mistral", "tacker", "vitrage", "doctor", "config", "plexxi", "vcenter",
 ))  # fmt: skip
 """The namespaces of an inventory. Congress's tables of Heat are in `heat`, beside the relations of a template."""
-KINDS = {
-    "s": Kind.STRING,
-    "n": Kind.NUMBER,
-    "b": Kind.BOOLEAN,
-    "m": Kind.NUMBER | Kind.STRING,
-    "a": Kind.ANY,
-    "?": Kind.NULL,
-}
+NUMBER, TEXT = Kind.NUMBER, Kind.STRING
+KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kind.ANY, "?": Kind.NULL}
 """The kinds by the letters in the data; several letters mean any of their kinds."""
 
 
@@ -38,16 +32,10 @@ def names() -> tuple[str, ...]:
 @cache
 def _all() -> dict[str, Relation]:
     text = (Path(__file__).parent / "data" / "inventory.json").read_text("utf-8")
-    return {
-        name: Relation(
-            name,
-            tuple(
-                Column(column, reduce(or_, map(KINDS.__getitem__, letters)))
-                for column, letters in data["columns"].items()
-            ),
-            tuple(data["key"]),
-            data["meaning"],
-            example=tuple(map(from_python, data["example"])),
-        )
-        for name, data in json.loads(text).items()
-    }
+    relations = {}
+    for name, data in json.loads(text).items():
+        kinds = {column: [KINDS[letter] for letter in letters] for column, letters in data["columns"].items()}
+        columns = tuple(Column(column, reduce(or_, several)) for column, several in kinds.items())
+        example = tuple(map(from_python, data["example"]))
+        relations[name] = Relation(name, columns, tuple(data["key"]), data["meaning"], example=example)
+    return relations

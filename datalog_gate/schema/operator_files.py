@@ -31,29 +31,17 @@ KINDS: dict[str, tuple[type, ...]] = {
 }
 """The kinds of properties, with their types in JSON."""
 OF_TYPE: dict[str, type] = {
+    **dict.fromkeys(("properties", "attributes", "moved", "attribute_status"), dict),
     "relation": str,
-    "properties": dict,
-    "attributes": dict,
-    "moved": dict,
     "status": list,
     "creates_users": bool,
-    "attribute_status": dict,
 }
 OF_PROPERTY: dict[str, type] = {
-    "kind": str,
-    "required": bool,
+    **dict.fromkeys(("kind", "pattern", "custom"), str),
+    **dict.fromkeys(("required", "update_allowed", "immutable"), bool),
+    **dict.fromkeys(("allowed", "length", "range", "modulo", "status"), list),
+    **dict.fromkeys(("children", "item"), dict),
     "default": object,
-    "allowed": list,
-    "update_allowed": bool,
-    "immutable": bool,
-    "length": list,
-    "range": list,
-    "modulo": list,
-    "pattern": str,
-    "custom": str,
-    "status": list,
-    "children": dict,
-    "item": dict,
 }
 
 
@@ -79,9 +67,8 @@ def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Ca
     plain = Catalogue(sources=sources)
     for name, resource_type in given.items():
         if other := _other_owner(resource_type, given, plain):
-            problems.append(
-                Diagnostic("bad-catalogue", f"{resource_type.relation} is the relation of {other}", places[name])
-            )
+            message = f"{resource_type.relation} is the relation of {other}"
+            problems.append(Diagnostic("bad-catalogue", message, places[name]))
     if problems:
         raise InputError(problems, texts)
     return Catalogue(given, sources)
@@ -93,10 +80,8 @@ def _other_owner(resource_type: ResourceType, given: Mapping[str, ResourceType],
     owner = plain.owner(resource_type.relation)
     if owner and owner not in given:
         return owner
-    return next(
-        (other.name for other in given.values() if other.relation == resource_type.relation and other != resource_type),
-        None,
-    )
+    others = (other for other in given.values() if other.relation == resource_type.relation)
+    return next((other.name for other in others if other != resource_type), None)
 
 
 class _WrongError(Exception):
@@ -196,9 +181,8 @@ def _check_keys(path: tuple[str, ...], data: Any, kinds: Mapping[str, type], nee
             near = closest(key, kinds)
             raise _WrongError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
         if not _is(value, (kinds[key],)):
-            raise _WrongError(
-                (*path, key), f"is no {({dict: 'object', str: 'text', bool: 'boolean'}).get(kinds[key], 'list')}"
-            )
+            names = {dict: "object", str: "text", bool: "boolean"}
+            raise _WrongError((*path, key), f"is no {names.get(kinds[key], 'list')}")
     for key in needed:
         if key not in data:
             raise _WrongError(path, f"has no `{key}`")
