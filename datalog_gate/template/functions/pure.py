@@ -39,7 +39,7 @@ class Undecided(Exception):  # noqa: N818 - an answer, not an error
 
 def function(name: str, date: str) -> Callable[[Data], Data] | None:
     """The function as the version of HOT of that date has it; None for one that needs more than its arguments."""
-    end, older = OLDER.get(name, ("", None))
+    end, older = OLDER.get(name, ("", _never))
     return older if date < end else FUNCTIONS.get(name)
 
 
@@ -441,5 +441,8 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "Fn::MemberListToMap": _member_list_to_map,
     "Fn::GetAZs": _never,
 }
-OLDER = {"list_join": ("2015-10-15", _join), "str_replace": ("2015-10-15", partial(_str_replace, nested=False))}
+OLDER: dict[str, tuple[str, Callable[[Data], Data]]] = {
+    "list_join": ("2015-10-15", _join),
+    "str_replace": ("2015-10-15", partial(_str_replace, nested=False)),
+}
 """What those functions were before the version of that date."""
