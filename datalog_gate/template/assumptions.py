@@ -27,16 +27,12 @@ class Assumptions:
     """Values by the unknown."""
     assumed: Assumed = ()
     """What the user assumes."""
-    expressions: dict[str, str] = field(default_factory=dict)
-    """The expression that each text begins with: the longest that was met."""
-    incomplete: bool = False
-    """Whether a longer expression was met after a shorter one was taken: all must be read again."""
     used: set[str] = field(default_factory=set)
     """The texts, or expressions, that stand for an unknown."""
     known: set[str] = field(default_factory=set)
     """The expressions whose value the template decides."""
     wrong: dict[str, str] = field(default_factory=dict)
-    """What is wrong with the value of an expression."""
+    """The expressions of conditions that are assumed to be no truth value, by the text that says so."""
     offered: dict[str, None] = field(default_factory=dict)
     """All expressions that a value could be assumed for."""
 
@@ -48,13 +44,17 @@ class Assumptions:
             return unknown
         expression = unknown.expression
         self.offered[expression] = None
-        text = self._text_of(expression)
+        text = next((text for text in self.assumed if self._tells(text, expression)), None)
         if text is None:
             return unknown
         self.used.add(text)
-        value = self._value_of(text, expression)
+        if isinstance(self.assumed, Mapping):
+            value = self.assumed[expression]
+        else:
+            written = text[len(expression) + 1 :]
+            value = read_document(written, "--assume").data if written else None
         if unknown.function in LOGIC and not isinstance(value, bool):
-            self.wrong[text] = "is a condition: it is true or false"
+            self.wrong[text] = expression
             return unknown
         return value
 
@@ -79,9 +79,10 @@ class Assumptions:
     def problems(self) -> Iterator[Diagnostic]:
         """What is wrong with the assumptions of the user, once all is read."""
         for text in self.assumed:
-            known = [expression for expression in self.known if _begins(text, expression, self.assumed)]
-            if message := self.wrong.get(text):
-                yield Diagnostic("bad-assumption", f"`{self.expressions.get(text, text)}` {message}")
+            known = [expression for expression in self.known if self._tells(text, expression)]
+            if text in self.wrong:
+                message = f"`{self.wrong[text]}` is a condition: it is true or false"
+                yield Diagnostic("bad-assumption", message)
             elif text not in self.used and known:
                 message = f"`{max(known, key=len)}` is known: an assumption does not change it"
                 yield Diagnostic("bad-assumption", message, None, "leave the assumption out")
@@ -93,27 +94,6 @@ class Assumptions:
                     message = f"`{expression}` is no function of a template: nothing can be assumed of it"
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")
 
-    def _text_of(self, expression: str) -> str | None:
-        """What the user assumes of the expression: the text that begins with it and with no longer expression."""
-        if isinstance(self.assumed, Mapping):
-            return expression if expression in self.assumed else None
-        for text in self.assumed:
-            if _begins(text, expression, self.assumed):
-                taken = self.expressions.setdefault(text, expression)
-                if len(taken) < len(expression):
-                    self.expressions[text] = expression
-                    self.incomplete = True
-                if len(taken) <= len(expression):
-                    return text
-        return None
-
-    def _value_of(self, text: str, expression: str) -> Data:
-        if isinstance(self.assumed, Mapping):
-            return self.assumed[expression]
-        value = text[len(expression) + 1 :]
-        return read_document(value, "--assume").data if value else None
-
-
-def _begins(text: str, expression: str, assumed: Assumed) -> bool:
-    """Whether the text assumes something of the expression."""
-    return text == expression if isinstance(assumed, Mapping) else text.startswith(f"{expression}=")
+    def _tells(self, text: str, expression: str) -> bool:
+        """Whether the text assumes something of the expression."""
+        return text == expression if isinstance(self.assumed, Mapping) else text.startswith(f"{expression}=")

@@ -75,18 +75,8 @@ def read_template(
             source.fetched[name, base] = fetch(name, base)
         return source.fetched[name, base]
 
-    assumed = Assumptions(assumed=assume)
-    tree = Tree(fetch_once, type_of, documents=source.documents, assumed=assumed)
-    try:
-        stack = _read(source, tree)
-    except InputError:
-        if not assumed.incomplete:
-            raise
-    while assumed.incomplete:
-        assumed = Assumptions(assumed=assume, expressions=assumed.expressions)
-        tree = Tree(fetch_once, type_of, documents=source.documents, assumed=assumed)
-        stack = _read(source, tree)
-    source.expressions.update(assumed.expressions)
+    tree = Tree(fetch_once, type_of, documents=source.documents, assumed=Assumptions(assumed=assume))
+    stack = _read(source, tree)
     if wrong := list(tree.assumed.problems() if strict else ()):
         raise InputError(wrong, tree.sources)
     return replace(stack, source=source)
@@ -108,7 +98,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
         return source.fetched[name, base]
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
-    assumed = Assumptions(data, source.assume, dict(source.expressions))
+    assumed = Assumptions(data, source.assume)
     return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
 
 
@@ -130,8 +120,6 @@ class _Source:
     """The name and text of each file, by the name that a template gives it and the file that names it."""
     documents: dict[str, Document] = field(default_factory=dict)
     """The parsed documents by the name of their file."""
-    expressions: dict[str, str] = field(default_factory=dict)
-    """The expression that each text of `assume` begins with."""
 
 
 def _read(source: _Source, tree: Tree) -> Stack:
