@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
-from datalog_gate.stack.model import Data
-from datalog_gate.template.functions.attributes import ELSEWHERE
+from datalog_gate.stack.model import ELSEWHERE, Data
 
 MAPPED = {"resource_registry": {"Nobody::Uses": "OS::Heat::None"}}
 """An environment that changes nothing, but that a type may be mapped: then no resource is simple."""

@@ -16,15 +16,9 @@ from datalog_gate.facts.source_relations import used_parameters
 from datalog_gate.facts.tables import entries
 from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.relations import FIXED
-from datalog_gate.stack.model import Data, Live, Resource, Stack
+from datalog_gate.stack.model import GROUPS, Data, Live, Resource, Stack
 from datalog_gate.stack.property_values import Leaf, leaves, path_text, typed
 
-GROUPS = frozenset(
-    {"AWS::AutoScaling::AutoScalingGroup", "OS::Heat::ResourceChain", "OS::Heat::ResourceGroup"}
-    | {"OS::Heat::AutoScalingGroup", "OS::Heat::InstanceGroup"}
-    | {f"OS::Heat::{kind}Deployment{form}" for kind in ("Software", "Structured") for form in ("Group", "s")}
-)
-"""The types whose nested stack holds members; the nested stack of other types is a template."""
 SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),

@@ -36,6 +36,24 @@ class Definition(Protocol):
         function is resolved; and the call under each where one of the functions makes the definition that holds it."""
 
 
+RESOURCE_GROUP = "OS::Heat::ResourceGroup"
+CHAIN = "OS::Heat::ResourceChain"
+SCALING_GROUP = "OS::Heat::AutoScalingGroup"
+INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
+DEPLOYMENTS = {
+    f"OS::Heat::{name}Deployment{form}": f"OS::Heat::{name}Deployment"
+    for name in ("Software", "Structured")
+    for form in ("Group", "s")
+}
+"""The groups of deployments, and of which type their members are."""
+GROUPS = frozenset((RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS))
+"""The types whose nested stack holds members; the nested stack of other types is a template."""
+STACK = "OS::Heat::Stack"
+ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
+"""The types that hold a stack whose template is not at hand: the operator may choose it (heat/engine/resources/aws/lb/
+loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
+
+
 def nowhere(_path: Path) -> Span | None:
     """The place of what no user's text holds."""
     return None

@@ -27,6 +27,10 @@ class Assumptions:
     """Values by the unknown."""
     assumed: Assumed = ()
     """What the user assumes."""
+    expressions: dict[str, str] = field(default_factory=dict)
+    """The longest expression met that each text begins with."""
+    incomplete: bool = False
+    """Whether a longer expression was met after a shorter one was taken: all must be read again."""
     used: set[str] = field(default_factory=set)
     """The texts, or expressions, that stand for an unknown."""
     known: set[str] = field(default_factory=set)
@@ -45,8 +49,11 @@ class Assumptions:
         expression = unknown.expression
         self.offered[expression] = None
         text = next((text for text in self.assumed if self._tells(text, expression)), None)
-        if text is None:
+        if text is None or len(taken := self.expressions.setdefault(text, expression)) > len(expression):
             return unknown
+        if taken != expression:
+            self.expressions[text] = expression
+            self.incomplete = True
         self.used.add(text)
         if isinstance(self.assumed, Mapping):
             value = self.assumed[expression]

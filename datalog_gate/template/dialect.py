@@ -70,6 +70,11 @@ class Dialect:
         """What this dialect calls the section or key that HOT calls `name`."""
         return name if self.hot else RESOURCE_KEYS.get(name, name.capitalize())
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What it calls the keys of a resource, where HOT has another name."""
+        return {} if self.hot else RESOURCE_KEYS
+
     def deletion_policy(self, written: object) -> str | None:
         """The policy's one name, None for what is no policy of this version."""
         if written is None:

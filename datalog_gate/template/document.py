@@ -43,28 +43,26 @@ class Document:
 
     def place(self, path: Path) -> Span | None:
         """The span of the deepest part of `path` that the text has."""
-        node = self._node()
-        for step in path if node else ():
-            child = _child(node, step)
-            if child is None:
-                break
-            node = child[1]
-        return self._span(node)
+        return self._span(path, 1)
+
+    def key_place(self, path: Path) -> Span | None:
+        """The span of the key that the last step of `path` names; if there is none, that of the deepest part."""
+        return self._span(path, 0)
 
     def below(self, path: Path) -> Locate:
         """The way to the places of what stands under `path`."""
         return lambda steps: self.place((*path, *steps))
 
-    def key_place(self, path: Path) -> Span | None:
-        """The span of the key that the last step of `path` names; if there is none, that of the deepest part."""
-        node = self._node()
-        for step in path[:-1] if node else ():
-            child = _child(node, step)
+    def _span(self, path: Path, part: int) -> Span | None:
+        """The span of the key (0) or the node (1) at the path; of the deepest node if the text ends before."""
+        pair = (node := self._node()) and (node, node)
+        for step in path if pair else ():
+            child = _child(pair[1], step) if pair else None
             if child is None:
-                return self._span(node)
-            node = child[1]
-        child = _child(node, path[-1]) if node else None
-        return self._span(child[0] if child else node)
+                part = 1
+                break
+            pair = child
+        return pair and _span(self.file, pair[part])
 
     def _node(self) -> Node | None:
         if self.root is None and self.text is not None and not self._asked:
@@ -74,9 +72,6 @@ class Document:
             except InputError:  # JSON that is no YAML (a surrogate pair): read all the same, without places
                 return None
         return self.root
-
-    def _span(self, node: Node | None) -> Span | None:
-        return node and Span(self.file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1)
 
 
 def read_document(text: str, file: str) -> Document:
@@ -137,8 +132,12 @@ def _date(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def _child(node: Node | None, step: str | int) -> tuple[Node, Node] | None:
-    inner = node[4] if node else None
+def _span(file: str, node: Node) -> Span:
+    return Span(file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1)
+
+
+def _child(node: Node, step: str | int) -> tuple[Node, Node] | None:
+    inner = node[4]
     if isinstance(inner, dict):
         found: tuple[Node, Node] | None = inner.get(step)
         return found
@@ -296,8 +295,7 @@ class _Builder:
 
     def _error(self, code: str, message: str, at: Any) -> InputError:
         node = at if isinstance(at, tuple) else _node(at, at, None)
-        span = Span(self.file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1)
-        return _wrong(code, message, span, self.text)
+        return _wrong(code, message, _span(self.file, node), self.text)
 
 
 def _node(first: Any, last: Any, inner: Any) -> Node:

@@ -14,22 +14,20 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import at_member
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import Data, Locate, Path, Resource
-from datalog_gate.template.dialect import RESOURCE_KEYS
-from datalog_gate.template.document import Document
-from datalog_gate.template.functions.attributes import (
-    CHAIN,
+from datalog_gate.stack.model import (
     DEPLOYMENTS,
     ELSEWHERE,
+    GROUPS,
     INSTANCE_GROUPS,
-    RESOURCE_GROUP,
-    SCALING_GROUP,
     STACK,
+    Data,
+    Locate,
+    Path,
+    Resource,
 )
+from datalog_gate.template.document import Document
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 
-_HOT_NAMES: Mapping[str, str] = {}
-GROUPS = (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS)
 NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
 """The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
@@ -159,18 +157,17 @@ def read_group(
     """
     if kind in DEPLOYMENTS:
         return _deployments(kind, properties, where, tree)
-    size = _Size(properties, where, tree)
     match kind:
         case "OS::Heat::ResourceGroup":
-            return _resource_group(properties, size, where, tree)
+            return _resource_group(properties, where, tree)
         case "OS::Heat::ResourceChain":
             return _chain(properties, where, tree)
         case "OS::Heat::AutoScalingGroup":
-            count, unsure = size.of("desired_capacity", "min_size")
+            count, unsure = _size(properties, ("desired_capacity", "min_size"), where, tree)
             place = where.within("resource")
             return _members(properties.get("resource"), [str(at) for at in range(count)], None, place, unsure, tree)
     sizes = ("Size",) if kind == "OS::Heat::InstanceGroup" else ("DesiredCapacity", "MinSize")
-    count, unsure = size.of(*sizes)
+    count, unsure = _size(properties, sizes, where, tree)
     source = launch(properties.get("LaunchConfigurationName"))
     if source is None:
         return Group((), where, unsure or Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())))
@@ -195,39 +192,32 @@ def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
     return [*(tags or []), *({"Key": name, "Value": group} for name in names)]
 
 
-class _Size:
-    """Reads numbers of members from a group's properties."""
-
-    def __init__(self, properties: Mapping[str, Data], where: Where, tree: Tree) -> None:
-        self.properties, self.where, self.tree = properties, where, tree
-
-    def of(self, *names: str, default: int = 1) -> tuple[int, Unknown | None]:
-        """The first of the properties that is known, and the first unknown before it; an unknown alone counts none."""
-        unsure = None
-        for name in names:
-            value = self.properties.get(name)
-            number = value if value is None or isinstance(value, Unknown) else self._number(name, value)
-            if isinstance(number, int):
-                return number, unsure
-            unsure = unsure or number
-        return (0 if unsure else default), unsure
-
-    def _number(self, name: str, value: Data) -> int | Unknown:
-        """As heat/engine/properties.py:258 makes it: of ``true``, ``2.5`` and ``' +0_2 '``, too."""
-        place = self.where(("properties", name))
+def _size(
+    properties: Mapping[str, Data], names: tuple[str, ...], where: Where, tree: Tree
+) -> tuple[int, Unknown | None]:
+    """The first of these numbers of members that is known, and the first unknown before it; an unknown alone counts
+    none. A number is as heat/engine/properties.py:258 makes it: of ``true``, ``2.5`` and ``' +0_2 '``, too."""
+    unsure: Unknown | None = None
+    for name in names:
+        value, place = properties.get(name), where(("properties", name))
+        if value is None or isinstance(value, Unknown):
+            unsure = unsure or value
+            continue
         try:
             number = int(value) if isinstance(value, str | int | float) else -1
         except (ValueError, OverflowError):
             number = -1
-        if number < 0:  # Heat refuses it; here nobody can say what it makes
-            return Unknown(phrase(f"the number of members {self.tree.covered(str(value).strip())[:80]}"), place)
         if number > MAX_RESOURCES:
-            self.tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
-        return number
+            tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
+        if number >= 0:
+            return number, unsure
+        # Heat refuses it; here nobody can say what it makes
+        unsure = unsure or Unknown(phrase(f"the number of members {tree.covered(str(value).strip())[:80]}"), place)
+    return (0 if unsure else 1), unsure
 
 
-def _resource_group(properties: Mapping[str, Data], size: _Size, where: Where, tree: Tree) -> Group:
-    count, unsure = size.of("count")
+def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
+    count, unsure = _size(properties, ("count",), where, tree)
     policies = properties.get("removal_policies")
     unsure = unsure or (policies if isinstance(policies, Unknown) else None)
     skipped: set[str] = set()
@@ -332,8 +322,3 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
     kind = DEPLOYMENTS[kind]
     members = (Member(str(name), kind, {**shared, "server": server}) for name, server in servers.items())
     return Group(tuple(members), where)
-
-
-def names_of(hot: bool) -> Mapping[str, str]:
-    """What a template of that kind calls the keys of a resource."""
-    return _HOT_NAMES if hot else RESOURCE_KEYS

@@ -17,15 +17,15 @@ from datalog_gate.base.gc import paused
 from datalog_gate.base.unknown import call
 from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.stack.model import Data, EnvironmentFile, Stack
+from datalog_gate.stack.model import Data, EnvironmentFile, Parameter, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
-from datalog_gate.template.resolver import Scope
-from datalog_gate.template.resources import Nesting, Text, parsed, read_resource, read_resources
+from datalog_gate.template.resolver import Nesting, Scope
+from datalog_gate.template.resources import Text, parsed, read_resource, read_resources
 from datalog_gate.template.tree import Fetch, Tree
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
@@ -75,8 +75,16 @@ def read_template(
             source.fetched[name, base] = fetch(name, base)
         return source.fetched[name, base]
 
-    tree = Tree(fetch_once, type_of, documents=source.documents, assumed=Assumptions(assumed=assume))
-    stack = _read(source, tree)
+    while True:
+        assumed = Assumptions(assumed=assume, expressions=source.expressions)
+        tree = Tree(fetch_once, type_of, documents=source.documents, assumed=assumed)
+        try:
+            stack = _read(source, tree)
+        except InputError:
+            if not assumed.incomplete:
+                raise
+        if not assumed.incomplete:
+            break
     if wrong := list(tree.assumed.problems() if strict else ()):
         raise InputError(wrong, tree.sources)
     return replace(stack, source=source)
@@ -98,7 +106,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
         return source.fetched[name, base]
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
-    assumed = Assumptions(data, source.assume)
+    assumed = Assumptions(data, source.assume, source.expressions)
     return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
 
 
@@ -120,6 +128,8 @@ class _Source:
     """The name and text of each file, by the name that a template gives it and the file that names it."""
     documents: dict[str, Document] = field(default_factory=dict)
     """The parsed documents by the name of their file."""
+    expressions: dict[str, str] = field(default_factory=dict)
+    """The expression that each text of `assume` begins with."""
 
 
 def _read(source: _Source, tree: Tree) -> Stack:
@@ -212,17 +222,12 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
             tree.report("bad-template", f"a template has no section `{name}`", document.key_place((name,)), help_)
     scope = Scope(
         tree,
-        inside.id,
-        inside.depth,
         document,
-        inside.base,
         dialect,
-        inside.registry,
+        inside,
         _section(tree, document, data, dialect.key("resources")),
-        lambda scope, name: read_resource(scope, name, inside),
-        inside.facade,
+        read_resource,
         conditions=_section(tree, document, data, dialect.key("conditions")),
-        ancestors=inside.ancestors,
     )
     section = _section(tree, document, data, dialect.key("parameters"))
 
@@ -242,32 +247,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     if inside.hidden:
         scope.hidden.add(())
         tree.sources.pop(document.file, None)
-    pseudo = pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
-    scope.parameters |= {name: tree.assumed.within(value) for name, value in pseudo.items()}
-    for parameter in parameters:
-        scope.parameters[parameter.name] = parameter.value
-        outside = (given.get(parameter.name), inside.environment.defaults.get(parameter.name))
-        if chosen := next((source for source in outside if source and source.value is not None), None):
-            scope.given[parameter.name] = chosen.locate
-        elif parameter.origin == "default":
-            scope.given[parameter.name] = document.below(
-                (dialect.key("parameters"), parameter.name, dialect.key("default"))
-            )
-        outer = given.get(parameter.name)
-        if parameter.hidden:
-            default = (dialect.key("parameters"), parameter.name, dialect.key("default"))
-            tree.veiled += [
-                at
-                for source in (outer, inside.environment.defaults.get(parameter.name))
-                if source
-                for at in source.written
-            ]
-            tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
-        if (parameter.hidden or (outer and outer.hidden)) and not isinstance(parameter.value, Unknown):
-            scope.veiled.add(("parameters", parameter.name))
-            whole = not isinstance(parameter.value, dict | list)
-            written = Expression("get_param", parameter.name, scope.id) if whole else None
-            tree.hide(parameter.value, scope.id, written)
+    _take_parameters(scope, parameters, given)
     resources = read_resources(scope)
     description = data.get(dialect.key("description"))
     outputs = _section(tree, document, data, dialect.key("outputs"))
@@ -290,6 +270,30 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         defined=lambda path: document.key_place((dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])),
         hidden=scope.veiled,
     )
+
+
+def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mapping[str, Given]) -> None:
+    """Give the parameters to the functions of the template, and note what is hidden of them and where they stand."""
+    tree, document, dialect, inside = scope.tree, scope.document, scope.dialect, scope.inside
+    pseudo = pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
+    scope.parameters |= {name: tree.assumed.within(value) for name, value in pseudo.items()}
+    for parameter in parameters:
+        name = parameter.name
+        scope.parameters[name] = parameter.value
+        default = (dialect.key("parameters"), name, dialect.key("default"))
+        outside = [source for source in (given.get(name), inside.environment.defaults.get(name)) if source]
+        if chosen := next((source for source in outside if source.value is not None), None):
+            scope.given[name] = chosen.locate
+        elif parameter.origin == "default":
+            scope.given[name] = document.below(default)
+        if parameter.hidden:
+            tree.veiled += [place for source in outside for place in source.written]
+            tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
+        passed_secret = name in given and given[name].hidden
+        if (parameter.hidden or passed_secret) and not isinstance(parameter.value, Unknown):
+            scope.veiled.add(("parameters", name))
+            whole = not isinstance(parameter.value, dict | list)
+            tree.hide(parameter.value, inside.id, Expression("get_param", name, inside.id) if whole else None)
 
 
 def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str) -> Mapping[str, Data]:

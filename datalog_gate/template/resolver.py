@@ -12,13 +12,14 @@ from datetime import date
 
 from datalog_gate.base.unknown import LOGIC, call
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Template
+from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Stack, Template
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
-from datalog_gate.template.environment import Registry
+from datalog_gate.template.environment import Environment, Registry
 from datalog_gate.template.functions.attributes import attribute, hides
 from datalog_gate.template.functions.pure import BadFunction, TooLarge, Undecided, function, repeat, same, select
 from datalog_gate.template.functions.yaql import answer
+from datalog_gate.template.parameters import Given
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 
 MAX_READING = 30
@@ -29,26 +30,46 @@ OMITTED = object()
 """What an `if` without its third argument gives: its place is as if the template did not mention it."""
 
 
+ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Where in the tree a stack stands."""
+
+    id: str
+    """The path of the stack, ``web/db``."""
+    name: str
+    """The name that Heat gives it, ``web-db``."""
+    parent: ResourceId | None
+    """The resource that holds it; None for the root."""
+    depth: int
+    base: str
+    """The file that file names in its template are relative to."""
+    registry: Registry
+    environment: Environment
+    ancestors: tuple[str, ...]
+    """The files of its template and of those that nest it, outermost first."""
+    read_stack: ReadStack
+    """Reads the stacks that it nests."""
+    facade: Mapping[str, tuple[Data, bool]] | None = None
+    """Parts of the resource that holds it, each with whether it came from a hidden parameter."""
+    hidden: bool = False
+    """Whether its template came from a hidden parameter."""
+
+
 @dataclass(slots=True)
 class Scope:
     """The names of one template, and what was resolved among them."""
 
     tree: Tree
-    id: str
-    """The id of the stack."""
-    depth: int
-    """How many stacks hold it; the root has 0."""
     document: Document
-    base: str
-    """The file that file names in the template are relative to."""
     dialect: Dialect
-    registry: Registry
+    inside: Nesting
     definitions: Mapping[str, Data]
     """The resources as written."""
     read: Callable[[Scope, str], Resource | None]
     """Reads the resource of a name; None if its condition is false, or while that resource is being read."""
-    facade: Mapping[str, tuple[Data, bool]] | None = None
-    """Parts of the resource that holds the stack, each with whether it came from a hidden parameter."""
     parameters: dict[str, Data] = field(default_factory=dict)
     """The values of the parameters, those that Heat adds among them."""
     given: dict[str, Locate] = field(default_factory=dict)
@@ -59,8 +80,6 @@ class Scope:
     """The texts that `get_file` read, by the name of the file."""
     requires: dict[str, str] = field(default_factory=dict)
     """The resources that the one being read requires, each with why."""
-    ancestors: tuple[str, ...] = ()
-    """The files of the template and of those that nest it, outermost first."""
     done: dict[str, Resource | None] = field(default_factory=dict)
     """The resources that were read, None while one is being read."""
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
@@ -73,19 +92,16 @@ class Scope:
     """How often a hidden value was read: the result of a function came from one if this grew meanwhile."""
     reading: int = 0
     """How many resources are being read."""
-    ids: dict[str, ResourceId] = field(default_factory=dict)
-    """The ids of resources without a condition that something refers to."""
     simple: Resources = field(default_factory=lambda: Resources({}, ()))
     """The resources that were read on the fast path."""
 
     def sure(self, name: str) -> ResourceId | None:
         """The id of a resource that the template defines without a condition."""
-        found = self.ids.get(name)
-        if found is None and name in self.definitions:
-            definition = self.definitions[name]
-            if type(definition) is not dict or ("condition" if self.dialect.hot else "Condition") not in definition:
-                found = self.ids[name] = ResourceId(f"{self.id}/{name}")
-        return found
+        if name not in self.definitions:
+            return None
+        definition = self.definitions[name]
+        conditional = type(definition) is dict and ("condition" if self.dialect.hot else "Condition") in definition
+        return None if conditional else ResourceId(f"{self.inside.id}/{name}")
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
         """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
@@ -106,7 +122,7 @@ class Scope:
                     value = self._call(name, arguments, (*path, name), known)
                     if self.touched != touched:
                         self.hidden.add(path)
-                        self.tree.hide(value, self.id)
+                        self.tree.hide(value, self.inside.id)
                     return value
                 if name in self.dialect.removed:
                     self._wrong("bad-function", f"version {self.dialect.version} has no function {name}", path)
@@ -192,12 +208,12 @@ class Scope:
     def template(self, outputs: Mapping[str, Data]) -> Template:
         """The template with these outputs, for those who read its text."""
         functions = self.dialect.functions | self.dialect.conditional
-        return Template(self.id, self.definitions, self.conditions, functions, outputs)
+        return Template(self.inside.id, self.definitions, self.conditions, functions, outputs)
 
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
         self.tree.spend(len(self.tree.secrets))
-        made = call(function, arguments, self.id, self.tree.secrets, self.document.place(path))
+        made = call(function, arguments, self.inside.id, self.tree.secrets, self.document.place(path))
         self.tree.spend(len(made.of))
         return made
 
@@ -330,7 +346,7 @@ class Scope:
     def _get_resource(self, arguments: Data, path: Path) -> Data:
         if not self._names_resource(arguments, path, "reference"):
             return None
-        return ResourceId(f"{self.id}/{arguments}")
+        return ResourceId(f"{self.inside.id}/{arguments}")
 
     def _get_attr(self, arguments: Data, path: Path) -> Data:
         least = 1 if self.dialect.date >= "2015-10-15" else 2
@@ -378,7 +394,7 @@ class Scope:
             raise Undecided
         if not isinstance(arguments, str):
             raise BadFunction("takes a file's name")
-        found = self.tree.file(arguments, self.base, self.document.place(path))
+        found = self.tree.file(arguments, self.inside.base, self.document.place(path))
         if found is None:
             if is_remote(arguments):
                 raise Undecided
@@ -391,9 +407,9 @@ class Scope:
         names = {key if path[-1] == "resource_facade" else RESOURCE_KEYS[key]: key for key in keys}
         if not isinstance(arguments, str) or arguments not in names:
             raise BadFunction(f"takes {', '.join(names)}")
-        if self.facade is None:  # nobody nests this template yet
+        if self.inside.facade is None:  # nobody nests this template yet
             raise Undecided
-        value, hidden = self.facade[names[arguments]]
+        value, hidden = self.inside.facade[names[arguments]]
         self.touched += hidden
         return value
 

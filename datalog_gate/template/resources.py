@@ -6,21 +6,19 @@ the reader hands over in `Nesting`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from dataclasses import replace as with_changes
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
+from datalog_gate.stack.model import ELSEWHERE, GROUPS, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
-from datalog_gate.template.environment import TEMPLATE_ENDINGS, Environment, Registry
-from datalog_gate.template.functions.attributes import ELSEWHERE, STACK
-from datalog_gate.template.nesting import GROUPS, NESTING, VERSIONS, Group, Member, Where, names_of, read_group
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
+from datalog_gate.template.nesting import NESTING, VERSIONS, Group, Member, Where, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
-from datalog_gate.template.resolver import SCALARS, Scope
+from datalog_gate.template.resolver import SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
 MAX_NESTING = 5
@@ -29,32 +27,6 @@ _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_poli
 
 Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data that was in a request's body."""
-ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Nesting:
-    """Where in the tree a stack stands."""
-
-    id: str
-    """The path of the stack, ``web/db``."""
-    name: str
-    """The name that Heat gives it, ``web-db``."""
-    parent: ResourceId | None
-    """The resource that holds it; None for the root."""
-    depth: int
-    base: str
-    """The file that file names in its template are relative to."""
-    registry: Registry
-    environment: Environment
-    ancestors: tuple[str, ...]
-    """The files of its template and of those that nest it, outermost first."""
-    read_stack: ReadStack
-    """Reads the stacks that it nests."""
-    facade: Mapping[str, tuple[Data, bool]] | None = None
-    """Parts of the resource that holds it, each with whether it came from a hidden parameter."""
-    hidden: bool = False
-    """Whether its template came from a hidden parameter."""
 
 
 def parsed(tree: Tree, file: str, text: Text) -> Document:
@@ -75,7 +47,7 @@ def read_resources(scope: Scope) -> Resources:
     return with_changes(simple, others=others)
 
 
-def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
+def read_resource(scope: Scope, name: str) -> Resource | None:
     """The resource, read once. None if its condition is false, or while it is being read."""
     if name in scope.done:
         return scope.done[name]
@@ -84,16 +56,16 @@ def read_resource(scope: Scope, name: str, inside: Nesting) -> Resource | None:
     scope.done[name] = None
     outer, scope.requires = scope.requires, {}
     scope.reading += 1
-    scope.done[name] = _from_definition(scope, name, inside)
+    scope.done[name] = _from_definition(scope, name)
     scope.reading -= 1
     scope.requires = outer
     return scope.done[name]
 
 
-def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | None:
+def _from_definition(scope: Scope, name: str) -> Resource | None:
     tree, dialect, definition = scope.tree, scope.dialect, scope.definitions[name]
     path = (dialect.resources, name)
-    where = Where(scope.document, path, names_of(dialect.hot), scope.hidden, scope.given)
+    where = Where(scope.document, path, dialect.names, scope.hidden, scope.given)
     if not isinstance(definition, dict):
         tree.report("bad-template", f"the resource `{name}` must be a map", where(()))
         return None
@@ -131,7 +103,7 @@ def _from_definition(scope: Scope, name: str, inside: Nesting) -> Resource | Non
         tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
     made = _resource(
         scope,
-        inside,
+        scope.inside,
         Member(name, kind, properties, found.get("metadata")),
         where,
         deletion_policy=kept,
@@ -254,7 +226,7 @@ def _of_text(
     named = written.get("template") if isinstance(written, dict) else None
     file = f"<template of {below.id}>"
     if isinstance(named, dict) and isinstance(named.get("get_file"), str):
-        found = scope.tree.fetch(named["get_file"], scope.base)
+        found = scope.tree.fetch(named["get_file"], scope.inside.base)
         file = found[0] if found else file
     if file in below.ancestors:
         scope.tree.report("nesting", f"{file} nests itself", where(("properties", "template")))
@@ -302,7 +274,7 @@ def _below(
 
 def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, Data], where: Where) -> Nested:
     def launch(reference: Data) -> Resource | None:
-        known = isinstance(reference, ResourceId) and reference.path == f"{scope.id}/{reference.name}"
+        known = isinstance(reference, ResourceId) and reference.path == f"{scope.inside.id}/{reference.name}"
         return scope.read(scope, reference.name) if known and isinstance(reference, ResourceId) else None
 
     tree = scope.tree
@@ -345,12 +317,9 @@ def _of_members(scope: Scope, kind: str, below: Nesting, group: Group) -> Scope:
     assert isinstance(dialect, Dialect)
     return Scope(
         scope.tree,
-        below.id,
-        below.depth,
         group.where.document,
-        scope.base,
         dialect,
-        below.registry,
+        below,
         {member.name: {} for member in group.members},
         lambda _scope, _name: None,
         parameters=pseudo_parameters(dialect, below.id, None),
@@ -390,16 +359,17 @@ def _simple_resources(scope: Scope) -> Resources:
     """
     found: dict[str, ResourceId] = {}
     types: dict[str, Alike] = {}
-    document, hidden, given, names = scope.document, scope.hidden, scope.given, names_of(scope.dialect.hot)
+    document, hidden, given, names = scope.document, scope.hidden, scope.given, scope.dialect.names
 
     def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
         return Where(document, ("resources", name), names, hidden, given)
 
     simple = Resources({}, scope.definitions, types, found, defined)
-    if not scope.dialect.hot or scope.registry.types or scope.registry.resources or scope.hidden.paths:
+    registry = scope.inside.registry
+    if not scope.dialect.hot or registry.types or registry.resources or scope.hidden.paths:
         return simple
     stops = scope.dialect.functions | scope.dialect.removed
-    base, work = scope.id, 0
+    base, work = scope.inside.id, 0
     for name, definition in scope.definitions.items():
         if type(definition) is not dict or len(definition) != 2 or "/" in name:
             continue

@@ -14,9 +14,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import Resource, Stack
+from datalog_gate.stack.model import GROUPS, Resource, Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.template.nesting import GROUPS
 from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference
 from tests.heat.verdicts import Contradiction
 

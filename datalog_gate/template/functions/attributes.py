@@ -9,30 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from datalog_gate.base.unknown import call
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId, Unknown, to_json
 from datalog_gate.schema.declaration import Property, ResourceType
-from datalog_gate.stack.model import Data, Resource, Stack
+from datalog_gate.stack.model import CHAIN, DEPLOYMENTS, RESOURCE_GROUP, SCALING_GROUP, STACK, Data, Resource, Stack
+from datalog_gate.stack.property_values import typed
 from datalog_gate.stack.translation import as_heat_reads
 from datalog_gate.template.functions.pure import Undecided, select
 from datalog_gate.template.parameters import convert
 
-RESOURCE_GROUP = "OS::Heat::ResourceGroup"
-CHAIN = "OS::Heat::ResourceChain"
-SCALING_GROUP = "OS::Heat::AutoScalingGroup"
-INSTANCE_GROUPS = ("OS::Heat::InstanceGroup", "AWS::AutoScaling::AutoScalingGroup")
-DEPLOYMENTS = {
-    f"OS::Heat::{name}Deployment{form}": f"OS::Heat::{name}Deployment"
-    for name in ("Software", "Structured")
-    for form in ("Group", "s")
-}
-"""The groups of deployments, and of which type their members are."""
 _OF_EACH = {f"deploy_{name}s": f"deploy_{name}" for name in ("stdout", "stderr", "status_code")}
 """The attributes of such a group that go by another name in its members."""
-STACK = "OS::Heat::Stack"
-ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
-"""The types that hold a stack whose template is not at hand: the operator may choose it (heat/engine/resources/aws/lb/
-loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
-
 TypeOf = Callable[[str], ResourceType | None]
 """Looks up a resource type in the catalogue."""
 
@@ -155,7 +141,7 @@ def _stored(schema: Property, value: Data, keys: list[Data]) -> Data:
             return select(value, keys)
     if keys or looked_up:
         raise Undecided
-    return _scalar(schema.kind, value)
+    return to_json(typed(schema.kind, value))
 
 
 def _only(schema: Property, value: Data, keys: list[Data]) -> Data:
@@ -172,15 +158,3 @@ def _entries(schema: Property, value: Data, keys: list[Data]) -> Data:
         raise Undecided
     stored = {name: _stored(child, value.get(name), keys[1:]) for name, child in children.items()}
     return stored[str(keys[0])] if keys else stored
-
-
-def _scalar(kind: str, value: Data) -> Data:
-    """The value as Heat sends it (heat/engine/properties.py:258-348). Errors: ValueError."""
-    match kind, value:
-        case "string", bool() | int():
-            return str(value)
-        case "integer" | "number", str():
-            return convert("number", value)
-        case "boolean", str():
-            return convert("boolean", value)
-    return value
