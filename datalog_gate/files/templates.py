@@ -59,7 +59,7 @@ def read_stack(
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
-    from datalog_gate.template.reader import read_template
+    from datalog_gate.template.reader import Source, read_template
     from datalog_gate.template.resources import Text
 
     paths = [Path(path) for path in environments]
@@ -86,20 +86,19 @@ def read_stack(
             return name, files[name]
         return None if root is None else _read_local(name, base, root)
 
-    return read_template(
-        body,
-        label,
-        fetch=fetch,
+    inputs = Source(
+        text=body,
+        file=label,
         stack_name=stack_name or name,
         environments=environment_texts,
         environment=None if environment_texts else environment,
-        parameters=parameters,
-        masked=masked,
+        parameters=parameters or {},
+        masked=tuple(masked),
         undeclared=undeclared,
         assume=assume or (),
-        strict=strict,
         type_of=catalogue.type,
     )
+    return read_template(inputs, fetch, strict)
 
 
 def read_before(

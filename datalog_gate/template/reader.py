@@ -7,7 +7,7 @@ resources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.base.diagnostics import Diagnostic
@@ -33,42 +33,41 @@ _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs"
 _VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
 
 
-@paused()
-def read_template(
-    text: Text,
-    file: str,
-    *,
-    fetch: Fetch,
-    stack_name: str,
-    environments: Iterable[tuple[str, Text]] = (),
-    environment: Text | None = None,
-    parameters: Mapping[str, Data] | None = None,
-    masked: Iterable[tuple[str, str]] = (),
-    undeclared: bool = False,
-    assume: Assumed = (),
-    strict: bool = True,
-    type_of: TypeOf = SHIPPED.type,
-) -> Stack:
-    """Read the stack of a template.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a stack is read from, and what was fetched and parsed for it.
 
-    As in Heat the `environment` of the request yields to `parameters`, and these to the `environments`, which are pairs
-    of file and text, later over earlier. `masked` are entries of an environment, by section and name, whose value is
-    unknown. With `undeclared`, parameters that the template does not declare are left out. `assume` gives values to
-    unknowns; unless `strict`, the template need not use them. Errors: InputError with all diagnostics of the template,
-    its environments and what it nests.
+    As in Heat the `environment` of the request yields to `parameters`, and these to the `environments`.
     """
-    source = _Source(
-        text=text,
-        file=file,
-        stack_name=stack_name,
-        environments=tuple(environments),
-        environment=environment,
-        parameters=parameters or {},
-        masked=tuple(masked),
-        undeclared=undeclared,
-        assume=assume,
-        type_of=type_of,
-    )
+
+    text: Text
+    file: str
+    stack_name: str
+    environments: Sequence[tuple[str, Text]] = ()
+    """Files with their texts, later over earlier."""
+    environment: Text | None = None
+    parameters: Mapping[str, Data] = field(default_factory=dict)
+    masked: Iterable[tuple[str, str]] = ()
+    """Entries of an environment, by section and name, whose value is unknown."""
+    undeclared: bool = False
+    """Whether parameters that the template does not declare are left out."""
+    assume: Assumed = ()
+    """Values for unknowns."""
+    type_of: TypeOf = SHIPPED.type
+    fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
+    """The name and text of each file, by the name that a template gives it and the file that names it."""
+    documents: dict[str, Document] = field(default_factory=dict)
+    """The parsed documents by the name of their file."""
+    expressions: dict[str, str] = field(default_factory=dict)
+    """The expression that each text of `assume` begins with."""
+
+
+@paused()
+def read_template(source: Source, fetch: Fetch, strict: bool = True) -> Stack:
+    """Read the stack of a template. Unless `strict`, it need not use all that is assumed.
+
+    Errors: InputError with all diagnostics of the template, its environments and what it nests.
+    """
 
     def fetch_once(name: str, base: str) -> tuple[str, str] | None:
         if (name, base) not in source.fetched:
@@ -76,8 +75,8 @@ def read_template(
         return source.fetched[name, base]
 
     while True:
-        assumed = Assumptions(assumed=assume, expressions=source.expressions)
-        tree = Tree(fetch_once, type_of, documents=source.documents, assumed=assumed)
+        assumed = Assumptions(assumed=source.assume, expressions=source.expressions)
+        tree = Tree(fetch_once, source.type_of, documents=source.documents, assumed=assumed)
         try:
             stack = _read(source, tree)
         except InputError:
@@ -97,7 +96,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
     did not need.
     """
     source = stack.source
-    if not isinstance(source, _Source):
+    if not isinstance(source, Source):
         return stack
 
     def fetch_known(name: str, base: str) -> tuple[str, str] | None:
@@ -110,29 +109,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
     return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """What a stack is read from: the arguments of `read_template`, and what was fetched and parsed for it."""
-
-    text: Text
-    file: str
-    stack_name: str
-    environments: tuple[tuple[str, Text], ...]
-    environment: Text | None
-    parameters: Mapping[str, Data]
-    masked: tuple[tuple[str, str], ...]
-    undeclared: bool
-    assume: Assumed
-    type_of: TypeOf
-    fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
-    """The name and text of each file, by the name that a template gives it and the file that names it."""
-    documents: dict[str, Document] = field(default_factory=dict)
-    """The parsed documents by the name of their file."""
-    expressions: dict[str, str] = field(default_factory=dict)
-    """The expression that each text of `assume` begins with."""
-
-
-def _read(source: _Source, tree: Tree) -> Stack:
+def _read(source: Source, tree: Tree) -> Stack:
     """The stack, as `read_template` gives it, of one reading."""
     try:
         body = parsed(tree, "<environment>", source.environment) if source.environment else None
