@@ -1,7 +1,4 @@
-"""Batches of resources of one type, and their rows.
-
-Functions that make rows take a `Batch`, or a single resource with its `StackContext`, and give `LocatedRow` values.
-"""
+"""Batches of resources of one type, and their rows."""
 
 from __future__ import annotations
 

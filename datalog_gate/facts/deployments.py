@@ -1,8 +1,7 @@
 """Rows of software deployments: the relation ``heat:deployment``.
 
-A row holds a digest of the configuration data that Heat derives (heat/engine/resources/openstack/heat/
-software_deployment.py:325-382), without Heat's own inputs `deploy_*`, which repeat the other columns. The digest is the
-same wherever the same configuration is deployed with the same inputs.
+The digest is that of the configuration data that Heat derives (heat/engine/resources/openstack/heat/
+software_deployment.py:325-382), without Heat's own inputs `deploy_*`, which repeat the other columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Digests of facts: one for each relation, and the columns with unknowns.
-
-Equal facts have equal digests, whatever the order and the places of their rows.
-"""
+"""Digests of facts, whatever the order and the places of their rows."""
 
 from __future__ import annotations
 
@@ -28,11 +25,7 @@ class Summary:
 
 
 def summarize(facts: FactSet) -> Summary:
-    """Summarize facts.
-
-    A digest only depends on the presence of a hidden value, since it could prove a guess of the value otherwise.
-    Sets of rows that differ in more than hidden values have different texts, of which the digest is taken.
-    """
+    """Summarize facts. A digest depends on a hidden value's presence only, since it could prove a guess otherwise."""
     digests: dict[RelationRef, str] = {}
     unknown: dict[RelationRef, frozenset[int]] = {}
     for relation, rows in facts.rows.items():

@@ -41,13 +41,11 @@ _Stacks = Sequence[tuple[Stack, Unknown | None]]
 def flatten(
     stack: Stack, catalogue: Catalogue, wanted: Collection[str] | None = None, facts: FactSet | None = None
 ) -> FactSet:
-    """Compute the facts of a stack and of all stacks within it.
-
-    `wanted` names the relations to compute, None means all. The rows are added to `facts` if it is given.
+    """Compute the facts of a stack and of all stacks within it, or of the `wanted` relations; add them to `facts`.
 
     All rows of a resource under an undecided condition, and of what it holds, are maybe rows. So are the wildcards for
-    a list, map or group of unknown extent. A group with members that were not read may hold more members like those
-    that were read: it gives one wildcard for each relation of their types, or for every relation if none was read.
+    a list, map or group of unknown extent. A group with members that were not read gives one wildcard for each relation
+    of the types of the members that were, or for every relation if none was read.
     """
     relations = _wanted_relations(catalogue, None if wanted is None else frozenset(wanted))
     stacks = tuple(_stacks(stack, None))
@@ -63,10 +61,7 @@ def flatten(
 
 
 class _WantedRelations:
-    """The wanted relations with the functions that make their rows.
-
-    The tables of a resource type are chosen when a stack has the type first. Threads may share the choice.
-    """
+    """The wanted relations with the functions that make their rows; tables are chosen when a stack has their type."""
 
     __slots__ = ("_tables", "_wanted", "catalogue", "of_grant", "of_resource", "of_root", "of_stack")
 
@@ -113,10 +108,7 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
 def _batches(
     stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: StackContext | None = None
 ) -> Iterator[Batch]:
-    """All resources of the stack and of the stacks within it, with the properties as Heat reads them.
-
-    Resources of one stack and one type share a batch, except those that are external or under a condition.
-    """
+    """The batches of the stack and the stacks within: resources that are external or under a condition stand alone."""
     context = StackContext(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.apart.others.values():
@@ -175,11 +167,8 @@ def _add_resource_rows(facts: FactSet, relations: _WantedRelations, batches: Seq
 
 
 def _with_read_properties(batch: Batch) -> Batch | None:
-    """The batch, if Heat reads the properties of its resources.
-
-    Heat reads no property of an external resource (heat/engine/resource.py:1187,1644). A resource that may be external
-    is treated like one under an undecided condition.
-    """
+    """The batch; None if the resources are external, of which Heat reads no property (heat/engine/resource.py:1187).
+    One that may be external is treated like one under an undecided condition."""
     external = bool(batch.built) and batch.built[0].external
     match external:
         case False:
@@ -307,10 +296,7 @@ def _hide_resource_values(facts: FactSet, relations: _WantedRelations) -> None:
 
 
 def _secret_columns(relation: Relation, path: Path, resource: Resource) -> Iterator[int]:
-    """The columns of a row that hold values from a hidden parameter.
-
-    A key on the path comes from one only if the map does that holds the last key.
-    """
+    """The columns that hold values from a hidden parameter; for a key on the path, that is if its whole map does."""
     last_key = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
     for at, column in enumerate(relation.columns):
         if column.name in ("path", "_key", "_key2"):

@@ -1,8 +1,7 @@
-"""Facts as lines of JSON, written and read.
+"""Facts as lines of JSON, as `facts` prints and `--inventory` and `query --facts` read them.
 
-The command `facts` prints them, and `--inventory` and `query --facts` read them. A line is
-``{"relation": name, "row": {column: value} or [value, ...], "place": ...}``. A resource id is ``{"$resource": path}``,
-an unknown ``{"$unknown": {"expression", "place"}}``, a hidden value ``{"$hidden": true}``.
+A line is ``{"relation": name, "row": {column: value} or [value, ...], "place": ...}``. A resource id is
+``{"$resource": path}``, an unknown ``{"$unknown": {"expression", "place"}}``, a hidden value ``{"$hidden": true}``.
 """
 
 from __future__ import annotations
@@ -63,10 +62,7 @@ class FactLine:
         return tuple(self.row.get(name) for name in columns)
 
     def typed(self, relation: Relation) -> Row:
-        """The row in the order of the relation's columns, with values of their kinds. Errors: InputError.
-
-        The relation of a resource type takes any kind, since a value that Heat can't coerce stays as it is.
-        """
+        """The positional row, its values of the columns' kinds if it is of no resource type. Errors: InputError."""
         row = self.positional(relation)
         for column, value in zip(relation.columns, row, strict=True):
             kind = kind_of(value)
@@ -86,10 +82,7 @@ def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
 
 
 def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
-    """Write the facts for a person, sorted: the columns that are not null, then the place.
-
-    A long text is replaced by its length and digest.
-    """
+    """Write the facts for a person, sorted: the columns that are not null, long texts as digests, then the place."""
     for reference, relation, row, span in _sorted_rows(facts, catalogue):
         cells = [
             f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"

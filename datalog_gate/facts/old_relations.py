@@ -26,11 +26,8 @@ def add_old_facts(
 ) -> FactSet:
     """Add the rows of the `wanted` relations about the old stacks and their change to the facts of the new stacks.
 
-    Returns the facts of the old stacks alone, without ``old:`` in the names of the relations.
-
-    Resources with the same id are the same resource. To compare two files, give the old stack the id of the new one;
-    otherwise all its resources are deleted and created. An unknown of the old state equals that of the new state if
-    both have the same expression and depend on no resource that the change may touch.
+    Returns the facts of the old stacks alone, without ``old:`` in the names of the relations. Resources of one id are
+    the same. Unknowns are too, if they have one expression and depend on no resource that the change may touch.
     """
     old_relations = {relation_name(relation) for relation in wanted if is_old(relation)}
     old_facts = FactSet()

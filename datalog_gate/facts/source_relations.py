@@ -1,7 +1,6 @@
 """Rows about the text of a template before any function is resolved.
 
-The relations are ``heat:function``, ``heat:nested_function``, ``heat:text``, ``heat:attribute``, ``heat:uses_*`` and
-``heat:used_parameter``. Every branch of an `if` is read, taken or not, and every named condition wherever it is used.
+Every branch of an `if` is read, taken or not, and every named condition wherever it is used.
 """
 
 from __future__ import annotations
@@ -151,10 +150,7 @@ def _parameters(resource: Resource, context: StackContext) -> Iterator[LocatedRo
 
 
 def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
-    """The name of the parameter that a function reads; None if it reads none.
-
-    `Ref` refers to a resource of that name, or to a parameter if there is none.
-    """
+    """The name of the parameter that a function reads, if any; `Ref` reads one if no resource has the name."""
     name = arguments[0] if isinstance(arguments, list) and arguments else arguments
     return name if function == "get_param" or (function == "Ref" and name not in resources) else None
 
@@ -192,10 +188,8 @@ def _texts(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
 
 
 def _text(data: Data) -> str:
-    """The text that a function composes, with `_PLACEHOLDER` for parts that other functions give.
-
-    The values that replace keys are appended at the end, so that the text is never longer than the template's text.
-    """
+    """The text that a function composes, with `_PLACEHOLDER` for what other functions give. Values that replace keys
+    stand at the end, so that it is never longer than the template's."""
     match data:
         case str():
             return data

@@ -1,7 +1,4 @@
-"""Rows of the relations that every stack and every resource has: ``heat:*``.
-
-`STACK_ROWS`, `ROOT_ROWS` and `RESOURCE_ROWS` map each relation to the function that makes its rows.
-"""
+"""Rows of the relations that every stack and every resource has: ``heat:*``."""
 
 from __future__ import annotations
 
@@ -73,8 +70,7 @@ def _physical(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
 
 
 def _live_resources(stack: Stack) -> Iterator[tuple[Located, Live]]:
-    """The live resources, each with its resource in the stack. Heat may have resources that the template does not have,
-    such as members that were added later: those come with the stack itself."""
+    """The live resources, each with its resource, or with the stack if the template does not have it."""
     read = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
     for live in stack.live:
         yield read.get(live.id, stack), live

@@ -104,10 +104,7 @@ class TableRows:
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], keys: Container[str]
     ) -> Iterator[Row]:
-        """The rows that begin with the known columns and continue with the columns of the data.
-
-        `keys` are all keys of the data.
-        """
+        """The rows of the known columns and the columns of the data, which has these keys."""
         columns = (
             column.values(data) if column.property.name in keys else repeat(column.blank) for column in self._columns
         )
@@ -147,19 +144,14 @@ class TableRows:
         return entries(self.relation, known, leaves(member or {}), path)
 
     def _open_row(self, data: Data, known: Row, path: Path) -> LocatedRow:
-        """The wildcard for data that is not the list or map that Heat expects.
-
-        The data is unknown, or Heat will refuse it; a rule must not miss it in either case.
-        """
+        """The wildcard for data that is unknown, or that Heat will refuse: a rule must miss neither."""
         unknown = data if isinstance(data, Unknown) else Unknown(phrase(f"what Heat makes of {path_text(path)}"))
         return wildcard(self.relation, known, path, unknown)
 
 
 def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) -> Iterator[LocatedRow]:
-    """The scalars of nested data as rows of the known values, the path in the data and the value.
-
-    An unknown that may be a list or map gives a maybe row, and a wildcard for the scalars that may be in it.
-    """
+    """The scalars of nested data as rows of the known values, the path and the value. One that may be a list or map
+    gives a maybe row, and a wildcard for what may be in it."""
     for leaf_path, text, value, open_ in data:
         place = (*path, *leaf_path)
         open_to = value if open_ and isinstance(value, Unknown) else None
@@ -172,9 +164,8 @@ def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) ->
 def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> LocatedRow:
     """The maybe row that stands for any number of rows: the known values, and unknowns in all other columns.
 
-    Each unknown names its column and place, so that it equals no other value, and ends with the expression that
-    decides it. An unknown id or stack of the row is `apart`: it is none of those that were read, except that a
-    resource may be in a stack that was read.
+    Each unknown names its column and place, so that it equals no other value. An unknown id or stack is `apart`: it is
+    none of those that were read, except that a resource may be in a stack that was read.
     """
     where = " ".join((*map(show, known), path_text(path)))
     columns = relation.columns[len(known) :]

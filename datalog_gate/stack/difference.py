@@ -1,9 +1,6 @@
 """The difference that an update makes to the properties of a resource.
 
-The properties before the update are compared with those after it.
-
-Heat compares values as properties, with defaults and of their declared kinds, and only at the top level
-(heat/engine/resource.py:646-698): a change within a list or a map changes the property that holds it.
+Heat compares them as values, at the top level only (heat/engine/resource.py:646-698).
 """
 
 from __future__ import annotations
@@ -26,9 +23,8 @@ Doubt = Unknown | None
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`after` is what Heat has of the properties after the change. `properties` names those that differ, each with
-    what decides it. `same` holds of the others the references and unknowns in them: these are written as before, and
-    differ if what they come from does."""
+    """`after` is what Heat has of the properties after the change. `properties` names those that differ, with what
+    decides it. `same` holds the references and unknowns in others: they are written as before, and differ if these come to."""
 
     after: Mapping[str, Data]
     properties: dict[str, Doubt] = field(default_factory=dict)

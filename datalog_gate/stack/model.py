@@ -1,9 +1,7 @@
 """A stack as Heat would build it.
 
-It has resources with resolved properties, and nested stacks.
-
-`template` reads stacks and `facts` turns them into rows. Data is plain (None, bool, int, float, str, list, dict) with
-`ResourceId` where a template refers to a resource and `Unknown` where the value is not known yet.
+Data is plain (None, bool, int, float, str, list, dict), with `ResourceId` for a reference and `Unknown` for what is
+not known yet.
 """
 
 from __future__ import annotations
@@ -207,8 +205,8 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The template that defines a stack's resources: the id of the `stack` that its names are references in, its
-    resources, conditions and outputs as written, and the `functions` of its version, those of conditions among them."""
+    """The template that defines a stack's resources. Its names are references in the `stack` of that id; the
+    `functions` are those of its version, those of conditions among them."""
 
     stack: str
     resources: Mapping[str, Data]

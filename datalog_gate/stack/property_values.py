@@ -1,7 +1,6 @@
 """Plain data of a template as values of Heat's declared kinds.
 
-Scalars of nested data come with their paths. Nothing is refused here: what Heat can't coerce, and will refuse, stays as
-it is.
+What Heat can't coerce, and will refuse, stays as it is.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ _TEXTS = ("string", "any")
 
 
 class Leaf(NamedTuple):
-    """A scalar of nested data and the way to it, in `text` as rules read it. `open` tells an unknown that may turn out
-    to be a list or a map."""
+    """A scalar and the way to it, in `text` as rules read it. `open`: it is unknown and may be a list or a map."""
 
     path: Path
     text: str

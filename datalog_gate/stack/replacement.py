@@ -1,8 +1,6 @@
 """The effects of an update on resources of special types.
 
-In general, Heat updates a resource if all its changed properties can be updated, and replaces it otherwise. The lines
-are those of openstack-heat 27.0.1, under heat/engine; for a newer release, look for `def needs_replace` and
-`def _needs_update` there.
+The lines are those of openstack-heat 27.0.1, under heat/engine: look for `needs_replace` and `_needs_update` there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Properties that Heat moves before it uses them: old names and shorthands.
 
-A translated resource has the properties that Heat has before it asks any service, with places that still lead to what
-the user wrote. Source: heat/engine/translation.py:210-320.
+Source: heat/engine/translation.py:210-320.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ Way = tuple[str, ...]
 
 
 def to_move(properties: Collection[Mapping[str, Data]], said: Container[str], kind: ResourceType | None) -> bool:
-    """Whether the type has anything moved that any of these properties of its resources says; `said` are the names of
-    all of them."""
+    """Whether the type moves anything that these properties of its resources, whose names are `said`, hold."""
     return kind is not None and any(source[0] in said and _hold(properties, source) for source, _ in kind.moved)
 
 
@@ -61,7 +59,7 @@ class _Moved:
 
 
 def _hold(properties: Collection[Mapping[str, Data]], way: Way) -> bool:
-    """Whether something lies under the way in any of the properties, in any member of the lists on it. It is asked of
+    """Whether any of the properties, or of the members of lists on the way, holds something there. It is asked of
     every resource there is, so it goes step by step for all at once."""
     first, *further = way
     data = [part[first] for part in properties if first in part]

@@ -1,10 +1,6 @@
-"""The outcome of a stack update for each resource.
+"""The outcome of a stack update for each resource, from the stacks before and after.
 
-It is found from the stacks before and after.
-
-As Heat does (heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403): compare the definitions, replace where a
-property changed that can't be updated, and go on with what refers to a replaced resource. Where an unknown decides, an
-outcome has several changes, one of which will happen.
+Source: heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403.
 """
 
 from __future__ import annotations
@@ -50,8 +46,7 @@ class Outcome:
 
 
 def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -> list[Outcome]:
-    """The outcomes of all resources of both, those of nested stacks and groups among them. A resource is the same
-    before and after if it has one id: stacks that are the same must have one id too."""
+    """The outcomes of all resources of both, the nested ones among them. Resources of one id are the same resource."""
     before, after = ({stack.id: stack for stack in each} for each in (old, new))
     live = {live.id: live for stack in (*old, *new) for live in stack.live}
     pairs: list[_Pair] = []
@@ -235,8 +230,7 @@ class _Pair:
 
 
 def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
-    """The sections of two definitions that differ, each with what decides it. Heat takes a change of any as an update,
-    though there be nothing to do (resource.py:1388, rsrc_defn.py:374)."""
+    """The sections of two definitions that differ, each with what decides it (resource.py:1388, rsrc_defn.py:374)."""
     sections: dict[str, tuple[Data, Data]] = {
         "properties": (dict(old.properties), dict(new.properties)),
         "metadata": (old.metadata, new.metadata),
@@ -254,8 +248,7 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
 def _moved(
     symbol: ResourceId | Unknown, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]
 ) -> Iterator[Doubt]:
-    """Whether a reference or an unknown that is written as before may be another value: what decides it; None if it is.
-    An attribute of what is updated may be the same or not."""
+    """What decides whether a reference or an unknown written as before has another value; None if it has."""
     if isinstance(symbol, Unknown):
         if reads_stirred(symbol, stirred):
             yield symbol

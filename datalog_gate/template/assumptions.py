@@ -1,7 +1,6 @@
-"""Values assumed for unknowns.
+"""Values assumed for unknowns, where the template would have made these.
 
-A value is assumed where the template would have made the unknown, so that all functions over it see the value. Users
-name an unknown by its expression, as findings print it; the gate itself names it by its structure.
+Users name an unknown by its expression, as findings print it; the gate itself names it by its structure.
 """
 
 from __future__ import annotations

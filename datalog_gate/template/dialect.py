@@ -1,9 +1,6 @@
-"""The versions of templates.
+"""The versions of templates: their names of sections and keys, and their functions.
 
-Each has its names of sections and keys, and its functions.
-
-Source of the tables: heat/engine/hot/template.py and heat/engine/cfn/template.py. A map whose key is no function of the
-template's version is plain data in Heat, and here.
+Source: heat/engine/hot/template.py and heat/engine/cfn/template.py. Other maps of one key are plain data there, too.
 """
 
 from __future__ import annotations

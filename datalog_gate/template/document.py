@@ -1,9 +1,6 @@
-"""YAML and JSON documents as plain data.
+"""YAML and JSON documents as plain data with places.
 
-Each part comes with its place.
-
-Scalars are those of Heat's own loader (heat/common/template_format.py): YAML 1.1, dates stay strings. The text is read
-event by event, so that depth, size and aliases are bounded before anything is built.
+Scalars are those of Heat's own loader (heat/common/template_format.py). Depth, size and aliases are bounded.
 """
 
 from __future__ import annotations
@@ -90,8 +87,7 @@ def read_document(text: str, file: str) -> Document:
 
 
 def data_document(body: Mapping[str, Data], file: str) -> Document:
-    """The document of data that a request's JSON held: it has no places. Its resources are bounded when they are read.
-    Errors: InputError."""
+    """The document of data from a request's JSON, without places; resources are bounded later. Errors: InputError."""
     try:
         rest = {name: section for name, section in body.items() if name not in ("resources", "Resources")}
         text = json.dumps(rest, default=_date)
@@ -289,8 +285,7 @@ class _Builder:
             top.key = None
 
     def _in_parameters(self) -> bool:
-        """Whether the open mapping is the section of parameters: real templates declare one twice, and Heat takes the
-        last one, as we do there and nowhere else."""
+        """Whether the open mapping is the section of parameters: of two of one name, Heat takes the last, and so do we."""
         return len(self.open) == 2 and self.open[0].key is not None and str(self.open[0].key[0]).lower() == "parameters"
 
     def _error(self, code: str, message: str, at: Any) -> InputError:

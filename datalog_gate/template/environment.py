@@ -1,9 +1,6 @@
 """Environments: values of parameters, and mappings of resource types.
 
-A body of data, the parameters of the caller, and environment files are merged in this order, so a file overrides the
-parameters of the caller. Files merge as in heat/common/environment_util.py, also by `parameter_merge_strategies`, which
-a body can't have. The registry resolves as in heat/engine/environment.py: a mapping for the resource's name, then the
-mappings for the type in the order of their patterns.
+Merged as in heat/common/environment_util.py, resolved as in heat/engine/environment.py.
 """
 
 from __future__ import annotations
@@ -40,17 +37,14 @@ Entry = tuple[str, str]
 
 @dataclass(slots=True)
 class Registry:
-    """Resource type mappings. `resources` holds what is said of single resources by their name's pattern: mappings, and
-    below a nested stack's name those of its own resources."""
+    """Resource type mappings. `resources` holds mappings of single resources by their name's pattern, and below a
+    nested stack's name those of its own resources."""
 
     types: dict[str, Entry] = field(default_factory=dict)
     resources: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def resolve(self, declared: str, name: str) -> tuple[str, str | None]:
-        """The type, and if it is a template of the registry the file to which its name is relative.
-
-        Errors: ValueError for a type that leads back to itself.
-        """
+        """The type, and the file that names it if it is a template. Errors: ValueError for a circle."""
         if not self.types and not self.resources:
             return declared, None
         seen = {declared}

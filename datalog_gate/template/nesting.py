@@ -1,7 +1,6 @@
 """The members of groups, as they are when the stack is created.
 
-A group's resolved properties give definitions of members, which the reader then reads like any other resource. Source:
-heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
+Source: heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ openstack/heat/instance_group.py:268)."""
 
 @dataclass(slots=True)
 class Where:
-    """A resource's `Definition` in a text: the path of its definition, what its keys are called, and
-    where the values of the template's parameters stand: what a parameter says has the place of its value."""
+    """A resource's `Definition` in a text. `prefix` is its path, `names` what its keys are called, `given` where the
+    values of parameters stand: what a parameter says has the place of its value."""
 
     document: Document
     prefix: Path
@@ -151,10 +150,7 @@ def read_group(
     tree: Tree,
     launch: Callable[[Data], Resource | None],
 ) -> Group:
-    """The group `own` of that type. `launch` gives the launch configuration that a property refers to.
-
-    Errors: InputError for more members than any stack may have; what else is wrong is reported.
-    """
+    """The group `own` of that type. `launch` gives the launch configuration of a property. Errors: InputError."""
     if kind in DEPLOYMENTS:
         return _deployments(kind, properties, where, tree)
     match kind:
@@ -301,8 +297,7 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
 
 
 def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
-    """A member for each server, with all properties that the group's type has (heat/engine/resources/openstack/heat/
-    software_deployment.py:718)."""
+    """A member for each server, with all properties of the group (heat/.../software_deployment.py:718)."""
     servers = properties.get("servers")
     if isinstance(servers, Unknown):
         return Group((), where, servers)

@@ -1,7 +1,6 @@
 """The parameters of a template with their effective values.
 
-Types and constraints are those of heat/engine/parameters.py. A parameter without any value is unknown. A value that
-Heat would refuse is reported.
+Types and constraints are those of heat/engine/parameters.py.
 """
 
 from __future__ import annotations
@@ -92,8 +91,7 @@ def read_parameters(
     no_value: Callable[[str], Unknown],
     assumed: Assumptions,
 ) -> tuple[Parameter, ...]:
-    """The parameters in the order of the section; `no_value` makes the unknown of one that has none, if nothing is
-    assumed of it."""
+    """The parameters in the order of the section; `no_value` makes the unknown of one that has none."""
     for at, name in enumerate(sorted(given.keys() - section.keys())):
         near = closest(name, section) if at < 10 else None  # what is far off many times is not worth the search
         report("bad-parameter", f"there is no parameter `{name}`", name, near and f"did you mean `{near}`?")

@@ -1,8 +1,6 @@
 """The reader of templates.
 
-It makes a `Stack` from the text of a template. The stack has everything that it nests, with all functions resolved. All
-errors of the whole tree are collected and raised as one InputError. A template without resources gives a stack without
-resources.
+All errors of the whole tree are collected and raised as one InputError.
 """
 
 from __future__ import annotations
@@ -90,11 +88,7 @@ def read_template(source: Source, fetch: Fetch, strict: bool = True) -> Stack:
 
 
 def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
-    """The stack read again from the same texts, with these values for unknowns.
-
-    A stack that was not read from a template stays as it is. Errors: InputError, also for a file that the first reading
-    did not need.
-    """
+    """The stack read again with these values for unknowns; one that no template gave stays. Errors: InputError."""
     source = stack.source
     if not isinstance(source, Source):
         return stack

@@ -1,7 +1,6 @@
 """The names of one template, and the values of its functions.
 
-`Scope.resolve` replaces every function in the data of a template by its value, or by an unknown. Errors in the template
-are reported to the `Tree`, which all templates of one reading share and which bounds their size.
+Errors in the template are reported to the `Tree`, which all templates of one reading share.
 """
 
 from __future__ import annotations
@@ -163,8 +162,7 @@ class Scope:
         return None
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
-        """The truth of a condition: a boolean, a name of the section, a function, or null, which always holds. A wrong
-        one is reported."""
+        """The truth of a condition: a boolean, a name, a function, or null, which always holds. Reports a wrong one."""
         value = self.resolve(data, path, self.dialect.conditional)
         if value is None:
             return True
@@ -293,8 +291,7 @@ class Scope:
         return self.write(name, [truth, *shown], path[:-1])
 
     def _logic(self, name: str, raw: Data, path: Path) -> Data:
-        """What a function of conditions gives. Its arguments are not resolved in advance: Heat reads no further than it
-        must."""
+        """What a function of conditions gives. Heat resolves its arguments no further than it must."""
         function_name = name.removeprefix("Fn::").lower()
         if function_name == "equals":
             return self._equals(name, raw, path)
@@ -434,8 +431,7 @@ class Scope:
 
 
 def _in_order(definitions: Mapping[str, Data], start: str, done: Container[str]) -> list[str]:
-    """The resources that the reading of `start` leads to by their attributes, each after those that it reads itself;
-    none that is `done`."""
+    """The resources that `start` reads attributes of, without those `done`, each after those it reads itself."""
     order: list[str] = []
     seen: set[str] = set()
     pending = [(start, False)]

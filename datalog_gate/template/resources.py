@@ -1,7 +1,6 @@
 """Resources read from their definitions, with the stacks that they nest.
 
-A definition stands in a template, or is made by a group for its members. Nested templates are read by the function that
-the reader hands over in `Nesting`.
+A definition stands in a template, or is made by a group for its members.
 """
 
 from __future__ import annotations
@@ -311,8 +310,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
 
 
 def _of_members(scope: Scope, kind: str, below: Nesting, group: Group) -> Scope:
-    """The names in the template that Heat makes of a group's members. What is plain data for the template of the group
-    may be a function there."""
+    """The names in the template that Heat makes of a group's members, whose functions are those of its own version."""
     dialect = dialect_of(dict([VERSIONS[kind]]))
     assert isinstance(dialect, Dialect)
     return Scope(
@@ -328,8 +326,7 @@ def _of_members(scope: Scope, kind: str, below: Nesting, group: Group) -> Scope:
 
 
 def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
-    """Resources that require each other: the first circles as names, each with its first one again at the end. It does
-    not recurse, however long a chain of resources is."""
+    """The first circles of resources that require each other, each with its first name again at the end."""
     found: list[list[str]] = []
     done: set[str] = set()
     for start in resources:

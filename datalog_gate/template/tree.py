@@ -1,7 +1,6 @@
 """The state that all templates of one reading share, and its bounds.
 
-It collects diagnostics, in which no hidden value stands, parses each document once, and raises an InputError as soon as
-a bound is passed.
+Diagnostics hold no hidden value. Past a bound it raises an InputError.
 """
 
 from __future__ import annotations
@@ -96,8 +95,7 @@ class Tree:
         return message
 
     def redact(self) -> None:
-        """Cuts hidden values out of the texts that excerpts are made of: from where they begin to the end of the line,
-        and all lines that they go on over."""
+        """Cuts hidden values out of the texts that excerpts are made of, to the ends of the lines they stand in."""
         for span in self.veiled:
             if span and span.file in self.sources:
                 rows = self.sources[span.file].splitlines()

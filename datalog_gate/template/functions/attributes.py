@@ -1,7 +1,6 @@
 """Attributes of resources whose value follows from the template.
 
-They are the value of an OS::Heat::Value, the outputs of a nested stack, what a group makes of the attributes of its
-members, and properties that a service stores as they are and gives back. Any other attribute raises `Undecided`.
+Any other attribute raises `Undecided`.
 """
 
 from __future__ import annotations
@@ -108,11 +107,8 @@ def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
 
 
 def read_property(resource: Resource, kind: ResourceType | None, keys: list[Data]) -> Data:
-    """The attribute that gives back a property, then what the further keys select from it.
-
-    Errors: Undecided for what the service fills in, may put in another order, or makes an id of; LookupError,
-    ValueError or TypeError where there is nothing.
-    """
+    """The attribute that gives back a property, then what the further keys select from it. Errors: Undecided for what
+    the service fills in, orders, or makes an id of; LookupError, ValueError or TypeError where there is nothing."""
     first, *rest = keys
     name = kind.attributes.get(first) if kind and isinstance(first, str) else None
     if kind is None or name is None:

@@ -59,8 +59,8 @@ def same(left: Data, right: Data) -> bool | None:
 
 
 def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
-    """The part of the data under the steps, also a text's character. `parse` takes texts as the numbers of a list's
-    items. Errors: LookupError, TypeError or ValueError where there is none, Undecided."""
+    """The part of the data under the steps; `parse` takes texts as indexes. Errors: LookupError, TypeError, ValueError,
+    Undecided."""
     for step in steps:
         if isinstance(data, Unknown | ResourceId) or isinstance(step, Unknown | ResourceId):
             raise Undecided

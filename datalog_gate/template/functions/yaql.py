@@ -1,11 +1,8 @@
-"""The function `yaql`, a query over data.
-
-Heat's own library answers it, within bounds.
+"""The function `yaql`: Heat's own library answers it, within a budget.
 
 Heat's engine checks a result after it was made, and follows an endless list forever. So here every call, value and
-comparison counts against a budget. The answer is unknown beyond this budget and beyond Heat's default limits, which an
-installation may have raised. It is also unknown where a query calls a function that can make much from little (`pow`),
-search forever (regular expressions), define others, or give another answer the next time (clocks, chance, sets).
+comparison is paid for. The answer is unknown beyond that and beyond Heat's default limits, and for functions that make
+much from little (`pow`), search forever (regular expressions), define others, or do not repeat (clocks, chance, sets).
 """
 
 from __future__ import annotations
@@ -252,8 +249,7 @@ def _repeated(left: object, right: object, *_: object) -> int:
 
 
 def _replaced(value: object, old: object, new: object, *_: object) -> int:
-    """What a replacement costs: the library makes it before it looks at the length. That by a map makes one text after
-    the other, each longer."""
+    """What a replacement costs: it is made before its length is looked at, and one by a map is longer each time."""
     if not isinstance(value, str):
         return 0
     return value.count(old) * len(new) // _LETTERS if isinstance(old, str) and isinstance(new, str) else BUDGET + 1
