@@ -24,7 +24,7 @@ Doubt = Unknown | None
 @dataclass(frozen=True, slots=True)
 class Difference:
     """`after` is what Heat has of the properties after the change. `properties` names those that differ, with what
-    decides it. `same` holds the references and unknowns in others: they are written as before, and differ if these come to."""
+    decides it. `same` holds the references and unknowns in others: written as before, they may differ."""
 
     after: Mapping[str, Data]
     properties: dict[str, Doubt] = field(default_factory=dict)

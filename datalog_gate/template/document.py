@@ -285,7 +285,7 @@ class _Builder:
             top.key = None
 
     def _in_parameters(self) -> bool:
-        """Whether the open mapping is the section of parameters: of two of one name, Heat takes the last, and so do we."""
+        """Whether the open mapping is the section of parameters: Heat takes the last of one name, and so do we."""
         return len(self.open) == 2 and self.open[0].key is not None and str(self.open[0].key[0]).lower() == "parameters"
 
     def _error(self, code: str, message: str, at: Any) -> InputError:
