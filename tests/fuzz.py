@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -52,33 +52,22 @@ def text(random: Random) -> str:
     """A text of at most some ten thousand characters."""
     match random.randrange(8):
         case 0:
-            return "".join(
-                chr(random.randrange(random.choice([128, 0x3000, 0x110000]))) for _ in range(random.randrange(200))
-            )
+            points = (random.randrange(random.choice([128, 0x3000, 0x110000])) for _ in range(random.randrange(200)))
+            return "".join(map(chr, points))
         case 1:
             return "".join(random.choices([*WORDS, *DEEP, " ", " ", "\n"], k=random.randrange(200)))
         case 2:
-            before, again, after = (
-                random.choice(["", "p(x) :- ", "p(", "p :- x = "]),
-                random.choice(DEEP),
-                random.choice(WORDS),
-            )
-            return (
-                before
-                + again * random.randrange(3000)
-                + after
-                + random.choice(["", ")", "}", " : p(x) }"]) * random.randrange(40)
-            )
+            before, again = random.choice(["", "p(x) :- ", "p(", "p :- x = "]), random.choice(DEEP)
+            after, close = random.choice(WORDS), random.choice(["", ")", "}", " : p(x) }"])
+            return before + again * random.randrange(3000) + after + close * random.randrange(40)
     return mutated(random, " ".join(random.choices(VALID, k=random.choice([1, 1, 2]))))
 
 
 def mutated(random: Random, valid: str) -> str:
     """A valid text with some tokens dropped, doubled, swapped, replaced or spoilt, perhaps cut."""
     source = Source(valid, "")
-    tokens = [
-        valid[end : token.end]
-        for end, token in zip([0, *(token.end for token in source.tokens)], source.tokens, strict=False)
-    ]
+    ends = [0, *(token.end for token in source.tokens)]
+    tokens = [valid[end:after] for end, after in pairwise(ends)]
     for _ in range(random.choice([1, 1, 2, 3, 8])):
         at, other = random.randrange(len(tokens)), random.randrange(len(tokens))
         match random.randrange(6):

@@ -18,12 +18,10 @@ Facts = dict[str, list[tuple[object, ...]]]
 NULLS: Facts = {"q": [(1, None), (2, 5), (3, None)], "r": [(None,), (5,)]}
 
 ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
-    "a join never matches two nulls": ("p(x) :- q(x, y), r(y).", NULLS, {(2,)}),
     "neither does an equation of two variables": ("p(x) :- q(x, y), r(z), y = z.", NULLS, {(2,)}),
     "nor twice the same variable in an atom": ("p(x) :- s(x, x).", {"s": [(None, None), (1, 1)]}, {(1,)}),
     "null as an argument tests for null": ("p(x) :- q(x, null).", NULLS, {(1,), (3,)}),
     "an equation hands a null on": ("p(x, y) :- x = null, y = x.", {}, {(None, None)}),
-    "so does an equation with null": ("p(x) :- y = null, q(x, y).", NULLS, {(1,), (3,)}),
     "what is not null": ("p(x) :- q(x, y), y != null.", NULLS, {(2,)}),
     "an equation gives its variable even null": ("p(x, z) :- q(x, y), z = y.", NULLS, {(1, None), (2, 5), (3, None)}),
     "not over a null finds no match": ("p(x) :- q(x, y), not r(y).", NULLS, {(1,), (3,)}),
@@ -31,14 +29,11 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
     "true is not one": ("p(x) :- s(x), x = 1.", {"s": [(True,), (1,), ("1",)]}, {(1,)}),
     "one point nought is one": ("p(x) :- s(x), x = 1.0.", {"s": [(1,), (2,)]}, {(1,)}),
     "or binds what every branch binds": ("p(x) :- (q(x, 5) or r(x)), x != null.", NULLS, {(2,), (5,)}),
-    "or inside or": ("p(x) :- q(x, _), (x = 1 or (x = 2 or x = 9)).", NULLS, {(1,), (2,)}),
     "a list of choices binds": ('p(x) :- x in ["a", "b"].', {}, {("a",), ("b",)}),
     "a list of choices tests": ("p(x) :- q(x, _), x in [3, 4].", NULLS, {(3,)}),
     "null among the choices": ("p(x) :- q(x, y), y in [null, 7].", NULLS, {(1,), (3,)}),
-    "a choice that is computed": ("p(x) :- q(x, _), x in [2 + 1].", NULLS, {(3,)}),
     "not over alternatives is none of them": ("p(x) :- q(x, _), not (x = 1 or q(x, 5)).", NULLS, {(3,)}),
     "a name that only not holds is local": ("p(x) :- q(x, _), not (q(z, 5), z = x + 1).", NULLS, {(2,), (3,)}),
-    "not inside not": ("p(x) :- q(x, _), not (q(x, _), not q(x, null)).", NULLS, {(1,), (3,)}),
     "a variable of an arithmetic argument": ("p(x + 1) :- q(x, _).", NULLS, {(2,), (3,), (4,)}),
     "true and false as literals": ("p(1) :- true. p(2) :- false. p(3) :- (false or true).", {}, {(1,), (3,)}),
     "an aggregate groups by what is outside": (
@@ -51,11 +46,6 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
         "p(n) :- n = count{ x : q(x, 9) }. p(n) :- n = min{ x : q(x, 9) }.",
         NULLS,
         {(0,)},
-    ),
-    "two sets have locals of their own": (
-        "p(n, m) :- n = count{ x : q(x, _) }, m = sum{ x : r(x), x != null }.",
-        NULLS,
-        {(3, 5)},
     ),
     "three sets have locals of their own": (
         "p(n, m, o) :- n = count{ x : q(x, y) }, m = count{ x : q(_, x) }, o = count{ z : q(z, y) }.",
@@ -142,12 +132,8 @@ def test_a_policy_says_all_that_its_annotation_says() -> None:
 p(n, x) :- heat:member(group=x, index=n)."""
     (policy,) = _load(m=text).policies
     assert (policy.id, policy.level, policy.relation, policy.columns) == ("a.b", "warn", "m:p", ("n", "x"))
-    assert (policy.message, policy.hint, policy.on, policy.on_unknown) == (
-        "{n} of {x}",
-        "less",
-        frozenset({"create"}),
-        "deny",
-    )
+    assert (policy.message, policy.hint, policy.on) == ("{n} of {x}", "less", frozenset({"create"}))
+    assert policy.on_unknown == "deny"
     assert (policy.subject, policy.enforce_from, policy.span) == (1, date(2027, 3, 1), Span("m.dl", 3, 1, 3, 8))
     assert (policy.texts["doc"], policy.lists) == ("d", {"tags": ("t",), "on": ("create",), "key": ("x",)})
 
@@ -217,9 +203,8 @@ SEVERAL = "r(1).\n@deny s(1) :- r(1).\n" + "p(x) :- r(x), (" + " or ".join(["r(1
 def test_alternatives_are_bounded_however_they_nest(text: str, messages: list[str]) -> None:
     with pytest.raises(dg.RulesError) as raised:
         _load(m=text)
-    assert [
-        diagnostic.message for diagnostic in raised.value.diagnostics if diagnostic.code == "too-complex"
-    ] == messages
+    complex_rules = [diagnostic for diagnostic in raised.value.diagnostics if diagnostic.code == "too-complex"]
+    assert [diagnostic.message for diagnostic in complex_rules] == messages
 
 
 @pytest.mark.parametrize(
@@ -239,7 +224,6 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
     ("text", "codes"),
     [
         ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n > 1.", ["nullable"]),
-        ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n + 1 = 2.", ["nullable"]),
         ("q(x, n) :- os:cinder:volume(_id=x, size=n). @deny p(x) :- q(x, n), n > 1.", ["nullable"]),
         ("@deny p(x) :- os:cinder:volume(_id=x, size=n), n != null, n > 1.", []),
         ('@deny p(x) :- os:cinder:volume(_id=x, size=n), n > "1".', ["nullable", "kind-mismatch"]),
@@ -252,7 +236,6 @@ def test_the_subject_is_the_first_column_of_resources(head: str, body: str, subj
         ("@deny p(x) :- os:cinder:volume(_id=x), not (os:cinder:volume(_id=x, size=n), n > 1).", ["nullable"]),
         ("@deny p(n) :- n = sum{ x : heat:stack(id=x) }.", ["kind-mismatch"]),
         ("@deny p(x) :- heat:stack(id=x, parent=null).", []),
-        ("@deny p(x) :- heat:stack(id=x, name=null).", ["kind-mismatch"]),
     ],
 )
 def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) -> None:

@@ -26,11 +26,6 @@ REACH = ir.Stratum(
     (rule("reach", 8, match("edge", X, Y)), rule("reach", 9, match("reach", X, Z), match("edge", Z, Y))),
     True,
 )
-JOINED = ir.Stratum(
-    ("reach",),
-    (rule("reach", 8, match("edge", X, Y)), rule("reach", 9, match("reach", X, Z), match("reach", Z, Y))),
-    True,
-)
 LATER = ir.Stratum(("last",), (rule("last", 11, match("few", X, Y)),), False)
 FACTS: Facts = {"node": [(at,) for at in range(300)], "edge": [(7, 7), *((at, at + 1) for at in range(100))]}
 
@@ -46,7 +41,6 @@ def seconds(limit: float) -> Budget:
     [
         (BOMB, Budget(facts=20_000), "more than 20,000 facts: the rule of all at rules.dl:7:1 made 30,000 of 30,101"),
         (REACH, Budget(facts=2_000), "more than 2,000 facts: the rule of reach at rules.dl:9:1 made 4,950 of 5,152"),
-        (JOINED, Budget(facts=2_000), "more than 2,000 facts: the rule of reach at rules.dl:9:1 made "),
         (BOMB, seconds(0.7), "out of time after 0.7 s: the rule of all at rules.dl:7:1 took 0."),
     ],
 )  # fmt: skip

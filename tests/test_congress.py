@@ -50,16 +50,10 @@ OWN: list[tuple[Policies, str, set[tuple[object, ...]]]] = [
     ({"a": ["p(x) :- q(x, y), plus(x, y, z), r(z)", "q(1, 2)", "q(2, 3)", "r(3)"]}, "p(x)", {(1,)}),
     ({"a": ["p(x, z) :- q(x, y), builtin:minus(x, y, z)", "q(5, 2)"]}, "p(5, z)", {(5, 3)}),
     ({"a": ["p(x) :- q(x), lt(x, 3), gteq(x, 2), max(x, 2, 2)", "q(1)", "q(2)", "q(3)"]}, "p(x)", {(2,)}),
-    ({"a": ["p(x) :- q(x), not r(x)", "q(1)", "q(2)", "r(1)"]}, "p(x)", {(2,)}),
     ({"a": ["p(x) :- !r(x), q(x)", "q(1)"]}, "p(x)", {(1,)}),  # in any order, and r is empty
-    ({"a": ["p(x) :- q(x)", "p(x) :- r(x)", "p(0)", "q(1)", "r(2)"]}, "p(x)", {(0,), (1,), (2,)}),
-    ({"a": ["p(x) :- q(x, x)", "q(1, 1)", "q(1, 2)"]}, "p(x)", {(1,)}),
     ({"a": ["p(x, y) :- q(x), r(y)", "q(1)", "r(2)", 'r("b")']}, "p(x, y)", {(1, 2), (1, "b")}),
-    ({"a": ["p() :- q(x), r(x)", "q(1)", "r(1)"]}, "p()", {()}),
     ({"a": ["p(x) :- t(x), true", "t(1.5)", "p(x) :- t(x), false"]}, "p(x)", {(1.5,)}),
-    ({"a": ["q(1)", "q(2)", "r(2)"]}, "query :- q(x), r(x)", {(2,)}),
     ({"a": ["p(x) :- b:q(x), r(x)", "r(1)"], "b": ["q(x) :- c:s(x)"], "c": ["s(1)", "s(2)"]}, "p(x)", {(1,)}),
-    ({"a": ["p(1)"], "b": ["p(2)"]}, "p(x)", {(1,)}),
     ({"a": ["p+(x) :- q(x), not p-(x)", "p-(2)", "q(1)", "q(2)"]}, "p+(x)", {(1,)}),
     ({"a": ["execute[nova:p(x)] :- q(x)", "q(1)"]}, "execute[nova:p(x)]", {(1,)}),
     ({"a": ["p(x) :- nobody:q(x)", "// nothing", "p(1);", "/* nor this */"]}, "p(x)", {(1,)}),
@@ -69,27 +63,19 @@ OWN: list[tuple[Policies, str, set[tuple[object, ...]]]] = [
 
 REFUSED: list[tuple[Policies, list[str]]] = [
     ({"a": ["p(x) :- not q(x)"]}, ["a:1:3 unsafe-variable"]),
-    ({"a": ["p(x) :- q(y)"]}, ["a:1:3 unsafe-variable"]),
     ({"a": ["q(x) :- p(x, y)", "q(1, 3)"]}, ["a:2:1 arity"]),
-    ({"a": ["p(x) :- q(x)", "r(y) :- q(x, y)"]}, ["a:2:9 arity"]),
-    ({"a": ["r(y) :- q(x, y)", "p(x) :- q(x)"]}, ["a:2:9 arity"]),
     ({"a": ["p(x) :- b:q(x, y)"], "b": ["q(1)"]}, ["a:1:9 arity"]),
     ({"a": ["b:p(x) :- q(x)"], "b": ["p(1)"]}, ["a:1:1 reserved-name"]),
-    ({"a": ["b:p+(1)"], "b": ["p(1)"]}, ["a:1:1 reserved-name"]),
     ({"a": ["p(x) :- q(id=x)"]}, ["a:1:9 undefined-relation"]),
-    ({"a": ["p(x) :- nobody:q(name=x)"]}, ["a:1:9 undefined-relation"]),
     ({"a": ["p(x) :- nova:tags(id=x)"]}, ["a:1:19 unknown-column"]),
     ({"a": ["p(x) :- nova:tags(9=x)"]}, ["a:1:19 unknown-column"]),
     ({"a": ["p(x) :- nova:tags(9999999999999=x)"]}, ["a:1:19 unknown-column"]),
     ({"a": ["p(x) :- nova:tags(server_id=x, 0=x)"]}, ["a:1:32 duplicate-column"]),
     ({"a": ["p(x) :- nova:tags(x, 1=y, z)"]}, ["a:1:27 syntax"]),
     ({"a": ["insert[p(x) :- q(x)]"]}, ["a:1:1 unsupported"]),
-    ({"a": ["delete[p(x)] :- q(x)"]}, ["a:1:1 unsupported"]),
     ({"a": ["execute[p(x) :- q(x)"]}, ["a:1:14 syntax"]),
     ({"a": ["p(x) :- execute[q(x)]"]}, ["a:1:16 syntax"]),
-    ({"a": ["p(x) :- q(x) r(x)"]}, ["a:1:14 syntax"]),
     ({"a": ["plus(1, 2, 3)"]}, ["a:1:1 redefined"]),
-    ({"a": ["p(x) :- r(x)", "r(x) :- not p(x), q(x)"]}, ["a:2:13 unstratified"]),
 ]
 """Policies, and the place and code of each error."""
 
@@ -104,11 +90,6 @@ READ: list[tuple[str, list[str], list[tuple[object, ...]]]] = [
         ["a:1:61 note: 'None' is read as the value null"],
         [("any",)],
     ),
-    (
-        "p(x) :- neutronv2:security_group_rules(id=x, port_range_min=None)",
-        ["a:1:61 note: None is read as the value null"],
-        [("any",)],
-    ),
     ("p(x) :- neutronv2:security_group_rules(id=x, port_range_min=s), lt(s, 10)", [], [("nine",)]),
     ("p(x) :- neutronv2:security_group_rules(id=x, port_range_min=s), not lt(s, 10)", [], [("any",)]),
     ("p(x) :- neutronv2:security_group_rules(id=x, port_range_min=s), equal(s, 9)", [], [("nine",)]),
@@ -120,11 +101,6 @@ READ: list[tuple[str, list[str], list[tuple[object, ...]]]] = [
     (
         "t(x, s) :- neutronv2:security_group_rules(id=x, port_range_min=s)\np(x) :- t(x, 'None')",
         ["a:2:14 note: 'None' is read as the value null"],
-        [("any",)],
-    ),
-    (
-        "p(x) :- neutronv2:security_group_rules(id=x, port_range_min=s), equal(s, None)",
-        ["a:1:74 note: None is read as the value null"],
         [("any",)],
     ),
     (
@@ -206,11 +182,8 @@ def test_a_query_gives_what_congress_gave(policies: Policies, query: str, expect
 def test_what_congress_refused_is_refused(policies: Policies, messages: list[str]) -> None:
     with pytest.raises(RulesError) as raised:
         content(policies, "a")
-    assert [
-        str(diagnostic.span) + " " + diagnostic.code
-        for diagnostic in raised.value.diagnostics
-        if diagnostic.severity == "error"
-    ] == messages
+    errors = [diagnostic for diagnostic in raised.value.diagnostics if diagnostic.severity == "error"]
+    assert [f"{error.span} {error.code}" for error in errors] == messages
 
 
 @pytest.mark.parametrize(("text", "messages", "rows"), READ)
@@ -275,11 +248,8 @@ def test_a_comment_is_the_message_only_if_it_is_of_all_rules_of_the_table() -> N
     policies = [
         load([RuleFile("a", "a", "", True, entries)]).policies for entries in [(entry,), (entry, same), (entry, other)]
     ]
-    assert [[policy.message for policy in several] for several in policies] == [
-        ["No (x)!: {x}"],
-        ["No (x)!: {x}"],
-        ["error({x})"],
-    ]
+    messages = [[policy.message for policy in several] for several in policies]
+    assert messages == [["No (x)!: {x}"], ["No (x)!: {x}"], ["error({x})"]]
 
 
 def test_the_option_reads_text_as_congress_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -400,13 +370,9 @@ def facts_of(text: str) -> set[Row]:
     facts = set()
     for atom in re.findall(r"(?:execute\[)?[\w.:+-]+\([^()]*\)\]?", text):
         ((rule,), _) = _statements(atom)
-        if all(isinstance(argument, Constant) for argument in rule.head.arguments):
-            facts.add(
-                (
-                    rule.head.name,
-                    *(argument.value for argument in rule.head.arguments if isinstance(argument, Constant)),
-                )
-            )
+        values = [argument.value for argument in rule.head.arguments if isinstance(argument, Constant)]
+        if len(values) == len(rule.head.arguments):
+            facts.add((rule.head.name, *values))
     return facts
 
 

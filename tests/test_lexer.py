@@ -14,19 +14,14 @@ TOKENS = [
     ("", []),
     ("p(x) :- q.", ["name p", "( (", "name x", ") )", ":- :-", "name q", ". ."]),
     ("os:nova:server.x:y", ["name os:nova:server.x:y"]),
-    ("a: b", ["name a", ": :", "name b"]),
-    ("a.\nb", ["name a", ". .", "name b"]),
-    ("x1.5", ["name x1.5"]),
     ("1.5 1. 2", ["number 1.5", "number 1", ". .", "number 2"]),
     ("1e5 1E-5 1e+5", ["number 1e5", "number 1E-5", "number 1e+5"]),
     ("1.p(2.5.q)", ["number 1", ". .", "name p", "( (", "number 2.5", ". .", "name q", ") )"]),
     ("10.0.0.1 1.e5 0x1F 1e", ["bad_number 10.0.0.1", "bad_number 1.e5", "bad_number 0x1F", "bad_number 1e"]),
     ("not NOT ! or in", ["not not", "not NOT", "not !", "or or", "in in"]),
     ("true false null True", ["true true", "false false", "null null", "name True"]),
-    ("nothing", ["name nothing"]),
     ("; .", [". ;", ". ."]),
     ("<= >= < > = !=", ["<= <=", ">= >=", "< <", "> >", "= =", "!= !="]),
-    ("x<-1", ["name x", "< <", "- -", "number 1"]),
     ("a ?? b - c", ["name a", "?? ??", "name b", "- -", "name c"]),
     ("p+(x) p-(x) p + (x)", [
         "update p+", "( (", "name x", ") )", "update p-", "( (", "name x", ") )",
@@ -60,15 +55,12 @@ def test_comments_stand_beside_the_tokens() -> None:
 
 
 VALUES: list[tuple[str, Value]] = [
-    ("0", 0),
     ("007", 7),
     ("1.0", 1),
     ("1.50", Decimal("1.5")),
-    ("1e3", 1000),
     ("1e-3", Decimal("0.001")),
     ("9" * 1000, 10**1000 - 1),
     ('"a b"', "a b"),
-    ("'a'", "a"),
     (r'"\n\t\\\"\' \u00e9 \U0001f600"', "\n\t\\\"' é \U0001f600"),
     ('"\U0001f600"', "\U0001f600"),
 ]
