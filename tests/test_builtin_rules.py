@@ -11,7 +11,7 @@ import pytest
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Row
-from datalog_gate.decision.findings import Leaf, find_support
+from datalog_gate.decision.findings import FactUse, find_support
 from datalog_gate.decision.query import ask
 from datalog_gate.engine import engine, native, pydatalog
 from datalog_gate.engine.provenance import Provenance
@@ -152,7 +152,7 @@ def test_an_error_in_one_alternative_is_that_of_its_group() -> None:
 def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
     program = checked("p(g, s) :- n(g), s = sum{ v : (e(g, v) or f(g, v)) }.")
     model = native.evaluate(program, {"n": [(1,)], "e": [(1, 5)], "f": [(1, 6)]})
-    assert find_support(Provenance(program, model), "m:p", (1, 11)).leaves == [Leaf("n", (1,), (0,))]
+    assert find_support(Provenance(program, model), "m:p", (1, 11)).leaves == [FactUse("n", (1,), (0,))]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.values import Row, row_key
-from datalog_gate.decision.findings import Leaf, Support, find_support
+from datalog_gate.decision.findings import FactUse, Support, find_support
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Provenance
@@ -77,7 +77,7 @@ def test_what_would_take_too_long_to_find_is_not_followed() -> None:
     few, enough = (Provenance(checked, model, Watch(Budget(looks=looks))) for looks in (10_000, 1_000_000))
     assert Why(few).why("p", (7, 150 * 149)) == Node("p", (7, 150 * 149), followed=False)
     assert find_support(few, "p", (7, 150 * 149)) == Support([], set())
-    assert find_support(enough, "p", (7, 150 * 149)) == Support([Leaf("node", (7,), (0,))], set())
+    assert find_support(enough, "p", (7, 150 * 149)) == Support([FactUse("node", (7,), (0,))], set())
 
 
 def test_an_aggregate_of_too_much_is_not_gone_through() -> None:

@@ -1,19 +1,9 @@
 """The case analysis of undetermined findings.
 
-It tries every value of the unknowns that decide the findings. It splits the findings into those that hold whatever the
-unknowns turn out to be, and those that depend on them, with the values for which they hold. A finding that holds for
-none of the values is left out.
-
-An unknown is tried where it has a domain: all values that it can have. What a function makes of unknowns is tried by
-these, since two conditions on one parameter depend on each other. A condition whose own unknowns have no domain is true
-or false. The stacks are read again under each value. Where the finding is then still open, depending on other unknowns,
-they are read again under each value of these, too.
-
-Why the answer is right: a stack that is read so is right in every world in which all that was assumed for it is true,
-and it is judged as soundly as the first one. Every world is in one branch at each step, as a domain leaves out no
-value. So it is in one of the branches that end. A finding that is certain in all of these holds in every world, and one
-that is possible in none holds in no world. Branches that no world is in, as where two conditions exclude each other,
-can only keep a finding from being settled. So can a branch that can't be read, errs, or is one too many.
+It tries every value of the unknowns that have a domain, and reads the stacks again under each value. What a function
+makes of unknowns is tried by these, since two conditions on one parameter depend on each other. Every world is in one
+of the branches that end: a finding that is certain in all of these holds in every world, and one that is possible in
+none holds in no world. A branch that can't be read, errs, or is one too many keeps a finding from being settled.
 """
 
 from __future__ import annotations
@@ -21,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from math import prod
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -103,11 +94,8 @@ def settle(
     budget: Budget,
     again: JudgeAgain,
 ) -> Settlement:
-    """Settle the undetermined findings as far as possible, and compute for others when they hold.
-
-    `again` judges stacks by some of the rules, without settling; all of it together may take what one group of policies
-    may.
-    """
+    """Settle the undetermined findings as far as possible, and compute for others when they hold. `again` judges stacks
+    by some of the rules, without settling; all of it together may take what one group of policies may."""
     settlement = Settlement()
     dependence = Dependence(stacks)
     search = _Branches(rules, stacks, facts, certain, undetermined, budget, again)
@@ -278,10 +266,8 @@ def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
 
 
 class Dependence:
-    """Describes what an undetermined finding depends on, such as "denied if parameter az is nova-2".
-
-    Conditions, parameters and attributes of the stacks have their names, other unknowns are shown as written.
-    """
+    """Describes what an undetermined finding depends on, such as "denied if parameter az is nova-2". Conditions,
+    parameters and attributes of the stacks have their names, other unknowns are shown as written."""
 
     def __init__(self, stacks: Sequence[Stack]) -> None:
         self._roots = {stack.id for stack in stacks}
@@ -320,7 +306,6 @@ class Dependence:
         return (unknown,) if named or not unknown.of else unknown.of
 
     def _name(self, unknown: Unknown) -> str:
-        """Name the condition, parameter or attribute that an unknown is; others are shown as written."""
         if unknown.hidden:
             return "a hidden value"
         if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
@@ -351,17 +336,14 @@ def _merge_cases(cases: Sequence[Case]) -> list[_Cases]:
 
 def _merge_two(cases: list[_Cases]) -> bool:
     """Merge the first two cases that can be merged; whether there are such."""
-    for at, case in enumerate(cases):
-        for other in cases[at + 1 :]:
-            differing = [unknown for unknown in case.keys() | other.keys() if case.get(unknown) != other.get(unknown)]
-            if len(differing) != 1 or differing[0] not in case or differing[0] not in other:
-                continue
+    for case, other in combinations(cases, 2):
+        differing = [unknown for unknown in case.keys() | other.keys() if case.get(unknown) != other.get(unknown)]
+        if len(differing) == 1 and differing[0] in case and differing[0] in other:
             unknown = differing[0]
-            values = case[unknown] | other[unknown]
+            case[unknown] |= other[unknown]
             cases.remove(other)
-            cases[at] = {**case, unknown: values}
-            if values.issuperset(unknown.domain):
-                del cases[at][unknown]
+            if case[unknown].issuperset(unknown.domain):
+                del case[unknown]
             return True
     return False
 

@@ -1,7 +1,6 @@
 """The comparison with an older state: which findings it had already.
 
-The older state is evaluated like the present one, with the same inventory, request, budget and time, but only what the
-policies with findings depend on, and only if there is anything to compare.
+Only what the policies with findings depend on is evaluated, and only if there is anything to compare.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class Changes:
         """What the comparison depends on: whether there is any, and what was, where that was looked at."""
         if not self._request.against:
             return []
-        digests = self._base.digests if self._subtracted else {}
-        return ["against", *sorted(f"{digest} {name}" for name, digest in digests.items() if name != "gate:now")]
+        return ["against", *(self._base.identity if self._subtracted else ())]
 
     def of(self, policy: Policy, row: Row) -> Change | None:
         """Whether the row is a violation that the older state had for certain, and no better; None without one."""
@@ -69,9 +67,8 @@ class Changes:
     @cached_property
     def _base(self) -> Evaluation:
         stacks = sorted(self._request.against, key=lambda stack: stack.id)
-        return evaluation(
-            self._rules, stacks, self._request, tuple(self._subtracted.values()), self._engine, whole=False
-        )
+        policies = tuple(self._subtracted.values())
+        return evaluation(self._rules, stacks, self._request, policies, self._engine, whole=False)
 
     @cached_property
     def _measures(self) -> dict[str, Measure]:
@@ -83,17 +80,17 @@ class Changes:
         there has nothing that anybody could trust."""
         model = self._base.model
         failed = {certain_version(error.relation) for error in model.errors}
-        found: dict[str, dict[Row, _Was]] = {}
+        before: dict[str, dict[Row, _Was]] = {}
         for policy in self._subtracted.values():
             by = self._measures[policy.id]
-            rows = found[policy.id] = {}
+            rows = before[policy.id] = {}
             trusted = failed.isdisjoint(self._rules.reads[policy.relation])
             for row in sorted(model.rows(policy.relation), key=row_key) if trusted else ():
                 measured = by.measured(row)
                 was = rows.setdefault(by.key(row), _Was(set(), measured))
                 was.values.add(measured)
                 was.worst = measured if by.exceeds(measured, was.worst) else was.worst
-        return found
+        return before
 
 
 @dataclass(slots=True)

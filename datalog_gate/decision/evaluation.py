@@ -1,7 +1,4 @@
-"""The evaluation of a policy set over some stacks.
-
-Its result is the model, with the facts that it is of.
-"""
+"""The evaluation of a policy set over some stacks: the model with its facts."""
 
 from __future__ import annotations
 
@@ -40,6 +37,11 @@ class Evaluation:
     program: CheckedProgram
     model: Model
     exceeded: Mapping[Level, BudgetError]
+
+    @property
+    def identity(self) -> list[str]:
+        """The digests of all facts but the time, sorted."""
+        return sorted(f"{digest} {name}" for name, digest in self.digests.items() if name != "gate:now")
 
 
 def evaluation(

@@ -1,12 +1,10 @@
-"""The findings of policies, read off a finished model.
-
-Each has its place and the unknowns that decide it.
-"""
+"""The findings of policies, read off a finished model."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,90 +43,80 @@ TEMPLATE_RELATIONS = ("heat:", "os:", "aws:")
 """The prefixes of relations that templates fill."""
 
 
+@dataclass
 class FindingReader:
     """Reads the findings of policies off a finished model."""
 
-    def __init__(
-        self,
-        rules: PolicySet,
-        stacks: Sequence[Stack],
-        request: Request,
-        evaluation: Evaluation,
-        changes: Changes,
-        secrets: Secrets,
-    ) -> None:
-        self._rules = rules
-        self._stacks = stacks
-        self._request = request
-        self._evaluation = evaluation
-        self._changes = changes
-        self._secrets = secrets
-        self.provenance = Provenance(evaluation.program, evaluation.model, Watch(PLACING))
-        self.read: list[tuple[Violation, Fact]] = []
-        """Each violation that was read, with its relation and row, secrets included."""
+    rules: PolicySet
+    stacks: Sequence[Stack]
+    request: Request
+    evaluation: Evaluation
+    changes: Changes
+    secrets: Secrets
+    read: list[tuple[Violation, Fact]] = field(default_factory=list)
+    """Each violation that was read, with its relation and row, secrets included."""
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """The derivations of the model's rows, as far as they were searched to place the findings."""
+        return Provenance(self.evaluation.program, self.evaluation.model, Watch(PLACING))
 
     def certain(self, policies: Sequence[Policy]) -> Iterator[Violation]:
         """Read the rows that violate a policy whatever the unknowns turn out to be, waived or not."""
-        model = self._evaluation.model
+        model = self.evaluation.model
         for policy in policies:
             if rows := model.rows(policy.relation):
-                waivers = [waiver for waiver in self._request.waivers if waiver.policy == policy.id]
+                waivers = [waiver for waiver in self.request.waivers if waiver.policy == policy.id]
                 for row in rows:
                     support = find_support(self.provenance, policy.relation, row)
                     yield self._violation(policy, policy.relation, row, support, waivers=waivers)
 
     def undetermined(self, policies: Sequence[Policy], certain: Sequence[Violation]) -> Iterator[Violation]:
         """Read the rows that violate a policy for some outcome of the unknowns: one for each subject, the first that is
-        not tolerated, or else the first.
-
-        A `certain` violation of the same policy and subject settles it, unless all such are tolerated and it is not.
-        What is waived settles nothing: another row may hold what nobody waived.
+        not tolerated, or else the first. A `certain` violation of the same policy and subject settles it, unless all
+        such are tolerated and it is not. What is waived settles nothing: another row may hold what nobody waived.
         """
-        model, tolerated = self._evaluation.model, _tolerated(certain)
+        model, tolerated = self.evaluation.model, _tolerated(certain)
         for policy in policies:
             relation = possible_version(policy.relation)  # without rows if nothing that it reads is unknown
             if rows := model.rows(relation):
                 for subject, row in self._undetermined_rows(policy, rows, tolerated).items():
                     support = find_support(self.provenance, relation, row)
-                    because = self._deciding(policy, subject, support)
+                    reads, program = self.rules.reads[policy.relation], self.rules.program
+                    because = find_deciding_unknowns(subject, support.leaves, self.evaluation.facts, reads, program)
                     yield self._violation(policy, relation, row, support, because)
 
     def _undetermined_rows(
         self, policy: Policy, rows: Collection[Row], tolerated: Mapping[tuple[str, ResourceId], bool]
     ) -> dict[ResourceId | None, Row]:
-        certain = self._evaluation.model.rows(policy.relation)
+        certain = self.evaluation.model.rows(policy.relation)
         chosen: dict[ResourceId | None, tuple[Row, bool]] = {}
         for row in in_order(rows):
             subject = self._subject(policy, row)
             settled = tolerated.get((policy.id, subject)) if subject else None
             if row in certain or settled is False:
                 continue
-            is_tolerated = self._changes.tolerates(policy, row)
+            is_tolerated = self.changes.tolerates(policy, row)
             if settled and is_tolerated:
                 continue
             if subject not in chosen or (chosen[subject][1] and not is_tolerated):
                 chosen[subject] = row, is_tolerated
         return {subject: row for subject, (row, _) in chosen.items()}
 
-    def _deciding(self, policy: Policy, subject: ResourceId | None, support: Support) -> tuple[Unknown, ...]:
-        reads = self._rules.reads[policy.relation]
-        return find_deciding_unknowns(subject, support.leaves, self._evaluation.facts, reads, self._rules.program)
-
     def errors(self, policies: Sequence[Policy]) -> Iterator[PolicyError]:
         """Read for each policy the first error that it depends on, or that the budget ended before it was judged."""
-        if self._evaluation.model.errors or self._evaluation.exceeded:
-            for policy in policies:
-                if error := self._error(policy):
-                    yield error
+        for policy in policies:
+            if error := self._error(policy):
+                yield error
 
     def _error(self, policy: Policy) -> PolicyError | None:
-        model, exceeded = self._evaluation.model, self._evaluation.exceeded.get(policy.level)
-        needed = self._rules.reads[policy.relation]
+        model, exceeded = self.evaluation.model, self.evaluation.exceeded.get(policy.level)
+        needed = self.rules.reads[policy.relation]
         enforced = policy.level == "deny" and self._mode(policy) == "enforce"
         for error in model.errors:
             if certain_version(error.relation) in needed:
-                return PolicyError(policy.id, self._secrets.message(error), error.span, enforced)
-        relations = {policy.relation, possible(policy.relation, self._evaluation.program)}
+                return PolicyError(policy.id, self.secrets.message(error), error.span, enforced)
+        relations = {policy.relation, possible(policy.relation, self.evaluation.program)}
         if exceeded and not model.tables.keys() >= relations:
             return PolicyError(policy.id, str(exceeded), exceeded.span, enforced, "budget")
         return None
@@ -143,12 +131,12 @@ class FindingReader:
         waivers: Sequence[Waiver] = (),
     ) -> Violation:
         subject = self._subject(policy, row)
-        because = tuple(map(self._secrets.unknown, because))
-        shown = self._secrets.row(policy.relation, row)
-        project = self._request.caller.project if self._request.caller else None
-        waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self._request.now)
+        because = tuple(map(self.secrets.unknown, because))
+        shown = self.secrets.row(policy.relation, row)
+        project = self.request.caller.project if self.request.caller else None
+        waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
         hints = (policy.hint, f"waiver {waiver.id} {lapse}" if waiver and lapse else "")
-        span = find_place(subject, row, support, self._evaluation.facts, self._rules.program.relations)
+        span = find_place(subject, row, support, self.evaluation.facts, self.rules.program.relations)
         violation = Violation(
             policy=policy.id,
             level=policy.level,
@@ -158,13 +146,13 @@ class FindingReader:
             relation=policy.relation,
             row=shown,
             resource=subject,
-            place=span or self._stacks[0].place,
+            place=span or self.stacks[0].place,
             because=because,
             on_unknown=policy.on_unknown,
             waiver=None if lapse else waiver,
             lapsed=waiver if lapse else None,
-            change=self._changes.of(policy, row),
-            tolerated=self._changes.tolerates(policy, row),
+            change=self.changes.of(policy, row),
+            tolerated=self.changes.tolerates(policy, row),
             depends=self._dependence.format_unknowns(because) if because else "",
         )
         self.read.append((violation, (relation, row)))
@@ -177,13 +165,11 @@ class FindingReader:
     def _mode(self, policy: Policy) -> Mode:
         """Compute the least of what the request allows, of the policy too, and, before its day, what the policy's date
         does."""
-        early = policy.enforce_from is not None and self._request.now.date() < policy.enforce_from
-        own = self._request.modes.get(policy.id, "enforce")
-        return min(self._request.mode, "warn" if early else "enforce", own, key=MODES.index)
+        early = policy.enforce_from is not None and self.request.now.date() < policy.enforce_from
+        own = self.request.modes.get(policy.id, "enforce")
+        return min(self.request.mode, "warn" if early else "enforce", own, key=MODES.index)
 
     def _message(self, policy: Policy, row: Row) -> str:
-        """Fill the placeholders of the policy's message."""
-
         def word(column: str) -> str:
             value = row[policy.columns.index(column)]
             if isinstance(value, ResourceId):
@@ -194,16 +180,14 @@ class FindingReader:
 
     @cached_property
     def _shared_names(self) -> Collection[str]:
-        """The names that more than one resource has: only those of different stacks can."""
-        stacks = [stack for root in self._stacks for stack in root.walk()]
-        if len(stacks) == 1:
-            return ()
+        """The names that more than one resource has."""
+        stacks = [stack for root in self.stacks for stack in root.walk()]
         names = Counter(resource.name for stack in stacks for resource in stack.resources)
         return {name for name, count in names.items() if count > 1}
 
     @cached_property
     def _dependence(self) -> Dependence:
-        return Dependence(self._stacks)
+        return Dependence(self.stacks)
 
 
 def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], bool]:
@@ -216,7 +200,7 @@ def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], 
     return tolerated
 
 
-class Leaf(NamedTuple):
+class FactUse(NamedTuple):
     """A fact that a derivation depends on, and the columns of it that the rule reads."""
 
     relation: RelationRef
@@ -227,17 +211,17 @@ class Leaf(NamedTuple):
 class Support(NamedTuple):
     """The facts that a derivation depends on, in order of the bodies, and the resources that must lack rows for it."""
 
-    leaves: list[Leaf]
+    leaves: list[FactUse]
     lacking: set[Value]
 
 
 def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Support:
     """Find what the row's first derivation depends on, through at most `FOLLOWED` derived rows."""
     derivations = _nearest(provenance, (relation, row))
-    leaves: dict[Leaf, None] = {}
+    leaves: dict[FactUse, None] = {}
     lacking: set[Value] = set()
     seen: set[Fact] = set()
-    pending = [Leaf(relation, row, ())]
+    pending = [FactUse(relation, row, ())]
     while pending:
         leaf = pending.pop()
         fact = (leaf.relation, leaf.row)
@@ -245,7 +229,7 @@ def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Sup
             leaves[leaf._replace(relation=certain_version(leaf.relation))] = None
         elif fact not in seen and (derivation := derivations.get(fact)):
             matches = [literal for literal in derivation.rule.body if isinstance(literal, Match)]
-            steps = [Leaf(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
+            steps = [FactUse(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
             pending += reversed(steps)
             lacking |= set(_lacking(derivation))
         seen.add(fact)
@@ -255,12 +239,9 @@ def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Sup
 def find_place(
     subject: ResourceId | None, row: Row, support: Support, facts: FactSet, relations: Mapping[RelationRef, Relation]
 ) -> Span | None:
-    """Find the place of the value at fault.
-
-    That is the place of the first value of the violation's row that a leaf about the subject holds; else of the subject
-    if it lacks something; else of the most precise such leaf, a list item before a resource; else of the subject, or of
-    any leaf.
-    """
+    """Find the place of the value at fault: of the first value of the violation's row that a leaf about the subject
+    holds; else of the subject if it lacks something; else of the most precise such leaf, a list item before a resource;
+    else of the subject, or of any leaf."""
     leaves = support.leaves
     about = [leaf for leaf in leaves if subject is None or leaf.row[:1] == (subject,)]
     for value in row:
@@ -277,21 +258,18 @@ def find_place(
 
 def find_deciding_unknowns(
     subject: ResourceId | None,
-    leaves: Sequence[Leaf],
+    leaves: Sequence[FactUse],
     facts: FactSet,
     reads: Collection[RelationRef],
     program: CheckedProgram,
 ) -> tuple[Unknown, ...]:
-    """Find the unknowns that decide a violation, each once, in order.
-
-    They are those of the rows it depends on. Where it depends on the absence of rows, or on their number, they are
-    those of the rows about the subject, or else of all rows, that the policy reads: `reads` are its relations in the
-    program as written.
-    """
+    """Find the unknowns that decide a violation, each once, in order: those of the rows it depends on. Where it depends
+    on the absence of rows, or on their number, those of the rows about the subject, or else of all rows, that the
+    policy reads: `reads` are its relations in the program as written."""
     unknowns = [unknown for leaf in leaves for unknown in _unknowns(leaf, facts)]
     if not unknowns:
         columns = _columns(reads, program)
-        near = [Leaf(name, row, read) for name, read in columns.items() for row in facts.rows.get(name, ())]
+        near = [FactUse(name, row, read) for name, read in columns.items() for row in facts.rows.get(name, ())]
         about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
         unknowns = [unknown for leaf in about for unknown in _unknowns(leaf, facts)]
         unknowns = unknowns or [unknown for leaf in near for unknown in _unknowns(leaf, facts)]
@@ -340,7 +318,7 @@ def _lacking(derivation: Derivation) -> Iterator[Value]:
                     yield value
 
 
-def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
+def _unknowns(leaf: FactUse, facts: FactSet) -> Iterator[Unknown]:
     """List the unknown that decides whether the row exists, and those in the columns that are read. Unknowns that
     depend on the former, as those of a wildcard do, add nothing."""
     reason = facts.maybe.get(leaf.relation, {}).get(leaf.row)
@@ -352,7 +330,9 @@ def _unknowns(leaf: Leaf, facts: FactSet) -> Iterator[Unknown]:
             yield value
 
 
-def _column_holding(value: Value, leaf: Leaf, facts: FactSet, relations: Mapping[RelationRef, Relation]) -> Span | None:
+def _column_holding(
+    value: Value, leaf: FactUse, facts: FactSet, relations: Mapping[RelationRef, Relation]
+) -> Span | None:
     described = relations.get(leaf.relation)
     origin = facts.origin(leaf.relation, leaf.row)
     if described is None or origin is None:

@@ -1,7 +1,4 @@
-"""The judging of stacks by rules, for one request.
-
-Its result is a decision. It is the one evaluator behind every door. It is pure: the time comes with the request.
-"""
+"""The judging of stacks by rules, for one request: the one evaluator behind every door."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import Policy
@@ -33,10 +29,7 @@ from datalog_gate.stack.model import Stack
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A decision with what it was read off, which an explanation needs.
-
-    Only the decision may be shown as it is: the rest holds secrets.
-    """
+    """A decision with what it was read off. Only the decision may be shown as it is: the rest holds secrets."""
 
     decision: Decision
     rules: PolicySet
@@ -74,10 +67,7 @@ def judge(
     rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, settled: bool = True
 ) -> Judgement:
     """Judge the stacks as one set of facts; their ids differ. With `settled`, case analysis settles what is
-    undetermined where it can.
-
-    Errors: EngineError if the engine refuses the program or runs out of time.
-    """
+    undetermined where it can. Errors: EngineError if the engine refuses the program or runs out of time."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
     evaluated = evaluation(rules, stacks, request, policies, engine, against=request.against)
@@ -89,14 +79,17 @@ def judge(
     errors = sorted(reader.errors(policies), key=lambda error: error.policy)
     settlement = Settlement(undetermined=undetermined)
     if settled and undetermined:
-        again = partial(_judge_again, request)
+
+        def again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+            return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
+
         settlement = settle(rules, stacks, evaluated.facts, certain, undetermined, request.budget, again)
         certain = _in_order((*certain, *settlement.violations, *settlement.waived))
     violations = tuple(violation for violation in certain if not violation.waiver)
     met = {violation.waiver or violation.lapsed for violation in certain}
     waivers = tuple(waiver for waiver in request.waivers if waiver in met)
     ids = tuple(stack.id for stack in stacks)
-    digests = {"rules": rules.digest, "facts": _facts_digest(evaluated)}
+    digests = {"rules": rules.digest, "facts": _digest(evaluated.identity)}
     identity = [*_identity(rules, request, waivers), *changes.identity, *settlement.identity]
     decision = Decision(
         id=_digest([*digests.values(), *ids, *identity])[:16],
@@ -135,11 +128,6 @@ def _in_order(violations: Iterable[Violation]) -> list[Violation]:
     return sorted(violations, key=lambda violation: (violation.policy, row_key(violation.row)))
 
 
-def _judge_again(request: Request, rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
-    """Decide on the stacks as read under assumptions, without settling."""
-    return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
-
-
 def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> list[str]:
     """List what a decision depends on besides rules and facts: the mode, the modes of single policies, the policies
     that are not enforced yet, the time if a rule reads it, and the waivers that it met, each with whether it is
@@ -150,11 +138,6 @@ def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> 
     now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
     entries = [json.dumps([waiver.to_json(), request.now >= waiver.until], sort_keys=True) for waiver in waivers]
     return [request.mode, *early, *modes, now, *entries]
-
-
-def _facts_digest(evaluated: Evaluation) -> str:
-    """Compute the digest of all facts but the time."""
-    return _digest(sorted(f"{digest} {name}" for name, digest in evaluated.digests.items() if name != "gate:now"))
 
 
 def _digest(parts: Sequence[str]) -> str:
@@ -169,7 +152,6 @@ def _grants(rules: PolicySet, stacks: Sequence[Stack], request: Request, evaluat
 
 
 def _derived(rules: PolicySet, evaluated: Evaluation, secrets: Secrets) -> dict[str, tuple[Row, ...]]:
-    """Collect the certain rows of all relations that rules derive, secrets covered."""
     tables = evaluated.model.tables
     return {
         str(relation): secrets.rows(relation, table.rows) if table.rows else ()
@@ -179,7 +161,6 @@ def _derived(rules: PolicySet, evaluated: Evaluation, secrets: Secrets) -> dict[
 
 
 def _sources(rules: PolicySet, stacks: Sequence[Stack]) -> dict[str, str]:
-    """Collect the texts of all rule files and templates by file, a later stack's over an earlier one's."""
     sources = dict(rules.sources)
     for stack in stacks:
         sources.update(stack.sources)
