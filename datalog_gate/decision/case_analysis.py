@@ -225,7 +225,6 @@ class _Branches:
             yield _End(case, violations, waived), because if still and not violations else None
 
     def _under(self, case: Case) -> Decision:
-        """Decide on the stacks in the case. Errors: Unsettled."""
         key = _key(case)
         if key not in self._judged:
             self._left -= self._size
@@ -282,7 +281,6 @@ class Dependence:
                         self._negated.setdefault(truth.arguments, f"{CONDITION}{name}{where}")
 
     def format_unknowns(self, because: Sequence[Unknown]) -> str:
-        """Describe the unknowns that a finding depends on; empty if there is none."""
         words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._parts(unknown)))
         return f"depends on {_listed(words, ' and ')}" if words else ""
 

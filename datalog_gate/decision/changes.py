@@ -101,5 +101,4 @@ class _Was:
     worst: Row
 
     def exceeded(self, measured: Row, by: Measure) -> bool:
-        """Whether a value is worse than all of them."""
         return measured not in self.values and by.exceeds(measured, self.worst)

@@ -65,7 +65,6 @@ class Decision:
     """What it took: how many rules were `rewritten` because of unknowns; not in the JSON."""
 
     def to_json(self) -> dict[str, object]:
-        """The decision as JSON data."""
         return {
             "schema": SCHEMA,
             "id": self.id,
@@ -135,7 +134,6 @@ class Waiver:
         return f"{days} day{'' if days == 1 else 's'} left"
 
     def ends_soon(self, now: datetime) -> bool:
-        """Whether it ends within `SOON`."""
         return now < self.until <= now + SOON
 
     def __str__(self) -> str:
@@ -150,7 +148,6 @@ class Waiver:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Waiver:
-        """The waiver of an entry that is well formed."""
         texts = {name: value for name, value in data.items() if name not in ("key", "while")}
         key = tuple((name, from_python(value)) for name, value in data.get("key", {}).items())
         return cls(**texts, key=key, bound=data.get("while", ""))
@@ -188,7 +185,6 @@ class Violation:
     """The words for `because`: what decides it, or for which values it holds."""
 
     def to_json(self) -> dict[str, object]:
-        """The violation as JSON data."""
         data: dict[str, object] = {
             "policy": self.policy,
             "level": self.level,
@@ -226,7 +222,6 @@ class PolicyError:
     code: str = "evaluation"
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data: code, policy, message, place."""
         return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
 
 
@@ -240,7 +235,6 @@ class Grant:
     reason: str
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data: grant, service, unlocked, reason."""
         return {
             "grant": self.grant.path,
             "service": self.service,

@@ -97,7 +97,6 @@ def _add_against(
 
 
 def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
-    """Put the inventory under the facts; the summary of both."""
     if inventory is None:
         return summarize(facts)
     for relation, rows in inventory.added.items():
@@ -114,7 +113,6 @@ _SPLIT = ProgramCache[CheckedProgram]()
 
 
 def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedProgram:
-    """The program in the versions that what is not known of these facts asks for."""
     maybe = frozenset(name for name, rows in facts.maybe.items() if rows)
     key = frozenset(known.unknown.items()), maybe
     return _SPLIT.get(program, key, lambda: split(program, known.unknown, maybe, (UNLOCKED, EFFECTIVE.name)))

@@ -277,7 +277,6 @@ def find_deciding_unknowns(
 
 
 def _columns(wanted: Collection[RelationRef], program: CheckedProgram) -> dict[RelationRef, tuple[int, ...]]:
-    """Collect the columns that the rules of the wanted relations read, by relation, in order."""
     columns: dict[RelationRef, set[int]] = {}
     for stratum in program.strata:
         for rule in stratum.rules:

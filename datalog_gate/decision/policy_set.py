@@ -41,7 +41,6 @@ class RuleFile:
     limits_text: str = ""
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
-        """The module, and what is wrong with its text."""
         if self.entries is not None:
             return parse_library(self.entries, self.file, self.module, self.title)
         module, found = parse(self.text, self.file, self.module, congress=self.congress)
@@ -94,13 +93,11 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
 
 
 def texts(files: Sequence[RuleFile]) -> dict[str, str]:
-    """The texts by file, for excerpts."""
     limits = {file.limits_file: file.limits_text for file in files if file.limits is not None}
     return {file.file: file.text for file in files} | limits
 
 
 def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:
-    """The module of each file, and all that is wrong with their texts."""
     parsed = [file.parse() for file in files]
     return [module for module, _ in parsed], [diagnostic for _, diagnostics in parsed for diagnostic in diagnostics]
 

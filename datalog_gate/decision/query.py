@@ -139,7 +139,6 @@ def _kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[K
 
 
 def _whole(asked: Atom | Body, names: Names) -> Rule:
-    """The query as a rule whose head holds what is to be answered."""
     if not isinstance(asked, Atom):
         body = asked
         return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)

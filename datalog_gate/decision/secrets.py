@@ -29,11 +29,9 @@ class Secrets:
         self._taint = taint(program, columns) if cells else None
 
     def rows(self, relation: RelationRef, rows: Collection[Row]) -> tuple[Row, ...]:
-        """The rows of a derived relation."""
         return tuple(self.row(relation, row) for row in rows) if self._taint else tuple(rows)
 
     def row(self, relation: RelationRef, row: Row) -> Row:
-        """A row of a derived relation."""
         return tuple(self._shown(relation, at, value) for at, value in enumerate(row)) if self._taint else row
 
     def values(self, rule: CheckedRule, binding: Mapping[Var, Value]) -> Set[Var]:
@@ -48,13 +46,11 @@ class Secrets:
         return self._taint is not None and bool(self._level(relation, at))
 
     def unknown(self, unknown: Unknown) -> Unknown:
-        """An unknown that decides a finding."""
         if unknown not in self._values:
             return unknown
         return replace(unknown, source=SECRET.source, hidden=True, of=(), domain=())
 
     def message(self, error: ModelError) -> str:
-        """What an error says."""
         secret = self._taint and error.span in self._taint.spans
         return "what a hidden parameter gives has no value here" if secret else error.message
 

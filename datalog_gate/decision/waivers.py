@@ -122,7 +122,6 @@ class _Reader:
                 yield Waiver.from_json(entry)
 
     def _check(self, at: int, entry: Any) -> None:
-        """Collect what is wrong with one entry."""
         if not isinstance(entry, dict):
             self._bad("a waiver is a mapping", (at,), f"of {', '.join(KEYS)}")
             return
@@ -152,7 +151,6 @@ class _Reader:
             self._bad(f"there is no policy {name}", (at, "policy"), did_you_mean(name, self.policies))
 
     def _check_by(self, policy: Policy, at: int, entry: Mapping[str, Any]) -> None:
-        """Collect what does not go with the policy."""
         if "subject" in entry and policy.subject is None:
             self._bad(f"{policy.id} blames no resource", (at, "subject"), "leave `subject` out")
         columns = [name for name in policy.columns if name]

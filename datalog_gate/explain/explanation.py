@@ -46,7 +46,6 @@ class ExplanationLine:
     place: Span | None
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data: depth, step, text, place."""
         place = self.place.to_json() if self.place else None
         return {"depth": self.depth, "step": self.word, "text": self.text, "place": place}
 
@@ -93,7 +92,6 @@ class Explanation:
         return self._explained[violation]
 
     def why(self, violation: Violation) -> tuple[ExplanationLine, ...]:
-        """Why a finding of this decision holds."""
         return self._lines(self._why.why(*self._evidence[violation]))
 
     def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[ExplanationLine, ...]:

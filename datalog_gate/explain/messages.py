@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Pattern,
-    Var,
-    Without,
-)
 from datalog_gate.base.values import Value, row_key, show
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
@@ -36,7 +24,7 @@ LONGEST = 60
 class Messages:
     """Words rows of one model."""
 
-    program: CheckedProgram
+    program: ir.CheckedProgram
     model: Model
     secrets: Secrets
 
@@ -64,7 +52,6 @@ class Messages:
         return name if known else name.rpartition(":")[2]
 
     def members(self, relation: RelationRef) -> str:
-        """Format the first values of a list that a rule writes."""
         rows = sorted(self.model.rows(relation), key=row_key)
         return ", ".join([*(_word(row[0]) for row in rows[:FIRST]), *["..."] * (len(rows) > FIRST)])
 
@@ -72,7 +59,7 @@ class Messages:
 class RuleMessages:
     """Words the literals of one rule, with the values of its variables."""
 
-    def __init__(self, messages: Messages, rule: CheckedRule, binding: Binding) -> None:
+    def __init__(self, messages: Messages, rule: ir.CheckedRule, binding: Binding) -> None:
         self._messages, self._binding = messages, binding
         self._secret = messages.secrets.values(rule, binding)
 
@@ -88,67 +75,65 @@ class RuleMessages:
         first = f": {', '.join(listed)}" if total.contributors else ""
         return f"{literal.function} of {values} = {_word(total.value)}{first}"
 
-    def absent(self, literal: Without) -> str:
+    def absent(self, literal: ir.Without) -> str:
         """Format a negation that holds: what nothing matched."""
         match literal.body:
-            case (Match(relation, (argument,)),) if self._messages.program.relations[relation].generated == "in":
+            case (ir.Match(relation, (argument,)),) if self._messages.program.relations[relation].generated == "in":
                 return f"{self.operand(argument)} not in [{self._messages.members(relation)}]"
         words = ", ".join(map(self.literal, literal.body))
-        return f"no {words}" if any(isinstance(inner, Match) for inner in literal.body) else f"not ({words})"
+        return f"no {words}" if any(isinstance(inner, ir.Match) for inner in literal.body) else f"not ({words})"
 
-    def literal(self, literal: CheckedLiteral) -> str:
-        """Format a literal, with the values that are known."""
+    def literal(self, literal: ir.CheckedLiteral) -> str:
         match literal:
-            case Match(relation, arguments):
+            case ir.Match(relation, arguments):
                 return self._pattern(relation, arguments)
-            case Without(body):
+            case ir.Without(body):
                 return f"not ({', '.join(map(self.literal, body))})"
-            case Fold(function, terms, body, target):
+            case ir.Fold(function, terms, body, target):
                 inner = f"{', '.join(map(self.operand, terms))} : {', '.join(map(self.literal, body))}"
                 return f"{self.operand(target)} = {function}{{ {inner} }}"
-            case Compare(comparator, left, right):
+            case ir.Compare(comparator, left, right):
                 return f" {comparator} ".join(self._covered(literal, (left, right)))
-            case Call(name, inputs, outputs):
+            case ir.Call(name, inputs, outputs):
                 words = self._covered(literal, inputs)
                 given = "".join(f" = {word}" for word in self._covered(literal, outputs) if word != "_")
                 if not name[0].isalpha():
                     return f"{words[0]} {name} {words[1]}{given}"
                 return f"{name}({', '.join(words)}){given}"
 
-    def operand(self, term: Pattern) -> str:
-        """Format a value, or the name of a variable without one."""
+    def operand(self, term: ir.Pattern) -> str:
         match term:
-            case Var():
+            case ir.Var():
                 if term in self._secret and term in self._binding:
                     return "***"
                 return _word(self._binding[term]) if term in self._binding else term.name or "_"
-            case Const(value):
+            case ir.Const(value):
                 return _word(value)
         return "_"
 
-    def check(self, literal: Compare | Call) -> str:
+    def check(self, literal: ir.Compare | ir.Call) -> str:
         """Format a check; empty for one that only gives a value another name, or a default that was not needed."""
         match literal:
-            case Compare("=", Var(name) as left, right) if literal.left not in self._secret:
-                generated = left.generated or (isinstance(right, Var) and right.generated)
-                if self._binding[left] == (self._binding[right] if isinstance(right, Var) else right.value):
+            case ir.Compare("=", ir.Var(name) as left, right) if literal.left not in self._secret:
+                generated = left.generated or (isinstance(right, ir.Var) and right.generated)
+                if self._binding[left] == (self._binding[right] if isinstance(right, ir.Var) else right.value):
                     return "" if generated else f"{name} = {self.operand(left)}"
-            case Call("??", (Var() as left, _)) if self._binding[left] is not None:
+            case ir.Call("??", (ir.Var() as left, _)) if self._binding[left] is not None:
                 return ""
         return self.literal(literal)
 
-    def _covered(self, literal: Compare | Call, operands: Sequence[Pattern]) -> list[str]:
+    def _covered(self, literal: ir.Compare | ir.Call, operands: Sequence[ir.Pattern]) -> list[str]:
         """Format operands; all are covered if the literal reveals something of a secret."""
         secret = any(variable in self._secret for variable in variables(literal))
         return ["***" if secret and term is not None else self.operand(term) for term in operands]
 
-    def _pattern(self, relation: RelationRef, arguments: Sequence[Pattern]) -> str:
+    def _pattern(self, relation: RelationRef, arguments: Sequence[ir.Pattern]) -> str:
         """Format an atom: of a resource type's relation the columns that it names, of others all."""
         described, name = self._messages.program.relations[relation], certain_version(relation)
         if described.generated == "in":
             return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"
         words = [
-            "***" if isinstance(term, Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
+            "***" if isinstance(term, ir.Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
             for at, term in enumerate(arguments)
         ]
         if described.named_only:

@@ -13,18 +13,7 @@ from itertools import islice
 from types import EllipsisType
 from typing import cast
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Const,
-    Fold,
-    Match,
-    Operand,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.values import Row, Value, in_order
@@ -54,7 +43,7 @@ RowPattern = tuple[Value | EllipsisType, ...]
 class Total:
     """An aggregate with its value, how many values it has, and the first of them."""
 
-    literal: Fold
+    literal: ir.Fold
     value: Value
     contributors: int
     first: tuple[Value, ...]
@@ -69,13 +58,13 @@ class Node:
     relation: RelationRef
     row: Row
     columns: tuple[int, ...] = ()
-    rule: CheckedRule | None = None
+    rule: ir.CheckedRule | None = None
     binding: Binding = field(default_factory=dict)
     premises: tuple[Premise, ...] = ()
     followed: bool = True
 
 
-Premise = Node | Total | Compare | Call | Without
+Premise = Node | Total | ir.Compare | ir.Call | ir.Without
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +72,8 @@ class Failure:
     """The literal of a rule at which the assignment that reaches furthest fails, None if it is the head. What a
     negation found is in the binding; of an aggregate `total` is what it is; `error` is what went wrong instead."""
 
-    rule: CheckedRule
-    literal: CheckedLiteral | None
+    rule: ir.CheckedRule
+    literal: ir.CheckedLiteral | None
     binding: Binding
     total: Total | None = None
     error: Cause | None = None
@@ -122,7 +111,7 @@ class Why:
         rules.sort(key=lambda rule: rule.span)
         return tuple(self._furthest(rule, pattern) for rule in rules if rule.relation == relation)
 
-    def total(self, rule: CheckedRule, literal: Fold, binding: Binding) -> Total:
+    def total(self, rule: ir.CheckedRule, literal: ir.Fold, binding: Binding) -> Total:
         """What an aggregate of the rule's body is. Errors: BudgetError."""
         needs = next(scoped.needs for scoped in _scoped(rule) if scoped.literal is literal)
         bindings = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
@@ -130,7 +119,7 @@ class Why:
         rows = in_order([row for row in terms if row[0] is not None])
         if call := _aggregates(rule).get(literal.target):
             (target,) = call.outputs
-            assert isinstance(target, Var)
+            assert isinstance(target, ir.Var)
             fold = replace(literal, function=cast(AggregateFunction, call.builtin), target=target)
             return Total(fold, binding[target], len(rows), tuple(row[0] for row in rows[:FIRST]))
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
@@ -142,18 +131,18 @@ class Why:
             assert derivation, f"{node.relation}{node.row} has no derivation"
             rule, binding = derivation.rule, derivation.binding
             aggregates = _aggregates(rule)
-            matches = [literal for literal in rule.body if isinstance(literal, Match)]
+            matches = [literal for literal in rule.body if isinstance(literal, ir.Match)]
             rows = [Node(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
-            others: list[tuple[CheckedLiteral, Premise]] = []
+            others: list[tuple[ir.CheckedLiteral, Premise]] = []
             for literal in rule.body:
                 match literal:
-                    case Match():
+                    case ir.Match():
                         pass
-                    case Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
+                    case ir.Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
                         pass  # told with the tuples that may be there
-                    case Fold("tuples") if literal.target not in aggregates:
+                    case ir.Fold("tuples") if literal.target not in aggregates:
                         pass
-                    case Fold():
+                    case ir.Fold():
                         others.append((literal, self.total(rule, literal, binding)))
                     case _:
                         others.append((literal, literal))
@@ -166,15 +155,15 @@ class Why:
         node.premises = tuple(premise for _, premise in (*inner, *others))
         return rows
 
-    def _furthest(self, rule: CheckedRule, pattern: RowPattern) -> Failure:
+    def _furthest(self, rule: ir.CheckedRule, pattern: RowPattern) -> Failure:
         known: Binding = {}
         for term, value in zip(rule.arguments, pattern, strict=True):
             if isinstance(value, EllipsisType):
                 continue
-            given = term.value if isinstance(term, Const) else known.get(term, value)
+            given = term.value if isinstance(term, ir.Const) else known.get(term, value)
             if given != value:
                 return Failure(rule, None, known)
-            if isinstance(term, Var) and value is not None:
+            if isinstance(term, ir.Var) and value is not None:
                 known[term] = value
         best, failure = -1, Failure(rule, None, known)
         open_: list[Iterator[tuple[tuple[ScopedLiteral, ...], Binding]]] = [iter([(_scoped(rule), known)])]
@@ -201,40 +190,40 @@ class Why:
             open_.append(iter([(rest, extended) for extended in bindings]))
         return failure
 
-    def _failure(self, rule: CheckedRule, scoped: ScopedLiteral, binding: Binding, error: Cause | None) -> Failure:
+    def _failure(self, rule: ir.CheckedRule, scoped: ScopedLiteral, binding: Binding, error: Cause | None) -> Failure:
         match scoped.literal:
-            case Without() as without if not error:
+            case ir.Without() as without if not error:
                 needed = {var: binding[var] for var in scoped.needs}
                 matching = self._search.of_body(scope_inner(without, scoped.needs), needed)
                 against = next((extended for extended, cause in matching if cause is None), binding)
                 return Failure(rule, without, {**binding, **against})
-            case Fold() as fold if not error:
+            case ir.Fold() as fold if not error:
                 return Failure(rule, fold, binding, self.total(rule, fold, binding))
         return Failure(rule, scoped.literal, binding, error=error)
 
 
-def _scoped(rule: CheckedRule) -> tuple[ScopedLiteral, ...]:
-    return scope_body(rule.body, [argument for argument in rule.arguments if isinstance(argument, Var)])
+def _scoped(rule: ir.CheckedRule) -> tuple[ScopedLiteral, ...]:
+    return scope_body(rule.body, [argument for argument in rule.arguments if isinstance(argument, ir.Var)])
 
 
-def _aggregates(rule: CheckedRule) -> dict[Operand, Call]:
+def _aggregates(rule: ir.CheckedRule) -> dict[ir.Operand, ir.Call]:
     """The calls that make an aggregate of tuples, by the variable of those that may be there."""
-    folds = {literal.target for literal in rule.body if isinstance(literal, Fold) and literal.function == "tuples"}
-    calls = [literal for literal in rule.body if isinstance(literal, Call) and folds.intersection(literal.inputs)]
+    folds = {literal.target for literal in rule.body if isinstance(literal, ir.Fold) and literal.function == "tuples"}
+    calls = [literal for literal in rule.body if isinstance(literal, ir.Call) and folds.intersection(literal.inputs)]
     return {call.inputs[-1]: call for call in reversed(calls)}
 
 
 def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
     """The first literal that can be told now, or else the match that is known best."""
-    computed = [scoped for scoped in waiting if not isinstance(scoped.literal, Match) and scoped.ready(binding)]
+    computed = [scoped for scoped in waiting if not isinstance(scoped.literal, ir.Match) and scoped.ready(binding)]
     if computed:
         return min(computed, key=lambda scoped: scoped.literal.span)
 
     def known(scoped: ScopedLiteral) -> int:
-        terms = scoped.literal.arguments if isinstance(scoped.literal, Match) else ()
-        return sum(isinstance(term, Const) or term in binding for term in terms)
+        terms = scoped.literal.arguments if isinstance(scoped.literal, ir.Match) else ()
+        return sum(isinstance(term, ir.Const) or term in binding for term in terms)
 
-    matches = [scoped for scoped in waiting if isinstance(scoped.literal, Match)]
+    matches = [scoped for scoped in waiting if isinstance(scoped.literal, ir.Match)]
     return min(matches, key=lambda scoped: (-known(scoped), scoped.literal.span))
 
 
@@ -242,5 +231,5 @@ def _fits(row: Row, pattern: RowPattern) -> bool:
     return all(wanted is ... or value == wanted for value, wanted in zip(row, pattern, strict=True))
 
 
-def _value(term: Operand, binding: Binding) -> Value:
-    return term.value if isinstance(term, Const) else binding[term]
+def _value(term: ir.Operand, binding: Binding) -> Value:
+    return term.value if isinstance(term, ir.Const) else binding[term]

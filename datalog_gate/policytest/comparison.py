@@ -48,22 +48,18 @@ class CaseFinding:
         return self.near(expected) and not self.other(expected)
 
     def near(self, expected: Expected) -> bool:
-        """Whether it is of the same policy, or has the same code."""
         return bool(self.name == expected.get("policy", expected.get("code")))
 
     def other(self, expected: Expected) -> dict[str, Any]:
         """Its values of the keys for which the test file has other ones."""
         own = {"resource": self.short, "line": self.place.line if self.place else None, "change": self.change}
         path = self.resource.path if self.resource else ""
-        return {
-            key: value
-            for key, value in own.items()
-            if key in expected and expected[key] != value and (key != "resource" or expected[key] != path)
-        }
+        if expected.get("resource") == path:
+            del own["resource"]
+        return {key: value for key, value in own.items() if key in expected and expected[key] != value}
 
     @property
     def short(self) -> str:
-        """The resource's path without the root's id; empty if it is of no resource."""
         path = self.resource.path if self.resource else ""
         return path.partition("/")[2] or path
 
@@ -74,12 +70,14 @@ class CaseFinding:
 
     def expectation(self) -> dict[str, Any]:
         """The entry of a test file that says all of it."""
-        line = self.place.line if self.place else None
-        whole = {"resource": self.short or None, "line": line, "change": self.change}
-        name = {"code" if self.list == "diagnostics" else "policy": self.name}
-        if self.list == "diagnostics":
-            del whole["resource"]
-        return name | {key: value for key, value in whole.items() if value is not None}
+        is_diagnostic = self.list == "diagnostics"
+        whole = {
+            "code" if is_diagnostic else "policy": self.name,
+            "resource": None if is_diagnostic else self.short or None,
+            "line": self.place.line if self.place else None,
+            "change": self.change,
+        }
+        return {key: value for key, value in whole.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +194,8 @@ def _why_not(
     policy = policies.get(expected.get("policy", ""))
     if policy is None or explanation is None:
         return
-    lists = {
-        finding.list
-        for finding in result.findings
-        if finding.near(expected) and "resource" not in finding.other(expected)
-    }
+    same = [finding for finding in result.findings if finding.near(expected)]
+    lists = {finding.list for finding in same if "resource" not in finding.other(expected)}
     if elsewhere := lists - {mismatch.list}:
         yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"
         return

@@ -1,19 +1,19 @@
 """The coverage of rules by policy tests.
 
-It is what their cases never made true, and never made false. For each rule under test it says whether it derived a row.
-For each of its literals as written it says whether it was true, and false, for some assignment that the literals before
-it allow. It is computed from the finished model of each case, so that no evaluation pays for it.
+For each rule under test it says whether it derived a row, and for each of its literals as written whether it was true,
+and false, for some assignment that the literals before it allow. It is computed from the finished model of each case.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.check import matches
-from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedProgram, CheckedRule, Compare, Const, Fold, Var
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body
 from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
@@ -47,13 +47,8 @@ class LiteralCoverage:
     """Whether it can be false at all: an equation that only gives a variable its value can't."""
 
     def gaps(self) -> list[str]:
-        """What it never was."""
-        gaps = []
-        if not self.true:
-            gaps.append("never true")
-        if self.fails and not self.false:
-            gaps.append("never false")
-        return gaps
+        gaps = [] if self.true else ["never true"]
+        return [*gaps, "never false"] if self.fails and not self.false else gaps
 
 
 @dataclass(slots=True)
@@ -88,7 +83,6 @@ class Coverage:
 
     @property
     def percent(self) -> float:
-        """The percentage of outcomes that were shown."""
         return _percent(self.rules)
 
     def by_policy(self) -> dict[str, float]:
@@ -97,7 +91,6 @@ class Coverage:
         return {name: _percent([rule for rule in self.rules if name in (rule.policies or ("",))]) for name in names}
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data: the percentages, and each gap with its place and policies."""
         gaps = [
             {"place": span.to_json(), "gap": gap, "text": text, "policies": list(rule.policies)}
             for rule in self.rules
@@ -108,7 +101,6 @@ class Coverage:
         return {"schema": schema, "percent": round(self.percent, 1), "policies": policies, "gaps": gaps}
 
     def to_text(self) -> Iterator[str]:
-        """The gaps by place, then the percentages, in lines."""
         for rule in self.rules:
             yield from (f"{span.file}:{span.line}: {gap}: {text}" for span, gap, text in rule.gaps())
         yield from (f"{percent:5.1f} %  {name or 'rules of no policy'}" for name, percent in self.by_policy().items())
@@ -131,7 +123,7 @@ def _rules(suite: Suite) -> Iterator[RuleCoverage]:
     """Collect the rules of the suite's folder, and those that its policies depend on."""
     files: list[RuleFile] = read_rules([near(suite.top)])
     policies = load(files, suite.rules.catalogue)
-    checked: dict[Span, list[CheckedRule]] = {}
+    checked: dict[Span, list[ir.CheckedRule]] = {}
     for rule in _checked(policies.program):
         checked.setdefault(rule.span, []).append(rule)
     for module in parse_all(files)[0]:
@@ -176,14 +168,11 @@ def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None
             continue
         if any(match.relation not in model.tables for match in matches(rule.body)):
             continue  # the budget ended before that
-        search = Assignments(model.tables, errors, Watch(Budget(looks=LOOKS)))
-        try:
-            _walk(rule, note, search)
-        except BudgetError:
-            continue
+        with suppress(BudgetError):
+            _walk(rule, note, Assignments(model.tables, errors, Watch(Budget(looks=LOOKS))))
 
 
-def _walk(rule: CheckedRule, covered: RuleCoverage, search: Assignments) -> None:
+def _walk(rule: ir.CheckedRule, covered: RuleCoverage, search: Assignments) -> None:
     """Go through the assignments of the rule's body, literal by literal, as long as there is something new to see."""
     body = search.body(rule)
     owners = [_owner(scoped_literal, covered.literals) for scoped_literal in body]
@@ -220,26 +209,26 @@ def _bounds(span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
     return (span.line, span.column), (span.end_line, span.end_column)
 
 
-def _mark(rule: CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
+def _mark(rule: ir.CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
     """Mark the literals as written that can be false."""
-    bound: set[Var] = set()
-    for scoped_literal in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, Var)]):
+    bound: set[ir.Var] = set()
+    for scoped_literal in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, ir.Var)]):
         owner = _owner(scoped_literal, literals)
         if owner and _may_fail(scoped_literal.literal, bound):
             owner.fails = True
         bound |= binds(scoped_literal.literal)
 
 
-def _may_fail(literal: CheckedLiteral, bound: set[Var]) -> bool:
+def _may_fail(literal: ir.CheckedLiteral, bound: set[ir.Var]) -> bool:
     match literal:
-        case Compare("=", left, right):
-            return all(isinstance(term, Const) or term in bound for term in (left, right))
-        case Call(outputs=(output,)):
-            return isinstance(output, Const) or output in bound
-        case Fold(function=function, target=target):
+        case ir.Compare("=", left, right):
+            return all(isinstance(term, ir.Const) or term in bound for term in (left, right))
+        case ir.Call(outputs=(output,)):
+            return isinstance(output, ir.Const) or output in bound
+        case ir.Fold(function=function, target=target):
             return function in MAY_FAIL or target in bound
     return True
 
 
-def _checked(program: CheckedProgram) -> Iterator[CheckedRule]:
+def _checked(program: ir.CheckedProgram) -> Iterator[ir.CheckedRule]:
     return (rule for stratum in program.strata for rule in stratum.rules)

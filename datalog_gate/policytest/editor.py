@@ -1,8 +1,7 @@
-"""The editor of test files.
+"""The editor of test files, which adds a case and updates expectations.
 
-It adds a case, and updates expectations to what was found. Only what changes is written: comments, order and layout of
-the rest stay. A text that can't be changed so, because it is shared by an anchor or stands among comments in brackets,
-is refused. Each new text is read again and compared with the data that it should hold.
+Only what changes is written: comments, order and layout of the rest stay. Each new text is read again and compared with
+the data that it should hold: one that can't be changed so, as an anchor shares it, is refused.
 """
 
 from __future__ import annotations
@@ -81,7 +80,6 @@ def _block(indent: str, data: Mapping[str, Sequence[Any]]) -> Iterator[str]:
 
 
 def _dash(text: str, place: Span) -> int:
-    """The column of the dash before an item."""
     line = text.splitlines()[place.line - 1]
     return line.rindex("-", 0, place.column - 1) if "-" in line[: place.column - 1] else place.column - 1
 
@@ -184,7 +182,6 @@ class _Editor:
             self.edits.append((behind, behind, " []"))
 
     def _key(self, name: str, expect: Mapping[str, Any], added: Sequence[Any]) -> None:
-        """Add a list that is not there yet."""
         place = self._place(())
         start, end = self._offsets(())
         if self._text[start] == "{":

@@ -1,8 +1,6 @@
-"""Mutants of rules, each with one small fault.
+"""Mutants of rules, each with one small fault that a test should notice.
 
-A test should notice the fault. One literal is negated or dropped, two arguments are swapped, another relation is read,
-a bound is shifted, a constant is changed, or the rule can't hold at all. Mutants are made on the syntax tree. The
-loader says whether one loads.
+Mutants are made on the syntax tree. The loader says whether one loads.
 """
 
 from __future__ import annotations
@@ -81,7 +79,6 @@ def _body(body: ast.Body, relations: Relations) -> Bodies:
 
 
 def _whole(literal: ast.Literal) -> Bodies:
-    """Make the replacements of a whole literal."""
     text, span = print_literal(literal), literal.span
     yield f"drop {_short(text)}", span, ()
     match literal:
@@ -97,7 +94,6 @@ def _whole(literal: ast.Literal) -> Bodies:
 
 
 def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
-    """Make the literals with one part changed."""
     match literal:
         case ast.Atom():
             yield from ((what, span, (new,)) for what, span, new in _atom(literal, relations))
@@ -106,20 +102,18 @@ def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
             yield from ((what, span, (replace(literal, right=new),)) for what, span, new in _term(right, relations))
         case ast.Membership(items=items):
             for at, item in enumerate(items):
-                rest = (*items[:at], *items[at + 1 :])
-                yield f"drop {print_term(item)}", item.span, (replace(literal, items=rest),)
-        case ast.Negation(body=(only,)):
-            for what, span, body in _inside(only, relations):
-                yield what, span, (replace(literal, body=body),)
-        case ast.Negation():
-            yield from (
-                (what, span, (replace(literal, body=body),)) for what, span, body in _some(literal.body, relations)
-            )
+                others = (*items[:at], *items[at + 1 :])
+                yield f"drop {print_term(item)}", item.span, (replace(literal, items=others),)
+        case ast.Negation(body=inner):
+            bodies = _inside(inner[0], relations) if len(inner) == 1 else _some(inner, relations)
+            yield from ((what, span, (replace(literal, body=body),)) for what, span, body in bodies)
         case ast.Disjunction(branches=branches):
             for at, branch in enumerate(branches):
                 before, after = branches[:at], branches[at + 1 :]
                 text = ", ".join(map(print_literal, branch))
-                yield f"drop the branch {_short(text)}", branch[0].span, _united((*before, *after), literal)
+                rest = (*before, *after)
+                united = rest[0] if len(rest) == 1 else (replace(literal, branches=rest),)
+                yield f"drop the branch {_short(text)}", branch[0].span, united
                 for what, span, body in _some(branch, relations):
                     yield what, span, (replace(literal, branches=(*before, body, *after)),)
 
@@ -127,10 +121,6 @@ def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
 def _some(body: ast.Body, relations: Relations) -> Bodies:
     """Make the bodies of `_body` that are not empty."""
     return (mutant for mutant in _body(body, relations) if mutant[2])
-
-
-def _united(branches: tuple[ast.Body, ...], literal: ast.Disjunction) -> ast.Body:
-    return branches[0] if len(branches) == 1 else (replace(literal, branches=branches),)
 
 
 def _atom(atom: ast.Atom, relations: Relations) -> Iterator[tuple[str, Span, ast.Atom]]:
@@ -153,7 +143,6 @@ def _atom(atom: ast.Atom, relations: Relations) -> Iterator[tuple[str, Span, ast
 
 
 def _term(term: ast.Term, relations: Relations) -> Terms:
-    """Make the terms with one constant or condition changed."""
     match term:
         case ast.Constant(value=value) if value is not None:
             new = replace(term, value=_other(value))

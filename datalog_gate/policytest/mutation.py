@@ -1,14 +1,14 @@
-"""Mutation testing of the rules.
+"""Mutation testing of the rules: whether cases notice a fault in them.
 
-It tells whether the cases of policies notice a fault in the rules. Each mutant is judged by the cases of the policies
-that depend on its rule, with those policies alone. A mutant that does not load does not count.
+Each mutant is judged by the cases of the policies that depend on its rule, with those policies alone. A mutant that
+does not load does not count.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from datalog_gate.analysis.check import check, matches
@@ -44,10 +44,6 @@ class Survivor:
     mutant: Mutant
     agrees: bool
 
-    def to_json(self) -> dict[str, object]:
-        """As JSON data: place, what was changed, whether it agrees."""
-        return {"place": self.mutant.span.to_json(), "change": self.mutant.what, "agrees": self.agrees}
-
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
@@ -65,13 +61,14 @@ class Mutation:
         return 100 * (self.mutants - len(self.survivors)) / counted if counted else 100.0
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data: the counts, the score, and the survivors."""
-        survivors = [survivor.to_json() for survivor in self.survivors]
+        survivors = [
+            {"place": survivor.mutant.span.to_json(), "change": survivor.mutant.what, "agrees": survivor.agrees}
+            for survivor in self.survivors
+        ]
         counts = {"mutants": self.mutants, "stacks": self.stacks, "score": round(self.score, 1)}
         return {"schema": "datalog-gate/mutation/1", **counts, "survivors": survivors}
 
     def to_text(self) -> Iterator[str]:
-        """The survivors by place, then the counts, in lines."""
         for survivor in self.survivors:
             agrees = " (agrees on every stack)" if survivor.agrees else ""
             yield f"{survivor.mutant.span.file}:{survivor.mutant.span.line}: survived: {survivor.mutant.what}{agrees}"
@@ -108,31 +105,23 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
     return Mutation(counted, tuple(survivors), len(stacks))
 
 
-@dataclass(slots=True)
 class _Trial:
     """The rules below one top folder, the suites that test them, and the results of their cases without a mutant."""
 
-    top: Path
-    suites: Sequence[Suite]
-    _modules: list[ast.Module] = field(init=False)
-    _base: PolicySet = field(init=False)
-    _results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = field(init=False)
-    _named: dict[str, set[str]] = field(init=False)
-    _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        catalogue = self.suites[0].rules.catalogue
-        files: list[RuleFile] = read_rules([near(self.top)])
-        self._modules, self._base = parse_all(files)[0], load(files, catalogue)
-        self._results, self._named = [], {}
-        for module in self._modules:
-            self._named[module.name] = {
-                statement.module for statement in module.statements if isinstance(statement, ast.Import)
-            }
+    def __init__(self, top: Path, suites: Sequence[Suite]) -> None:
+        self._suites = suites
+        files: list[RuleFile] = read_rules([near(top)])
+        self._modules, self._base = parse_all(files)[0], load(files, suites[0].rules.catalogue)
+        self._decisions: dict[str, Decision] = {}
+        self._results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = []
+        self._named = {
+            module.name: {statement.module for statement in module.statements if isinstance(statement, ast.Import)}
+            for module in self._modules
+        }
         for rule in self._rules():
             read = self._named.setdefault(_module(rule.relation), set())
             read.update(_module(match.relation) for match in matches(rule.body))
-        for suite in self.suites:
+        for suite in suites:
             for case in suite.cases:
                 result = suite.run(case)
                 if _differs(case, result):
@@ -142,8 +131,7 @@ class _Trial:
                     self._results.append((suite, case, suite.stacks(case), replace(result, judgement=None)))
 
     def mutants(self) -> Iterator[Mutant]:
-        """Make the mutants of the rules that a policy under test depends on."""
-        tested = {name for suite in self.suites for name in suite.policies}
+        tested = {name for suite in self._suites for name in suite.policies}
         wanted: list[RelationRef] = [policy.relation for policy in self._base.policies if policy.id in tested]
         wanted += [parse_reference(name) for _, case, _, _ in self._results for name in case.expect.get("rows", ())]
         reached = frozenset[RelationRef]().union(*(self._base.reads.get(name, frozenset()) for name in wanted))

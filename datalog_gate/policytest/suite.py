@@ -1,7 +1,4 @@
-"""The cases of a test file, with the rules that judge them.
-
-The file is a `test.yaml`. Its rules are those that it stands among.
-"""
+"""The cases of a `test.yaml`, with the rules among which it stands."""
 
 from __future__ import annotations
 
@@ -48,7 +45,6 @@ class Suite:
     """The ids of the policies under test: those beside the test file."""
 
     def place(self, case: Case) -> Span:
-        """The place where the case begins."""
         return Span(str(self.file), case.line, 1, case.line, 2)
 
     def report(self, case: Case) -> str:
@@ -202,7 +198,6 @@ def test_files(paths: Sequence[str]) -> list[Path]:
 
 
 def default_paths() -> list[str]:
-    """The paths to test if none are named."""
     return ["rules" if Path("rules").is_dir() else "."]
 
 
@@ -229,7 +224,6 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
 
 
 def exit_code(error: Exception) -> int:
-    """The exit code of the command for rules or a test file that can't be read."""
     return RULES if isinstance(error, RulesError) else UNREADABLE
 
 

@@ -62,7 +62,6 @@ class Places:
 
     @property
     def providers(self) -> list[Provider]:
-        """The providers that are places."""
         return [location.provider for location in self.locations.values()]
 
     def places(self, free: Amounts) -> Iterator[Place]:

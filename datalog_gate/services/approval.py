@@ -149,19 +149,16 @@ class ApprovalRequest:
 
     @property
     def name(self) -> str:
-        """The name that people use."""
         return f"A-{self.number}"
 
     @property
     def answer(self) -> str:
-        """The state in words."""
         if self.state not in ("approved", "refused", "used"):
             return f"{self.state} approval" if self.state == "awaiting" else self.state
         last = self.verdicts[-1]
         return f"{self.state} by {last.who}" + (f": {last.why}" if last.why else "")
 
     def to_json(self) -> dict[str, object]:
-        """The request as JSON data."""
         return {
             "id": self.name,
             "state": self.state,
@@ -258,7 +255,6 @@ class Approvals:
             return _must_get(rows, approval.number, now)
 
     def list(self, now: float) -> tuple[ApprovalRequest, ...]:
-        """All requests in order."""
         with self._transaction() as rows:
             numbers = rows.execute("SELECT number FROM asked ORDER BY number").fetchall()
             return tuple(_must_get(rows, number["number"], now) for number in numbers)

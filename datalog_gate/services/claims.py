@@ -107,7 +107,6 @@ class Claims:
         return "unknown" if allocated else "absent"
 
     def select(self, where: str, *values: str) -> list[PlacementClaim]:
-        """The claims of a condition in SQL."""
         with self._transaction() as rows:
             selected = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
         return [

@@ -287,7 +287,6 @@ def _refused(call: Callable[[], object]) -> bool:
 
 
 def _at_once(call: Callable[[int], Any]) -> list[Any]:
-    """What so many calls give that begin together."""
     barrier = Barrier(CROWD)
 
     def run(at: int) -> Any:

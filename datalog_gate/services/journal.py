@@ -86,12 +86,10 @@ class Claim:
 
     @property
     def live(self) -> bool:
-        """Whether the service is known to hold it."""
         return self.state in ("reserved", "committed")
 
     @property
     def held(self) -> Held:
-        """The claim as its service sees it."""
         return Held(key=self.key, project=self.project, uuid=self.uuid, decision=self.decision)
 
 
@@ -200,12 +198,10 @@ class Journal:
             return self._give_back(rows, claim, now, why)
 
     def expire(self, uuid: str, expires: float | None) -> None:
-        """Change when a grant ends."""
         with self._transaction() as rows:
             rows.execute("UPDATE claims SET expires = ? WHERE uuid = ?", (expires, uuid))
 
     def claim(self, uuid: str) -> Claim | None:
-        """The claim of a grant's resource."""
         with self._transaction() as rows:
             return _get(rows, uuid)
 
@@ -245,7 +241,6 @@ class Journal:
 
 
 def transaction(path: str) -> AbstractContextManager[sqlite3.Connection]:
-    """One transaction in the file of a journal. Errors: JournalError."""
     return database.transaction(path, BUSY, JournalError)
 
 

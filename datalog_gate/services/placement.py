@@ -139,7 +139,6 @@ class Placement:
         )
 
     def named(self, name: str) -> str | None:
-        """The uuid of the provider of this name."""
         found = self._get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
         return str(found[0]["uuid"]) if found else None
 
