@@ -235,10 +235,7 @@ def test_the_grant_says_whether_it_waits_or_else_the_operator(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"mode": "later"}, "mode is stop or wait"),
-        ({"size": "big"}, "there is no option size, only mode and reason"),
-    ],
+    [({"mode": "later"}, "mode is stop or wait"), ({"size": "big"}, "there is no option size, only mode and reason")],
 )
 def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: dict[str, str], message: str) -> None:
     desk, wrong = Desk(tmp_path), grant(**options)

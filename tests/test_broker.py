@@ -97,13 +97,7 @@ NOBODY_THERE = ("UnavailableError", "seats: nobody there")
     [
         ([GOOD], [], GOOD, "reserved", ["reserve"]),
         ([{}], [], {}, "reserved", ["reserve"]),
-        (
-            [RefusedError("no\nseat \x1b[31m")],
-            [],
-            ("RefusedError", "seats: no seat ?[31m"),
-            "failed",
-            ["reserve"],
-        ),
+        ([RefusedError("no\nseat \x1b[31m")], [], ("RefusedError", "seats: no seat ?[31m"), "failed", ["reserve"]),
         ([RefusedError("x" * 5000)], [], ("RefusedError", f"seats: {'x' * 1000}"), "failed", ["reserve"]),
         # the answer got lost on its way back
         ([NOBODY, GOOD], ["held"], GOOD, "reserved", ["reserve", "status", "reserve"]),

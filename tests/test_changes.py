@@ -208,10 +208,7 @@ def test_without_an_older_state_nothing_says_a_change(tmp_path: Path) -> None:
     against = rules.decide(stack({"a": group("all")}), against=stack({"a": group("all")}), now=NOW)
     assert [
         (decision.outcome, read_changes(decision.violations), decision.compared) for decision in (alone, against)
-    ] == [
-        ("deny", {"a is open at 0": None}, False),
-        ("allow_with_warnings", {"a is open at 0": "preexisting"}, True),
-    ]
+    ] == [("deny", {"a is open at 0": None}, False), ("allow_with_warnings", {"a is open at 0": "preexisting"}, True)]
     assert alone.id != against.id
 
 

@@ -195,10 +195,7 @@ def test_a_policy_s_own_mode_lowers_it_and_off_leaves_it_out(
 
 @pytest.mark.parametrize(
     ("on", "judged"),
-    [
-        ("", {"create", "update", "adopt", "restore"}),
-        (', on=["delete", "check"]', {"delete", "check"}),
-    ],
+    [("", {"create", "update", "adopt", "restore"}), (', on=["delete", "check"]', {"delete", "check"})],
 )
 def test_a_policy_judges_the_actions_that_it_names(on: str, judged: set[str]) -> None:
     decisions = {action: judge(HUGE.replace("{more}", on), server(flavor="huge"), action=action) for action in ACTIONS}

@@ -78,9 +78,7 @@ def test_what_a_service_sees_can_not_be_changed() -> None:
 
 
 BASE = replace(
-    request("u"),
-    scope=scope("s/db", "s/group"),
-    options=MappingProxyType({"same": ("rack", worded("x")), "a": 1}),
+    request("u"), scope=scope("s/db", "s/group"), options=MappingProxyType({"same": ("rack", worded("x")), "a": 1})
 )
 
 

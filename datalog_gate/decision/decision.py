@@ -235,12 +235,7 @@ class Grant:
     reason: str
 
     def to_json(self) -> dict[str, object]:
-        return {
-            "grant": self.grant.path,
-            "service": self.service,
-            "unlocked": self.unlocked,
-            "reason": self.reason,
-        }
+        return {"grant": self.grant.path, "service": self.service, "unlocked": self.unlocked, "reason": self.reason}
 
 
 def format_denial(decision: Decision, limit: int) -> str:

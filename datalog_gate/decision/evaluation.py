@@ -119,12 +119,7 @@ def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedPr
 
 
 def _evaluated(
-    policies: Sequence[Policy],
-    program: CheckedProgram,
-    facts: FactSet,
-    request: Request,
-    engine: Engine,
-    whole: bool,
+    policies: Sequence[Policy], program: CheckedProgram, facts: FactSet, request: Request, engine: Engine, whole: bool
 ) -> tuple[Model, dict[Level, BudgetError]]:
     """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
     that deny, with what unlocks services, then those that warn, those that record, and for the `whole` model whatever

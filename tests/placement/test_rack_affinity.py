@@ -135,10 +135,7 @@ def test_files_say_what_flavors_take_and_where_providers_stand(cloud: Cloud, tmp
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z1/2", flavors=str(flavors), places=str(places), hint="")
     cloud.ask("PUT", f"/resource_providers/{racks.uuids['h1']}/aggregates",
               {"aggregates": [aggregate], "resource_provider_generation": 2})  # fmt: skip
-    rows = [
-        {"aggregate": aggregate, "name": "ssd", "rack": "A 1"},
-        {"provider": f"h1-{racks.prefix}", "zone": "Zone"},
-    ]
+    rows = [{"aggregate": aggregate, "name": "ssd", "rack": "A 1"}, {"provider": f"h1-{racks.prefix}", "zone": "Zone"}]
     places.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert racks.service.reserve(make_request("u", "s1:large s2:any", same="rack")) == {
         name: {
