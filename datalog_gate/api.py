@@ -22,7 +22,7 @@ from datalog_gate.decision.decision import Decision, Violation, Waiver
 from datalog_gate.decision.judgement import Judgement, decide, judge
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.decision.query import ask
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
@@ -274,7 +274,7 @@ def query(
     return {tuple(map(_plain, row)) for row in answer.rows}
 
 
-def _with_bare_inventory(request: Request) -> Request:
+def _with_bare_inventory(request: DecisionRequest) -> DecisionRequest:
     """The request for an engine that derives by itself what rests on the inventory."""
     return replace(request, inventory=request.inventory.bare() if request.inventory else None)
 

@@ -15,7 +15,7 @@ from datalog_gate.decision.cloud_state import loaded
 from datalog_gate.decision.decision import Decision, Mode, Outcome, PolicyError, Violation, compute_outcome
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.decision.request import Caller, Request
+from datalog_gate.decision.request import Caller, DecisionRequest
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
@@ -45,7 +45,7 @@ def judge(rules: str | dict[str, str], template: str, files: dict[str, str] | No
     stack = read_stack(template=request.pop("head", HEAD) + template, files=files, stack_name=name)
     if "inventory" in request:
         request["inventory"] = loaded(policies, request["inventory"])
-    return decide(policies, [stack], Request(**{"action": "create", "now": NOW, **request}), evaluate)
+    return decide(policies, [stack], DecisionRequest(**{"action": "create", "now": NOW, **request}), evaluate)
 
 
 def finding(level: Level = "deny", mode: Mode = "enforce", on_unknown: str = "defer") -> Violation:

@@ -11,7 +11,7 @@ from datalog_gate.decision import case_analysis
 from datalog_gate.decision.decision import Decision, Waiver, format_denial
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
@@ -61,7 +61,7 @@ def judge(
 ) -> Decision:
     policies = load([RuleFile("m", "m.dl", text or rules())])
     stacks = [read_stack(template=head + resources, stack_name=name) for name in names]
-    return decide(policies, stacks, Request(action="create", now=NOW, **options), evaluate)
+    return decide(policies, stacks, DecisionRequest(action="create", now=NOW, **options), evaluate)
 
 
 def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]]:
@@ -214,7 +214,7 @@ def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined(
 
     def judged(seconds: float) -> list[str]:
         policies = load([RuleFile("m", "m.dl", rules())])
-        request = Request(action="create", now=NOW, budget=Budget(seconds=seconds, clock=lambda: time[0]))
+        request = DecisionRequest(action="create", now=NOW, budget=Budget(seconds=seconds, clock=lambda: time[0]))
         return read_dependence(decide(policies, [stack], request, evaluate))[0]
 
     assert (judged(0.5), judged(5.0)) == ([], [EITHER])

@@ -14,7 +14,7 @@ import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.decision import judgement
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.doors.cli.decision_text import format_decision
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
@@ -29,7 +29,7 @@ NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 def judge(rules: str, template: str, name: str = "native", **request: Any) -> ExplainedDecision:
     policies = load([RuleFile("m", "m.dl", rules)])
-    fields = Request(**{"action": "create", "now": NOW, **request})
+    fields = DecisionRequest(**{"action": "create", "now": NOW, **request})
     stacks = [read_stack(template=template, stack_name="s")]
     return ExplainedDecision.of(judgement.judge(policies, stacks, fields, engine(name)))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from datalog_gate.decision.judgement import decide
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
 
@@ -109,7 +109,7 @@ def judge_level(level: Level, granted: bool) -> dict[str, list[str]]:
     """The findings of each policy, with or without the grants of the stacks."""
     texts = level.texts(granted)
     stack = read_stack(template=texts["file:///0.yaml"], files=texts, stack_name="s")
-    decision = decide(RULES, [stack], Request("create", services=SERVICES, now=NOW), evaluate)
+    decision = decide(RULES, [stack], DecisionRequest("create", services=SERVICES, now=NOW), evaluate)
     messages: dict[str, list[str]] = {"plain": [], "crowd": [], "rack": [], "edge": []}
     for violation in decision.violations:
         messages[violation.policy].append(violation.resource.path if violation.resource else violation.message)

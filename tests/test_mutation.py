@@ -10,8 +10,7 @@ import pytest
 from datalog_gate.base.errors import InputError
 from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import print_module
-from datalog_gate.policytest.mutants import mutate_module
-from datalog_gate.policytest.mutation import mutate
+from datalog_gate.policytest.mutation import mutate, mutate_module
 from datalog_gate.policytest.suite import read_suite
 
 NEVER = "drop the rule"

@@ -16,7 +16,7 @@ from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.decision import Change
 from datalog_gate.decision.evaluation import Evaluation, evaluation
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.schema.declaration import certain_version
 
@@ -29,7 +29,7 @@ class Changes:
     """The comparison of one evaluation with the older state of its request."""
 
     def __init__(
-        self, rules: PolicySet, policies: Sequence[Policy], request: Request, now: Evaluation, engine: Engine
+        self, rules: PolicySet, policies: Sequence[Policy], request: DecisionRequest, now: Evaluation, engine: Engine
     ) -> None:
         self._rules, self._request, self._engine = rules, request, engine
         self._subtracted = {

@@ -22,6 +22,7 @@ Mode = OneOf["enforce", "warn", "record"]
 Change = OneOf["introduced", "preexisting"]
 WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "expires")
 """The keys of a waiver's entry that are fields of the same name; `while` is the `bound`."""
+LISTS = ("violations", "undetermined", "waived", "errors", "grants")
 SOON = timedelta(days=14)
 """How long before its end a waiver is reported."""
 SHORT = 6
@@ -71,11 +72,7 @@ class Decision:
             "outcome": self.outcome,
             "action": self.action,
             "stacks": list(self.stacks),
-            "violations": [violation.to_json() for violation in self.violations],
-            "undetermined": [violation.to_json() for violation in self.undetermined],
-            "waived": [violation.to_json() for violation in self.waived],
-            "errors": [error.to_json() for error in self.errors],
-            "grants": [grant.to_json() for grant in self.grants],
+            **{name: [entry.to_json() for entry in getattr(self, name)] for name in LISTS},
             "digests": dict(self.digests),
             "counts": dict(self.counts),
         }

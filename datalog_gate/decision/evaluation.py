@@ -15,7 +15,7 @@ from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.grants import effective
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine.least_model import Engine, Model
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
@@ -47,7 +47,7 @@ class Evaluation:
 def evaluation(
     rules: PolicySet,
     stacks: Sequence[Stack],
-    request: Request,
+    request: DecisionRequest,
     policies: Sequence[Policy],
     engine: Engine,
     whole: bool = True,
@@ -69,7 +69,7 @@ def evaluation(
     return Evaluation(facts, known.digests, program, model, exceeded)
 
 
-def _add_request(facts: FactSet, stacks: Sequence[Stack], request: Request) -> None:
+def _add_request(facts: FactSet, stacks: Sequence[Stack], request: DecisionRequest) -> None:
     caller = request.caller
     facts.add("gate:request", (request.action,))
     facts.add("gate:now", (request.now.isoformat(),))
@@ -84,7 +84,7 @@ def _add_request(facts: FactSet, stacks: Sequence[Stack], request: Request) -> N
 
 
 def _add_against(
-    facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], against: Sequence[Stack], request: Request
+    facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], against: Sequence[Stack], request: DecisionRequest
 ) -> None:
     """Add what rules read of the older state, the grants among it that are in effect now."""
     past = add_old_facts(facts, against, stacks, rules.catalogue, rules.program.inputs)
@@ -119,7 +119,12 @@ def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedPr
 
 
 def _evaluated(
-    policies: Sequence[Policy], program: CheckedProgram, facts: FactSet, request: Request, engine: Engine, whole: bool
+    policies: Sequence[Policy],
+    program: CheckedProgram,
+    facts: FactSet,
+    request: DecisionRequest,
+    engine: Engine,
+    whole: bool,
 ) -> tuple[Model, dict[Level, BudgetError]]:
     """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
     that deny, with what unlocks services, then those that warn, those that record, and for the `whole` model whatever

@@ -21,7 +21,7 @@ from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.decision import Mode, PolicyError, Violation, Waiver
 from datalog_gate.decision.evaluation import Evaluation
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.decision.request import MODES, Request
+from datalog_gate.decision.request import MODES, DecisionRequest
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget, Watch
@@ -49,7 +49,7 @@ class FindingReader:
 
     rules: PolicySet
     stacks: Sequence[Stack]
-    request: Request
+    request: DecisionRequest
     evaluation: Evaluation
     changes: Changes
     secrets: Secrets

@@ -18,7 +18,7 @@ from datalog_gate.decision.evaluation import Evaluation, evaluation
 from datalog_gate.decision.findings import FindingReader
 from datalog_gate.decision.grants import grants_of
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.decision.request import Request
+from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Engine
@@ -33,7 +33,7 @@ class Judgement:
 
     decision: Decision
     rules: PolicySet
-    request: Request
+    request: DecisionRequest
     stacks: Sequence[Stack]
     """The stacks that were judged, in order of their ids."""
     policies: Sequence[Policy]
@@ -56,7 +56,7 @@ class Judgement:
 
 
 def decide(
-    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, settled: bool = True
+    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, settled: bool = True
 ) -> Decision:
     """Decide on the stacks. Parameters and errors are those of `judge`."""
     return judge(rules, stacks, request, engine, settled).decision
@@ -64,7 +64,7 @@ def decide(
 
 @paused()
 def judge(
-    rules: PolicySet, stacks: Sequence[Stack], request: Request, engine: Engine, settled: bool = True
+    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, settled: bool = True
 ) -> Judgement:
     """Judge the stacks as one set of facts; their ids differ. With `settled`, case analysis settles what is
     undetermined where it can. Errors: EngineError if the engine refuses the program or runs out of time."""
@@ -128,7 +128,7 @@ def _in_order(violations: Iterable[Violation]) -> list[Violation]:
     return sorted(violations, key=lambda violation: (violation.policy, row_key(violation.row)))
 
 
-def _identity(rules: PolicySet, request: Request, waivers: Sequence[Waiver]) -> list[str]:
+def _identity(rules: PolicySet, request: DecisionRequest, waivers: Sequence[Waiver]) -> list[str]:
     """List what a decision depends on besides rules and facts: the mode, the modes of single policies, the policies
     that are not enforced yet, the time if a rule reads it, and the waivers that it met, each with whether it is
     expired."""
@@ -144,7 +144,9 @@ def _digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _grants(rules: PolicySet, stacks: Sequence[Stack], request: Request, evaluated: Evaluation) -> tuple[Grant, ...]:
+def _grants(
+    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, evaluated: Evaluation
+) -> tuple[Grant, ...]:
     model = evaluated.model
     derived = {(unlock.service, grant) for unlock in rules.unlocks for (grant,) in model.rows(unlock.relation)}
     unlocked = model.rows(UNLOCKED)

@@ -34,7 +34,7 @@ ANSWER = "answer#"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """Rows in order, each once; the warnings met on the way; the errors of the relations that the query rests on."""
 
     rows: tuple[Row, ...]
@@ -50,7 +50,7 @@ def ask(
     lenient: bool = True,
     catalogue: Catalogue = SHIPPED,
     now: datetime | None = None,
-) -> Answer:
+) -> QueryAnswer:
     """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning. `now` is the time
     (UTC) where no line of facts gives it.
 
@@ -78,7 +78,7 @@ def ask(
     answer = f"{QUERY}:{ANSWER}"
     needed = rests_on(checked.program).get(answer, frozenset())
     errors = tuple(error for error in model.errors if error.relation in needed)
-    return Answer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
+    return QueryAnswer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
 
 
 def bind(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from datalog_gate.analysis.policy import ACTIONS, CHANGING
 from datalog_gate.base.errors import UsageError
 from datalog_gate.decision.cloud_state import Inventory
-from datalog_gate.decision.decision import Mode, Waiver
+from datalog_gate.decision.decision import Mode, Waiver, read_instant
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.stack.model import Stack
 
@@ -28,7 +28,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DecisionRequest:
     """What the gate judges stacks by, besides the rules."""
 
     action: str
@@ -94,7 +94,6 @@ def read_mode(mode: str) -> Mode:
 def read_time(time: datetime | str) -> datetime:
     """Read a time, in ISO 8601 if it is a text, as UTC where it names no zone. Errors: UsageError."""
     try:
-        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (OverflowError, ValueError):
+        return read_instant(str(time))
+    except ValueError:
         raise UsageError(f"{time} is no time in UTC") from None

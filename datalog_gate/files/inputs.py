@@ -16,7 +16,7 @@ from datalog_gate.decision.cloud_state import Inventory, loaded
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.query import bind
-from datalog_gate.decision.request import Request, read_action, read_caller, read_mode, read_time
+from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_mode, read_time
 from datalog_gate.decision.waivers import read_waivers
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.facts.lines import FactLine
@@ -46,7 +46,7 @@ def read_request(
     mode: str = "enforce",
     modes: Mapping[str, str] | None = None,
     budget: Budget = BUDGET,
-) -> Request:
+) -> DecisionRequest:
     """Read a request about the stacks from plain data and files; `api.Rules.decide` describes the parameters.
     Errors: UsageError, InputError for inventory or waivers."""
     older = (against,) if isinstance(against, Stack) else tuple(against)
@@ -59,7 +59,7 @@ def read_request(
     if inventory.rules != rules.digest:
         raise UsageError("the inventory was loaded for other rules")
     own = {policy: read_mode(mode) for policy, mode in (modes or {}).items() if mode != "off"}
-    return Request(
+    return DecisionRequest(
         action=action,
         now=read_time(datetime.now(UTC) if now is None else now),
         caller=read_caller(caller),

@@ -16,9 +16,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from datalog_gate.rack_affinity.bundles import Bundles, Sort, Unit, bundle_items
 from datalog_gate.rack_affinity.conflict import everything, explain
-from datalog_gate.rack_affinity.greedy import place_greedily
+from datalog_gate.rack_affinity.greedy import Bundles, Sort, Unit, bundle_items, place_greedily
 from datalog_gate.rack_affinity.problem import Answer, Impossible, Level, Placed, Problem, read_problem, to_json
 
 STARTED = time.monotonic()

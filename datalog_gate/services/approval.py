@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -170,10 +170,7 @@ class ApprovalRequest:
             "scope": self.scope,
             "asked": format_time(self.at),
             "until": format_time(self.until),
-            "said": [
-                {"verdict": verdict.verdict, "who": verdict.who, "at": format_time(verdict.at), "why": verdict.why}
-                for verdict in self.verdicts
-            ],
+            "said": [asdict(verdict) | {"at": format_time(verdict.at)} for verdict in self.verdicts],
         }
 
 

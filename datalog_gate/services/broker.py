@@ -1,8 +1,7 @@
 """The broker between grants and services.
 
-It writes each step to the journal before it calls a service, and each call has a deadline. After a call that was not
-answered it never trusts a service so far as to forget what it may hold: whatever is not surely reserved is released,
-and released again once nothing can arrive late.
+It writes each step to the journal before it calls a service, and each call has a deadline. Whatever is not surely
+reserved is released, and released again once nothing can arrive late.
 """
 
 from __future__ import annotations
@@ -14,15 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from datalog_gate.plugins import plugin_errors
 from datalog_gate.plugins.breaker import Breaker
 from datalog_gate.plugins.deadline import within
-from datalog_gate.plugins.plugin_errors import (
-    PluginError,
-    RefusedError,
-    UnavailableError,
-    format_reason,
-    printable_line,
-)
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.contract import HOLDING, Decision, Request, Service
 from datalog_gate.services.journal import Claim, Journal, LostError, State
 
@@ -93,7 +87,7 @@ class Broker:
     def waits(self, request: Request) -> str:
         """Why the grant has to wait and call this again; empty if `reserve` can decide now. Nothing is held or
         journalled. Errors: PluginError."""
-        return printable_line(_Calls(self, request.service)(lambda service: service.waits(request)))
+        return plugin_errors.printable_line(_Calls(self, request.service)(lambda service: service.waits(request)))
 
     def commit(self, uuid: str) -> None:
         """Commit the claim of a complete stack, and give back what it replaces. Does nothing for a committed claim.
@@ -193,7 +187,7 @@ class _Calls:
             answer = within(seconds, self._name, lambda: call(service))
         except RefusedError as error:
             breaker.succeeded()
-            raise RefusedError(format_reason(error), self._name) from error
+            raise RefusedError(plugin_errors.format_reason(error), self._name) from error
         except Exception as error:
             self.doubtful = True
             breaker.failed()
@@ -201,7 +195,7 @@ class _Calls:
                 case TimeoutError():
                     why = f"did not answer within {seconds:g} seconds"
                 case UnavailableError():
-                    why = format_reason(error)
+                    why = plugin_errors.format_reason(error)
                 case _:
                     LOG.exception("the service %s is broken", self._name)
                     why = f"is broken ({type(error).__name__})"
