@@ -85,92 +85,9 @@ class _End(NamedTuple):
     waived: list[Violation]
 
 
-def settle(
-    rules: PolicySet,
-    stacks: Sequence[Stack],
-    facts: FactSet,
-    certain: Sequence[Violation],
-    undetermined: Sequence[Violation],
-    budget: Budget,
-    again: JudgeAgain,
-) -> Settlement:
-    """Settle the undetermined findings as far as possible, and compute for others when they hold. `again` judges stacks
-    by some of the rules, without settling; all of it together may take what one group of policies may."""
-    settlement = Settlement()
-    dependence = Dependence(stacks)
-    search = _Branches(rules, stacks, facts, certain, undetermined, budget, again)
-    for finding in undetermined:
-        ends = search.of(finding)
-        if ends is None:
-            settlement.undetermined.append(finding)
-            continue
-        held = [end for end in ends if end.violations]
-        if len(held) == len(ends):
-            result = _merged([end.violations for end in ends])
-            settlement.violations.append(result)
-        elif held:
-            because, words = dependence.format_cases(finding.level, [end.case for end in held])
-            merged = _merged([end.violations for end in held])
-            result = replace(
-                finding,
-                message=merged.message,
-                place=merged.place,
-                because=because,
-                depends=words,
-                change=merged.change,
-                tolerated=merged.tolerated,
-            )
-            settlement.undetermined.append(result)
-        elif all(end.waived for end in ends):
-            result = _merged([end.waived for end in ends])
-            settlement.waived.append(result)
-        else:
-            settlement.identity.append(f"never {finding.policy} {finding.resource}")
-            continue
-        settlement.origins.append((result, finding))
-        settlement.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
-    return settlement
-
-
-def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
-    """Merge the findings of all branches into one: their common row, or else that of the first with all messages. It is
-    tolerated if all of them are."""
-    rows = set.intersection(*({violation.row for violation in branch} for branch in violations))
-    result = next((violation for violation in violations[0] if violation.row in rows), None)
-    if result is None:
-        messages = dict.fromkeys(branch[0].message for branch in violations)
-        more = ["..."] if len(messages) > WORDINGS else []
-        result = replace(violations[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
-    new = next((violation for branch in violations for violation in branch if not violation.tolerated), result)
-    return replace(result, change=new.change, tolerated=new.tolerated)
-
-
-def find_branches(
-    because: Sequence[Unknown],
-    look: Callable[[Sequence[Case]], Iterable[CaseOutcome[T]]],
-    under: Case = MappingProxyType({}),
-    tries: int = 1,
-) -> Iterator[T]:
-    """Find what holds in all branches under a case, where a finding depends on these unknowns. `look` finds what holds
-    in each of the cases that the values of one unknown make. Errors: Unsettled."""
-    chosen = min(
-        (base for base in _bases(because) if base not in under), key=lambda unknown: unknown.expression, default=None
-    )
-    if chosen is None:
-        raise Unsettled
-    tries *= len(chosen.domain)
-    if tries > TRIES:
-        raise Unsettled
-    cases = [{**under, chosen: value} for value in chosen.domain]
-    for case, (outcome, still) in zip(cases, look(cases), strict=True):
-        if still is None:
-            yield outcome
-        else:
-            yield from find_branches(still, look, case, tries)
-
-
-class _Branches:
-    """Judges the stacks under assumptions, each set of them once for all findings."""
+class CaseAnalysis:
+    """Judges the stacks under assumptions, each set of them once for all findings. `again` judges stacks by some of the
+    rules, without settling; all of it together may take what one group of policies may."""
 
     def __init__(
         self,
@@ -190,7 +107,7 @@ class _Branches:
         self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
         self._size += sum(len(stack.resources) for root in stacks for stack in root.walk())
         self._size += sum(PER_FINDING for violation in (*certain, *undetermined) if violation.policy in ready)
-        self._stacks, self._again = stacks, again
+        self._stacks, self._again, self._undetermined = stacks, again, undetermined
         self._known = {(violation.policy, violation.row) for violation in certain if SECRET not in violation.row}
         self._subjects = {
             (violation.policy, violation.resource) for violation in (*certain, *undetermined) if violation.resource
@@ -200,7 +117,43 @@ class _Branches:
         self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | None] = {}
         self._left = WORK
 
-    def of(self, finding: Violation) -> list[_End] | None:
+    def settle(self) -> Settlement:
+        """Settle the undetermined findings as far as possible, and compute for others when they hold."""
+        settlement = Settlement()
+        dependence = Dependence(self._stacks)
+        for finding in self._undetermined:
+            ends = self._ends(finding)
+            if ends is None:
+                settlement.undetermined.append(finding)
+                continue
+            held = [end for end in ends if end.violations]
+            if len(held) == len(ends):
+                result = _merged([end.violations for end in ends])
+                settlement.violations.append(result)
+            elif held:
+                because, words = dependence.format_cases(finding.level, [end.case for end in held])
+                merged = _merged([end.violations for end in held])
+                result = replace(
+                    finding,
+                    message=merged.message,
+                    place=merged.place,
+                    because=because,
+                    depends=words,
+                    change=merged.change,
+                    tolerated=merged.tolerated,
+                )
+                settlement.undetermined.append(result)
+            elif all(end.waived for end in ends):
+                result = _merged([end.waived for end in ends])
+                settlement.waived.append(result)
+            else:
+                settlement.identity.append(f"never {finding.policy} {finding.resource}")
+                continue
+            settlement.origins.append((result, finding))
+            settlement.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
+        return settlement
+
+    def _ends(self, finding: Violation) -> list[_End] | None:
         """Find all branches in which the finding is no longer open; None if it can't be settled."""
         if finding.policy not in self._ready or prod(len(base.domain) for base in _bases(finding.because)) > TRIES:
             return None
@@ -252,6 +205,43 @@ class _Branches:
         return violation.resource == finding.resource or not (
             finding.resource or (violation.policy, violation.resource) in self._subjects
         )
+
+
+def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
+    """Merge the findings of all branches into one: their common row, or else that of the first with all messages. It is
+    tolerated if all of them are."""
+    rows = set.intersection(*({violation.row for violation in branch} for branch in violations))
+    result = next((violation for violation in violations[0] if violation.row in rows), None)
+    if result is None:
+        messages = dict.fromkeys(branch[0].message for branch in violations)
+        more = ["..."] if len(messages) > WORDINGS else []
+        result = replace(violations[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
+    new = next((violation for branch in violations for violation in branch if not violation.tolerated), result)
+    return replace(result, change=new.change, tolerated=new.tolerated)
+
+
+def find_branches(
+    because: Sequence[Unknown],
+    look: Callable[[Sequence[Case]], Iterable[CaseOutcome[T]]],
+    under: Case = MappingProxyType({}),
+    tries: int = 1,
+) -> Iterator[T]:
+    """Find what holds in all branches under a case, where a finding depends on these unknowns. `look` finds what holds
+    in each of the cases that the values of one unknown make. Errors: Unsettled."""
+    chosen = min(
+        (base for base in _bases(because) if base not in under), key=lambda unknown: unknown.expression, default=None
+    )
+    if chosen is None:
+        raise Unsettled
+    tries *= len(chosen.domain)
+    if tries > TRIES:
+        raise Unsettled
+    cases = [{**under, chosen: value} for value in chosen.domain]
+    for case, (outcome, still) in zip(cases, look(cases), strict=True):
+        if still is None:
+            yield outcome
+        else:
+            yield from find_branches(still, look, case, tries)
 
 
 def _key(case: Case) -> frozenset[tuple[Unknown, Value]]:

@@ -11,7 +11,7 @@ from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import Row, row_key
-from datalog_gate.decision.case_analysis import Settlement, settle
+from datalog_gate.decision.case_analysis import CaseAnalysis, Settlement
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.decision import Decision, Grant, Violation, Waiver, compute_outcome
 from datalog_gate.decision.evaluation import Evaluation, evaluation
@@ -83,7 +83,8 @@ def judge(
         def again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
             return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
 
-        settlement = settle(rules, stacks, evaluated.facts, certain, undetermined, request.budget, again)
+        analysis = CaseAnalysis(rules, stacks, evaluated.facts, certain, undetermined, request.budget, again)
+        settlement = analysis.settle()
         certain = _in_order((*certain, *settlement.violations, *settlement.waived))
     violations = tuple(violation for violation in certain if not violation.waiver)
     met = {violation.waiver or violation.lapsed for violation in certain}

@@ -73,25 +73,31 @@ class Conformance:
         assert service.reserve(request) == decision
         self._holds_only(tmp_path, "u")
 
-    def test_what_is_held_is_known_to_a_service_made_afresh(self, tmp_path: Path) -> None:
+    def test_status_tells_the_truth_of_a_service_made_afresh(self, tmp_path: Path) -> None:
         request = self.request("u")
+        self._tells(tmp_path, "u", held=False)
         decision = self.make(tmp_path).reserve(request)
         self._tells(tmp_path, "u", held=True)
         assert self.make(tmp_path).reserve(request) == decision
+        self.make(tmp_path).commit(replace(_held(request), decision=decision))
+        self._tells(tmp_path, "u", held=True)
         self.make(tmp_path).release(_held(request))
         self._tells(tmp_path, "u", held=False)
         self._refuses(tmp_path, request)
 
-    def test_what_is_refused_holds_nothing(self, tmp_path: Path) -> None:
+    def test_what_is_refused_holds_nothing_and_facts_refuse_it_too(self, tmp_path: Path) -> None:
         wrong = self.refused("wrong")
         if wrong is not None:
             self._refuses(tmp_path, wrong)
+            assert _refused(lambda: self.make(tmp_path).facts(replace(wrong, uuid=""))), "what it would refuse"
             _says(self.make(tmp_path), wrong, held=False)
         if self.room is not None:
             self._fill(tmp_path, self.room)
             self._refuses(tmp_path, self.request("more"))
+            assert _refused(lambda: self.make(tmp_path).facts(self.request(""))), "no room is left"
             self._tells(tmp_path, "more", held=False)
             self.make(tmp_path).release(_held(self.request("u0")))
+            self.make(tmp_path).facts(self.request(""))
             self.make(tmp_path).reserve(self.request("next"))
         elif wrong is None:
             pytest.skip("it refuses nothing")
@@ -119,41 +125,14 @@ class Conformance:
             self._tells(tmp_path, "other", held=True)
         self._holds_only(tmp_path, *(["other"] if self.room != 1 else []))
 
-    def test_status_tells_the_truth(self, tmp_path: Path) -> None:
-        service, request = self.make(tmp_path), self.request("u")
-        _says(service, request, held=False)
-        held = replace(_held(request), decision=service.reserve(request))
-        _says(service, request, held=True)
-        service.commit(held)
-        _says(service, request, held=True)
-        service.release(held)
-        _says(service, request, held=False)
-
-    def test_facts_change_nothing(self, tmp_path: Path) -> None:
+    def test_facts_and_waiting_hold_nothing(self, tmp_path: Path) -> None:
         service = self.make(tmp_path)
         for _ in range(3):
             service.facts(self.request(""))
-        self._tells(tmp_path, "", held=False)
+            assert isinstance(service.waits(self.request("u")), str)
+        for uuid in ("", "u"):
+            self._tells(tmp_path, uuid, held=False)
         self._holds_only(tmp_path)
-
-    def test_waiting_holds_nothing(self, tmp_path: Path) -> None:
-        service = self.make(tmp_path)
-        waits = [service.waits(self.request("u")) for _ in range(3)]
-        assert all(isinstance(why, str) for why in waits), waits
-        self._tells(tmp_path, "u", held=False)
-        self._holds_only(tmp_path)
-
-    def test_facts_refuse_what_reserving_would_refuse(self, tmp_path: Path) -> None:
-        wrong = self.refused("")
-        if wrong is not None:
-            assert _refused(lambda: self.make(tmp_path).facts(wrong)), "what it would refuse"
-        if self.room is not None:
-            self._fill(tmp_path, self.room)
-            assert _refused(lambda: self.make(tmp_path).facts(self.request(""))), "no room is left"
-            self.make(tmp_path).release(_held(self.request("u0")))
-            self.make(tmp_path).facts(self.request(""))
-        elif wrong is None:
-            pytest.skip("it refuses nothing")
 
     @pytest.mark.parametrize("first", ["old", "new"])
     def test_what_one_replaces_is_held_once_until_the_last_is_released(self, tmp_path: Path, first: str) -> None:
