@@ -14,8 +14,8 @@ import pytest
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.approval import Approval, ApprovalError, Approvals
 from datalog_gate.services.broker import Broker, Limits
-from datalog_gate.services.conformance import Conformance, asked
-from datalog_gate.services.contract import Decision, Held, Request, Service
+from datalog_gate.services.conformance import Conformance, asked, claim_of
+from datalog_gate.services.contract import Decision, Request, Service
 from datalog_gate.services.journal import Journal
 
 NOW = 1_800_000_000.0
@@ -143,7 +143,7 @@ def test_an_approval_is_used_once(tmp_path: Path) -> None:
     assert desk.reserve(grant("u1")) == desk.reserve(grant("u1")) == GRANTED
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"
     assert desk.refuse() == "A-1 can't be refused any more: it is used by ann"
-    desk.service.release(Held(key=grant("u1").key, project="p", uuid="u1", decision={}))
+    desk.service.release(claim_of(grant("u1")))
     assert desk.reserve(grant("u1")) == "this was given back before"
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"
 

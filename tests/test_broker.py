@@ -319,16 +319,6 @@ def test_a_rollback_leaves_the_old_as_it_was_without_a_call(tmp_path: Path) -> N
     assert service.holdings() == {request("old", "a", "b").key: ["s/a", "s/b"]}
 
 
-def test_updates_that_failed_one_after_another_share_what_the_first_one_holds(tmp_path: Path) -> None:
-    now, service = seats(tmp_path, 2)
-    now.reserve(request("1", "a"))
-    now.reserve(request("2", "a", "b"), replaces="1")
-    now.reserve(request("3", "b", "a"), replaces="2")
-    now.commit("3")
-    assert [now.release(version) for version in "21"] == [True, True]
-    assert service.holdings() == {request("3", "b", "a").key: ["s/b", "s/a"]}
-
-
 @pytest.mark.parametrize(
     ("new", "keys"),
     [
@@ -383,14 +373,6 @@ def test_what_was_asked_for_twice_is_released_again_once_the_first_can_not_arriv
     rig.clock.now += 1
     assert (rig.broker.release("u"), rig.state()) == (True, "released")
     assert names(rig) == ["reserve", "status", "reserve", "release", "status", "release", "status"]
-
-
-def test_what_was_asked_for_again_after_a_crash_is_released_again_too(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, reserve=[GOOD], release=[None, None], status=["absent", "absent"])
-    rig.journal.begin(request("u", "a"), "", None, NOW - 9, 9.0)
-    assert (rig.reserve(), rig.broker.release("u"), rig.state()) == (GOOD, False, "releasing")
-    rig.clock.now += 60
-    assert (rig.broker.release("u"), rig.state()) == (True, "released")
 
 
 def test_who_lost_the_lease_and_fails_takes_nothing_from_who_got_it(tmp_path: Path) -> None:

@@ -125,11 +125,6 @@ REFUSED = [
     (grant("egde"), f"{NO}egde: the service egde is not enabled here, or not for this caller: it takes --services egde"
      " at the command line, and at the gate the operator and the policy datalog_gate:grant:egde"),
     (grant(options={"locked": 1}), f"{NO}edge: no rule unlocks it"),
-    (grant(expires="2027-03-01"), f"{NO}edge: expired 2027-03-01: leave the grant out, or take a later day"),
-    (grant() | {"deletion_policy": "Retain"},
-     f"{NO}edge: its deletion_policy is Retain, by which nothing would be given back: leave it out"),
-    (grant() | {"external_id": "x"}, f"{NO}edge: its external_id names something that exists: leave it out"),
-    (grant(scope=[{"get_attr": ["a", "name"]}]), f"{NO}edge: its scope {LATE}"),
     (grant({"get_attr": ["a", "name"]}), f"{NO}?({{get_attr: [a, name]}} in s): its service {LATE}"),
 ]  # fmt: skip
 

@@ -164,22 +164,12 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
     assert str(error.value) == f"{path} is a journal of version 2, and this package writes 1"
 
 
-def _folder(tmp_path: Path) -> None:
-    (tmp_path / "journal").mkdir()
-
-
-def _text(tmp_path: Path) -> None:
-    (tmp_path / "journal").write_text("no journal " * 1000)
-
-
-@pytest.mark.parametrize(
-    ("make", "why"), [(_folder, "unable to open database file"), (_text, "file is not a database")]
-)
-def test_what_is_no_journal_is_an_error(tmp_path: Path, make: Callable[[Path], None], why: str) -> None:
-    make(tmp_path)
-    with pytest.raises(JournalError) as error:
-        journal(tmp_path)
-    assert str(error.value) == f"journal: {why}"
+def test_what_is_no_journal_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("no journal " * 1000)
+    for name, why in (("folder", "unable to open database file"), ("text", "file is not a database")):
+        with pytest.raises(JournalError, match=f"^{name}: {why}$"):
+            Journal(str(tmp_path / name))
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

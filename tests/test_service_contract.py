@@ -114,16 +114,10 @@ def test_what_is_reserved_is_part_of_the_key(other: Request) -> None:
 
 
 def test_a_service_that_says_nothing_objects_to_nothing_and_keeps_nothing() -> None:
-    plain, held = Service(), Held(key="k", project="p", uuid="u", decision={})
-    assert (plain.on_abandon, plain.sticky) == ("release", False)
+    plain = Service()
+    assert (plain.on_abandon, plain.sticky, plain.waits(BASE)) == ("release", False, "")
     plain.facts(BASE)
-    plain.commit(held)
-    with pytest.raises(NotImplementedError):
-        plain.reserve(BASE)
-    with pytest.raises(NotImplementedError):
-        plain.release(held)
-    with pytest.raises(NotImplementedError):
-        plain.status(held)
+    plain.commit(Held(key="k", project="p", uuid="u", decision={}))
 
 
 def test_an_error_says_which_service_it_is_of() -> None:

@@ -45,6 +45,11 @@ def asked(service: str, uuid: str, *names: str, type: str, **options: Data) -> R
     )
 
 
+def claim_of(request: Request) -> Held:
+    """The claim of a request without its decision: an answer that got lost was never known."""
+    return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
+
+
 class Conformance:
     """To be subclassed, with `make` and `request`. `room` is how many requests with different uuids, none replacing
     another, the service that `make` makes can hold at once: None if there is no end to it, and then what a last seat
@@ -79,9 +84,9 @@ class Conformance:
         decision = self.make(tmp_path).reserve(request)
         self._tells(tmp_path, "u", held=True)
         assert self.make(tmp_path).reserve(request) == decision
-        self.make(tmp_path).commit(replace(_held(request), decision=decision))
+        self.make(tmp_path).commit(replace(claim_of(request), decision=decision))
         self._tells(tmp_path, "u", held=True)
-        self.make(tmp_path).release(_held(request))
+        self.make(tmp_path).release(claim_of(request))
         self._tells(tmp_path, "u", held=False)
         self._refuses(tmp_path, request)
 
@@ -96,7 +101,7 @@ class Conformance:
             self._refuses(tmp_path, self.request("more"))
             assert _refused(lambda: self.make(tmp_path).facts(self.request(""))), "no room is left"
             self._tells(tmp_path, "more", held=False)
-            self.make(tmp_path).release(_held(self.request("u0")))
+            self.make(tmp_path).release(claim_of(self.request("u0")))
             self.make(tmp_path).facts(self.request(""))
             self.make(tmp_path).reserve(self.request("next"))
         elif wrong is None:
@@ -106,7 +111,7 @@ class Conformance:
         service = self.make(tmp_path)
         service.reserve(self.request("before"))
         for uuid in ("before", "later"):
-            service.release(_held(self.request(uuid)))
+            service.release(claim_of(self.request(uuid)))
             self._refuses(tmp_path, self.request(uuid))
             self._tells(tmp_path, uuid, held=False)
         self._holds_only(tmp_path)
@@ -116,10 +121,10 @@ class Conformance:
         if self.room is None or self.room > 1:
             service.reserve(other)
         service.reserve(request)
-        service.commit(_held(request))
+        service.commit(claim_of(request))
         for _ in range(3):
-            service.release(_held(request))
-            service.release(_held(self.request("never")))
+            service.release(claim_of(request))
+            service.release(claim_of(self.request("never")))
         self._tells(tmp_path, "u", held=False)
         if self.room != 1:
             self._tells(tmp_path, "other", held=True)
@@ -145,16 +150,16 @@ class Conformance:
         service.facts(replace(new, uuid=""))
         service.reserve(new)
         service.reserve(newest)
-        service.commit(_held(newest))
+        service.commit(claim_of(newest))
         for request in (old, new, newest):
             _says(service, request, held=True)
         gone, left = (old, new) if first == "old" else (new, old)
-        service.release(_held(newest))
-        service.release(_held(gone))
+        service.release(claim_of(newest))
+        service.release(claim_of(gone))
         _says(service, left, held=True)
         if self.room is not None:
             self._refuses(tmp_path, self.request("more"))
-        service.release(_held(left))
+        service.release(claim_of(left))
         _says(service, left, held=False)
         if self.room is not None:
             service.reserve(self.request("next"))
@@ -164,13 +169,13 @@ class Conformance:
         service, request = self.make(tmp_path), self.request("u")
         service.reserve(request)
         for _ in range(3):
-            service.commit(_held(request))
+            service.commit(claim_of(request))
         self._tells(tmp_path, "u", held=True)
         for name in ("never", "dead"):
             if name == "dead":
-                service.release(_held(self.request(name)))
+                service.release(claim_of(self.request(name)))
             with suppress(PluginError):
-                service.commit(_held(self.request(name)))
+                service.commit(claim_of(self.request(name)))
             self._tells(tmp_path, name, held=False)
         self._holds_only(tmp_path, "u")
 
@@ -209,7 +214,7 @@ class Conformance:
             def call(at: int, turn: str = turn) -> None:
                 time.sleep(at / 1000)
                 if at % 2:
-                    service.release(_held(self.request(turn)))
+                    service.release(claim_of(self.request(turn)))
                 else:
                     _refused(lambda: service.reserve(self.request(turn)))
 
@@ -245,14 +250,9 @@ class Conformance:
             self._tells(folder, f"u{at}", held=not no)
 
 
-def _held(request: Request) -> Held:
-    """Without its decision: an answer that got lost was never known."""
-    return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
-
-
 def _says(service: Service, request: Request, held: bool) -> None:
     """It says whether it holds this, or that it can't tell."""
-    status = service.status(_held(request))
+    status = service.status(claim_of(request))
     assert status in get_args(Status), status
     assert status == "unknown" or (status in HOLDING) is held, f"{request.uuid or 'nothing'} is {status}"
 
