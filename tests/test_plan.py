@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import islice, permutations
-from pathlib import Path
-from typing import Any
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.decision.policy_set import load
 from datalog_gate.engine.plan import (
     Aggregation,
     BuiltinCall,
@@ -27,11 +19,7 @@ from datalog_gate.engine.plan import (
     slots_filled,
     slots_read,
 )
-from datalog_gate.files.rules import read_rules
-from tests.programs import HERE, X, Y, Z, edge, node, programs
-from tests.sampling import sample
-
-RULES = Path(__file__).parents[1] / "rules"
+from tests.programs import HERE, X, Y, Z, edge, node
 
 ONE, TWO, V, W = ir.Const(1), ir.Const(2), ir.Var("v"), ir.Var("w")
 SIZES = {"edge": 9, "node": 3}
@@ -123,43 +111,3 @@ def test_of_rows_that_bind_nothing_one_is_as_good_as_all_unless_they_are_new() -
         Scan("node", 1, (), (), (), (), new=True),
     )
     assert [scan.single for scan in scans] == [True, False, False, False]
-
-
-def renamed(rule: ir.CheckedRule) -> ir.CheckedRule:
-    """The rule with other names of variables, and every body turned round."""
-
-    def var(term: Any) -> Any:
-        return replace(term, name=f"{term.name[::-1]}'") if isinstance(term, ir.Var) else term
-
-    def literal(old: ir.CheckedLiteral) -> ir.CheckedLiteral:
-        changed = {name: getattr(old, name) for name in old.__match_args__}
-        for name, value in changed.items():
-            if name == "body":
-                changed[name] = tuple(map(literal, reversed(value)))
-            else:
-                changed[name] = tuple(map(var, value)) if type(value) is tuple else var(value)
-        return type(old)(**changed)
-
-    return replace(rule, arguments=tuple(map(var, rule.arguments)), body=tuple(map(literal, reversed(rule.body))))
-
-
-@pytest.mark.slow
-def test_every_order_of_our_rules_and_their_literals_has_the_same_plans() -> None:
-    rules = [rule for stratum in load(read_rules([RULES])).program.strata for rule in stratum.rules]
-    for rule in rules:
-        first = plan(rule, len)
-        assert plan(renamed(rule), len) == first
-        for body in islice(permutations(rule.body), 120):
-            assert plan(replace(rule, body=body), len) == first
-
-
-@pytest.mark.slow
-@settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
-@given(programs(), st.randoms())
-def test_no_order_of_literals_changes_a_plan(program: ir.CheckedProgram, random: st.randoms) -> None:  # type: ignore[valid-type]
-    for stratum in program.strata:
-        for rule in stratum.rules:
-            body = list(rule.body)
-            random.shuffle(body)  # type: ignore[attr-defined]
-            assert plan(replace(rule, body=tuple(body)), len) == plan(rule, len)
-            assert plan(renamed(rule), len) == plan(rule, len)

@@ -1,26 +1,23 @@
 """Plans of rules: the steps of a body in order.
 
-Every choice is made by the content of literals, never by their place or the names of variables.
+Tests run as soon as their values are known, then negations, aggregates, and the match with the fewest expected rows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import operands, variables
+from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
-from datalog_gate.base.values import sort_key
 from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_LOOPS = 18
 """The most nested loops of a function: Python allows 20 nested blocks."""
-REFINEMENTS = 3
-"""The rounds in which variables are distinguished by their surroundings."""
 PER_CONSTANT, PER_VARIABLE = 2.5, 0.4
 """How a known column reduces the expected rows: a constant by the factor 2**2.5, a variable to their power of 0.4."""
 
@@ -29,8 +26,6 @@ NEW_ROWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
 
 Size = Callable[[RelationRef], int]
 """The rows of a relation, about, as the logarithm to base 2."""
-Key = tuple[object, ...]
-"""The content of a literal or the surroundings of a variable, to be compared and sorted."""
 Term = int | ir.Const  # a slot, or a constant
 
 
@@ -132,7 +127,7 @@ class Plan:
 
 def plan(rule: ir.CheckedRule, size: Size) -> Plan:
     """Plan a rule; a match of new rows comes first. Errors: TooDeepError, before a long body takes much time."""
-    planner = _Planner(size, _colour_variables(rule), _find_single_use(rule))
+    planner = _Planner(size, _find_single_use(rule))
     head = [argument for argument in rule.arguments if isinstance(argument, ir.Var)]
     steps = planner.order(scope_body(rule.body, head))
     terms = tuple(map(planner.term, rule.arguments))
@@ -143,7 +138,6 @@ def plan(rule: ir.CheckedRule, size: Size) -> Plan:
 @dataclass(slots=True)
 class _Planner:
     size: Size
-    colours: Mapping[ir.Var, int]
     single_use: frozenset[ir.Var]
     slots: dict[ir.Var, int] = field(default_factory=dict)
     loops: int = 0
@@ -159,8 +153,6 @@ class _Planner:
             ranks = [self._rank(item.literal) for item in ready]
             best = min(ranks)
             chosen = [item for item, rank in zip(ready, ranks, strict=True) if rank == best]
-            if len(chosen) > 1:
-                chosen.sort(key=lambda item: _literal_key(item.literal, self._variable_key))
             if best[0] not in (TESTS, VALUES):
                 del chosen[1:]
             if best[0] in (NEW_ROWS, MATCHES):
@@ -198,9 +190,6 @@ class _Planner:
 
     def _binds_slot(self, literal: ir.CheckedLiteral) -> bool:
         return any(var not in self.slots and var not in self.single_use for var in binds(literal))
-
-    def _variable_key(self, var: ir.Var) -> tuple[int, int]:
-        return (1, self.slots[var]) if var in self.slots else (2, self.colours[var])
 
     def _step(self, item: ScopedLiteral) -> Step:
         match item.literal:
@@ -297,16 +286,14 @@ def slots_read(step: Step) -> Iterator[int]:
     match step:
         case Scan(keys=keys):
             yield from (slot for _, slot in keys)
-        case ComparisonTest(left=left, right=right):
+        case ComparisonTest(_, left, right):
             yield from _slots(left, right)
-        case Let(term=term):
+        case Let(_, term):
             yield from _slots(term)
-        case BuiltinTest(inputs=inputs):
+        case BuiltinTest(_, inputs):
             yield from _slots(*inputs)
-        case BuiltinCall(inputs=inputs, output=output, stored=stored):
-            yield from _slots(*inputs)
-            if output is not None and not stored:
-                yield from _slots(output)
+        case BuiltinCall(_, inputs, output, stored):
+            yield from _slots(*inputs, *(() if stored else (output,)))
         case Exists(steps=steps):
             yield from (slot for step in steps for slot in slots_read(step))
         case Aggregation(terms=terms, steps=steps, slot=slot, stored=stored):
@@ -328,7 +315,7 @@ def slots_filled(step: Step) -> Iterator[int]:
             pass
 
 
-def _slots(*terms: Term) -> Iterator[int]:
+def _slots(*terms: Term | None) -> Iterator[int]:
     return (term for term in terms if isinstance(term, int))
 
 
@@ -337,61 +324,3 @@ def _find_single_use(rule: ir.CheckedRule) -> frozenset[ir.Var]:
     counts = Counter(var for literal in rule.body for var in variables(literal))
     counts.update(argument for argument in rule.arguments if isinstance(argument, ir.Var))
     return frozenset(var for var, count in counts.items() if count == 1)
-
-
-def _colour_variables(rule: ir.CheckedRule) -> dict[ir.Var, int]:
-    """A number for each variable by its surroundings, not its name: colour refinement (Weisfeiler and Leman, 1968)."""
-    all_variables = {var for literal in rule.body for var in variables(literal)}
-    all_variables.update(argument for argument in rule.arguments if isinstance(argument, ir.Var))
-    head = list(enumerate(rule.arguments))
-    colours = _number_keys({var: tuple(at for at, term in head if term == var) for var in all_variables})
-    for _ in range(REFINEMENTS):
-        occurrences: dict[ir.Var, list[tuple[Key, int]]] = {var: [] for var in all_variables}
-        for literal in rule.body:
-            _collect_occurrences(literal, colours, occurrences)
-        colours = _number_keys({var: (colours[var], tuple(sorted(keys))) for var, keys in occurrences.items()})
-    return colours
-
-
-def _collect_occurrences(
-    literal: ir.CheckedLiteral, colours: Mapping[ir.Var, int], occurrences: Mapping[ir.Var, list[tuple[Key, int]]]
-) -> None:
-    key = _literal_key(literal, lambda var: (2, colours[var]))
-    for at, term in enumerate(operands(literal)):
-        if isinstance(term, ir.Var):
-            occurrences[term].append((key, at))
-    if isinstance(literal, ir.Without | ir.Fold):
-        for inner_literal in literal.body:
-            _collect_occurrences(inner_literal, colours, occurrences)
-
-
-def _number_keys(keys: Mapping[ir.Var, Key]) -> dict[ir.Var, int]:
-    order = {key: at for at, key in enumerate(sorted(set(keys.values())))}
-    return {var: order[key] for var, key in keys.items()}
-
-
-def _literal_key(literal: ir.CheckedLiteral, variable_key: Callable[[ir.Var], Key]) -> Key:
-    def terms(patterns: Sequence[ir.Pattern]) -> Key:
-        return tuple(map(term, patterns))
-
-    def term(operand: ir.Pattern) -> Key:
-        match operand:
-            case None:
-                return (0,)
-            case ir.Var():
-                return variable_key(operand)
-            case ir.Const(value):
-                return 3, *sort_key(value)
-
-    match literal:
-        case ir.Match(relation, arguments):
-            return 0, not literal.new, str(relation), terms(arguments)
-        case ir.Compare(comparator, left, right, _, when_unknown):
-            return 1, comparator, when_unknown, terms((left, right))
-        case ir.Call(builtin, inputs, outputs, _, when_unknown):
-            return 2, builtin, when_unknown, terms(inputs), terms(outputs)
-        case ir.Without(body):
-            return 3, tuple(sorted(_literal_key(inner_literal, variable_key) for inner_literal in body))
-        case ir.Fold(function, _, body):
-            keys = sorted(_literal_key(inner_literal, variable_key) for inner_literal in body)
-            return 4, function, terms(operands(literal)), tuple(keys)
