@@ -72,8 +72,6 @@ services = edge, night
 service_option = edge.file={folder}/edge
 service_option = night.file={folder}/night
 service_journal = {folder}/journal
-exempt_projects = {free}
-break_glass = {folder}/glass
 decision_log = {folder}/decisions.jsonl
 """
 POLICY = '"datalog_gate:grant:edge": "role:edge_user"\n'
@@ -120,7 +118,7 @@ def running(folder: Path) -> Iterator[Cloud]:
         assert process.stdout.readline() == b"READY\n", (keystone / "stderr").read_text()[-4000:]
         identity = f"http://127.0.0.1:{identity_port}"
         projects, users = _populate(identity, port)
-        conf = CONF.format(folder=folder, identity=f"{identity}/v3", rules=HERE / "rules", free=projects["free"])
+        conf = CONF.format(folder=folder, identity=f"{identity}/v3", rules=HERE / "rules")
         (folder / "heat.conf").write_text(conf)
         (folder / "policy.yaml").write_text(POLICY)
         (folder / "paste.ini").write_text(gated(PASTE.read_text()))

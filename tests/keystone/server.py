@@ -32,20 +32,10 @@ def prepare(folder: Path, port: int, password: str) -> None:
     (folder / "keystone.conf").write_text(CONF.format(folder=folder))
     owner = ["--keystone-user", getpass.getuser(), "--keystone-group", grp.getgrgid(os.getgid()).gr_name]
     address = f"http://127.0.0.1:{port}/v3"
-    for command in (
-        ["db_sync"],
-        ["fernet_setup", *owner],
-        ["credential_setup", *owner],
-        [
-            "bootstrap",
-            "--bootstrap-password",
-            password,
-            "--bootstrap-public-url",
-            address,
-            "--bootstrap-internal-url",
-            address,
-        ],
-    ):
+    administrator = f"bootstrap --bootstrap-password {password}".split()
+    urls = f"--bootstrap-public-url {address} --bootstrap-internal-url {address}".split()
+    setup = (["db_sync"], ["fernet_setup", *owner], ["credential_setup", *owner], [*administrator, *urls])
+    for command in setup:
         options.CONF.reset()
         cli.main(["keystone-manage", "--config-file", str(folder / "keystone.conf"), *command], None)
 

@@ -64,8 +64,7 @@ def _resume(heat: Heat, stack: str) -> requests.Response:
 
 
 def _restore(heat: Heat, stack: str) -> requests.Response:
-    snapshot = heat.on(stack, "POST", "/snapshots", name="copy").json()["id"]
-    heat.ended(stack)
+    snapshot = heat.snapshot(stack)
     heat.on(stack, "PUT", template=CLEAN)  # what the stack has already stops nothing
     heat.ended(stack)
     return heat.on(stack, "POST", f"/snapshots/{snapshot}/restore")

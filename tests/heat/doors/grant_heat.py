@@ -15,7 +15,7 @@ from datalog_gate_edge import Edge
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Service
 from datalog_gate.services.journal import Claim, Journal
-from tests.heat.doors.rig import HERE, Heat, running
+from tests.heat.doors.rig import HERE, Heat, install, running
 from tests.heat.doors.trial_service import ENTRY_POINTS, Trial
 
 CALL, STEP, LATE = 1.0, 3.0, 3.0
@@ -91,10 +91,7 @@ class GrantHeat:
 @contextmanager
 def run_grant_heat(folder: Path, convergence: bool, **more: Any) -> Iterator[GrantHeat]:
     """Run a Heat with services for grants."""
-    info = folder / "trial-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: trial\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    install(folder, "trial", ENTRY_POINTS)
     settings = [f"edge.file={folder}/places", "edge.places=2", f"trial.folder={folder}", f"night.file={folder}/night"]
     options = {
         "services": "edge, trial, night",

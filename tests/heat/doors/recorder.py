@@ -39,10 +39,6 @@ class Recorder:
         self._write(operation, outcome)
         self._point.finish(answer, outcome, stack_id)
 
-    def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
-        """As the decision point."""
-        self._point.abandon(stack_id, project, stack_name)
-
     def _write(self, operation: Operation, event: str) -> None:
         line = {"stack": operation.stack_name, "action": operation.action, "door": operation.door, "what": event}
         with LOCK, self._log.open("a") as file:

@@ -123,6 +123,18 @@ class Heat:
         name = name or self.name()
         return name, self.ask("POST", "stacks", stack_name=name, template=template, **fields)
 
+    def created(self, template: Any, name: str | None = None, **fields: Any) -> str:
+        """Request a stack and wait until it is complete. Return its name."""
+        name, answer = self.create(template, name, **fields)
+        assert (answer.status_code, self.ended(name)[0]) == (201, "CREATE_COMPLETE"), answer.text
+        return name
+
+    def snapshot(self, name: str) -> str:
+        """Take a snapshot of the stack. Return its id."""
+        answer = self.on(name, "POST", "/snapshots", name="copy")
+        self.ended(name)
+        return str(answer.json()["id"])
+
     def name(self) -> str:
         """A name that no stack has."""
         return f"stack-{next(NUMBERS)}"
@@ -279,6 +291,14 @@ def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
     finally:
         process.kill()
         process.wait()
+
+
+def install(folder: Path, name: str, entry_points: str) -> None:
+    """Make the modules in the folder a distribution with these entry points."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
 
 
 def free_ports() -> tuple[int, int]:

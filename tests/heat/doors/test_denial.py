@@ -8,21 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.templates import CLEAN, denial, template
-
-REASON = "flavor: web takes m1.huge (take m1.small) [decision 4ceb31]"
-
-
-@pytest.mark.parametrize("engine", ["legacy", "convergence"])
-def test_a_recorded_denial_fails_with_its_reason_and_a_clean_update_replaces_it(
-    engine: str, request: pytest.FixtureRequest
-) -> None:
-    heat: Heat = request.getfixturevalue(engine)
-    name, answer = heat.create(template(denied=denial(REASON)))
-    failed = "CREATE_FAILED", f"Resource CREATE failed: DeniedError: resources.denied: {REASON}"
-    assert (answer.status_code, heat.ended(name)) == (201, failed)
-    assert heat.on(name, "PUT", template=CLEAN).status_code == 202
-    assert (heat.ended(name)[0], heat.resources(name)) == ("UPDATE_COMPLETE", {"s": "CREATE_COMPLETE"})
+from tests.heat.doors.templates import denial, template
 
 
 @pytest.mark.parametrize("engine", ["legacy", "convergence"])

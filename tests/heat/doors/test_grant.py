@@ -30,8 +30,7 @@ def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_m
 
 
 def test_a_delete_gives_back_what_a_grant_holds(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", ["s"]), s=string()))
     assert here.holdings() == [claim.key for claim in here.claims()] != []
     here.delete(name)
     assert (here.holdings(), here.claims()) == ([], [])
@@ -46,8 +45,7 @@ def test_a_creation_that_is_rolled_back_gives_back_what_its_grant_holds(here: Gr
 
 def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: GrantHeat) -> None:
     first = template(g=grant(scope=["a", "b"]), a=string(), b=string())
-    name, _ = here.heat.create(first)
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(first)
     [old] = here.claims()
     status = here.updated(name, template(g=grant(scope=["a", "b"], options={"by": "day"}), a=string(), b=string()))
     assert status[0] == "UPDATE_COMPLETE"
@@ -56,8 +54,7 @@ def test_an_update_replaces_the_grant_and_keeps_the_last_place(here: GrantHeat) 
 
 
 def test_an_update_that_is_refused_leaves_the_claim_of_before_and_touches_nothing_in_scope(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant(scope=["a", "b"]), a=string(), b=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant(scope=["a", "b"]), a=string(), b=string()))
     [old] = here.claims()
     before = here.events(name)
     more = template(g=grant(), a=string(), b=string(9), c=string())
@@ -69,8 +66,7 @@ def test_an_update_that_is_refused_leaves_the_claim_of_before_and_touches_nothin
 
 def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: GrantHeat) -> None:
     first = template(g=grant("trial", ["a"]), a=string())
-    name, _ = here.heat.create(first)
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(first)
     [old] = here.claims()
     here.behave("refuse")
     answer = here.heat.on(
@@ -83,8 +79,7 @@ def test_a_rollback_needs_no_call_and_leaves_the_claim_of_before(here: GrantHeat
 
 
 def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["a"]), a=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", ["a"]), a=string()))
     [old] = here.claims()
     fails = template(a=string(), f=failing("b", fail=True, wait_secs=2))
     assert here.heat.on(name, "PUT", template=fails, disable_rollback=False).status_code == 202
@@ -95,8 +90,7 @@ def test_a_rollback_asks_again_for_a_grant_that_the_update_had_removed(here: Gra
 
 
 def test_what_comes_into_scope_is_asked_for_though_the_grant_is_written_the_same(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant(), a=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant(), a=string()))
     [old] = here.claims()
     assert here.updated(name, template(g=grant(), a=string(), b=value(place("b"))))[0] == "UPDATE_COMPLETE"
     [new] = here.claims()
@@ -106,8 +100,7 @@ def test_what_comes_into_scope_is_asked_for_though_the_grant_is_written_the_same
 
 
 def test_a_grant_that_is_removed_alone_is_given_back(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["a"]), a=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", ["a"]), a=string()))
     assert here.updated(name, template(a=string()))[0] == "UPDATE_COMPLETE"
     assert (here.claims(), here.holdings(), here.heat.resources(name)) == ([], [], {"a": "CREATE_COMPLETE"})
 
@@ -129,8 +122,7 @@ def test_a_refused_grant_is_asked_for_again_and_not_taken_for_granted(here: Gran
 
 
 def test_a_change_of_expires_alone_asks_nobody(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["a"], expires="2100-01-01"), a=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", ["a"], expires="2100-01-01"), a=string()))
     [old] = here.claims()
     assert old.expires == 4102444800.0
     here.behave("refuse")

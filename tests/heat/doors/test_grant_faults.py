@@ -59,8 +59,7 @@ def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: GrantHeat) -> No
 
 
 def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: GrantHeat) -> None:
-    name, _ = here.heat.create(BODY)
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(BODY)
     here.behave("down")
     here.delete(name)
     assert (here.states(), len(here.holdings())) == ([("g", "releasing")], 1)
@@ -69,8 +68,7 @@ def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Gra
 
 
 def test_a_rollback_goes_through_though_the_service_is_down(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", ["s"]), s=failing("a")))
     [old] = here.claims()
     more = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
@@ -83,8 +81,7 @@ def test_a_rollback_goes_through_though_the_service_is_down(here: GrantHeat) -> 
 
 
 def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: GrantHeat) -> None:
-    name, _ = here.heat.create(BODY)
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(BODY)
     [old] = here.claims()
     more = template(g=grant("trial"), s=string(), new=failing("b", fail=True, wait_secs=3))
     here.heat.on(name, "PUT", template=more, disable_rollback=False)
@@ -96,8 +93,7 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
 def test_without_a_grant_no_service_is_called(here: GrantHeat) -> None:
     with listening() as (port, connections):
         (here.folder / "door").write_text(str(port))
-        name, _ = here.heat.create(template(s=string()))
-        assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+        name = here.heat.created(template(s=string()))
         assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
         here.delete(name)
         assert connections == []
@@ -110,8 +106,7 @@ def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factor
     for convergence in (True, False):
         folder = tmp_path_factory.mktemp("killed")
         with run_grant_heat(folder, convergence) as here:
-            kept, _ = here.heat.create(BODY)
-            assert here.heat.ended(kept)[0] == "CREATE_COMPLETE"
+            here.heat.created(BODY)
             [new_claim] = here.claims()
             (folder / "behave").write_text("slow")
             here.heat.create(BODY)

@@ -14,8 +14,7 @@ from tests.heat.doors.test_grant_faults import find_states, settled
 
 
 def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: GrantHeat) -> None:
-    name, _ = here.heat.create(template(g=grant("trial", ["s"]), s=failing("a")))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", ["s"]), s=failing("a")))
     [old] = here.claims()
     fails = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True))
     assert here.updated(name, fails)[0] == "UPDATE_FAILED"
@@ -75,8 +74,7 @@ def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: GrantHeat
 
 def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: GrantHeat) -> None:
     body = template(g=grant(scope=["a", "b"]), a=string(), b=string())
-    name, _ = here.heat.create(body)
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(body)
     [old] = here.claims()
     here.journal.abandon(here.heat.stack(name)["id"], old.project, name)
     data = here.heat.on(name, "DELETE", "/abandon").json()
@@ -100,8 +98,7 @@ def test_an_adopted_stack_is_refused_as_any_other(here: GrantHeat) -> None:
 
 def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: GrantHeat) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=8)).isoformat()
-    name, _ = here.heat.create(template(g=grant("trial", expires=soon), s=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(g=grant("trial", expires=soon), s=string()))
     [old] = here.claims()
     wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.holdings()))
     status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))

@@ -34,8 +34,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_can_be_no_grant_is_refused_at_create_update_and_preview(here: GrantHeat, case: str) -> None:
     wrong, why = REFUSED[case]
     body = template(g=wrong, s=string())
-    name, _ = here.heat.create(template(s=string()))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(template(s=string()))
     answers = [
         here.heat.create(body)[1],
         here.heat.on(name, "PUT", template=body),
@@ -69,8 +68,7 @@ def test_nothing_is_reserved_where_heat_would_not_have_the_scope_wait(here: Gran
 
 def test_two_grants_for_everything_make_no_circle(here: GrantHeat) -> None:
     needed = template(g=grant() | {"depends_on": ["early"]}, h=grant("trial"), s=string(), early=string())
-    name, _ = here.heat.create(needed)
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    here.heat.created(needed)
     assert [(claim.path.rpartition("/")[2], sorted(claim.decision)) for claim in here.claims()] == [
         ("g", ["s"]),
         ("h", ["s"]),
@@ -80,8 +78,7 @@ def test_two_grants_for_everything_make_no_circle(here: GrantHeat) -> None:
 def test_a_scope_may_be_a_parameter(here: GrantHeat) -> None:
     body = template(g=grant({"get_param": "service"}, {"get_param": "names"}), a=string(), b=string())
     body["parameters"] = {"names": {"type": "comma_delimited_list"}, "service": {"type": "string"}}
-    name, _ = here.heat.create(body, parameters={"names": "b", "service": "edge"})
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(body, parameters={"names": "b", "service": "edge"})
     assert [claim.decision for claim in here.claims()] == [{"b": {"place": 1}}]
     events = here.events(name)
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("b", "CREATE_IN_PROGRESS"))
@@ -97,8 +94,7 @@ INNER = {"heat_template_version": "2018-08-31", "resources": {"s": string()}, "o
 @pytest.mark.parametrize("scope", [["tr"], ["tr.s"], None])
 def test_a_nested_stack_waits_as_a_whole(here: GrantHeat, scope: list[str] | None) -> None:
     body = template(g=grant(scope=scope), tr={"type": "inner.yaml"})
-    name, _ = here.heat.create(body, files={"inner.yaml": json.dumps(INNER)})
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(body, files={"inner.yaml": json.dumps(INNER)})
     assert [claim.decision for claim in here.claims()] == [{"tr": {"place": 1}, "s": {"place": 2}}]
     events = here.events(name)
     assert events.index(("g", "CREATE_COMPLETE")) < events.index(("tr", "CREATE_IN_PROGRESS"))
@@ -106,8 +102,7 @@ def test_a_nested_stack_waits_as_a_whole(here: GrantHeat, scope: list[str] | Non
 
 def test_a_grant_in_a_nested_stack_is_for_that_stack(here: GrantHeat) -> None:
     inner = template(g=grant("trial"), s=string(), v=value(place("s")))
-    name, _ = here.heat.create(template(tr={"type": "inner.yaml"}, a=string()), files={"inner.yaml": json.dumps(inner)})
-    assert here.heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+    name = here.heat.created(template(tr={"type": "inner.yaml"}, a=string()), files={"inner.yaml": json.dumps(inner)})
     [claim] = here.claims()
     nested = here.heat.on(name, "GET", "/resources/tr").json()["resource"]["physical_resource_id"]
     assert (claim.path, claim.stack, sorted(claim.decision)) == (f"{name}/tr/g", nested, ["s", "v"])
@@ -123,8 +118,7 @@ def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: GrantHeat) 
         group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": string()}}
         return template(g=grant("trial", ["rg"]), rg=group)
 
-    name, _ = here.heat.create(grown(1))
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(grown(1))
     [old] = here.claims()
     assert sorted(old.decision) == ["0", "rg"]
     assert here.updated(name, grown(3))[0] == "UPDATE_COMPLETE"
@@ -138,21 +132,18 @@ def test_a_group_in_scope_is_asked_for_again_when_it_is_scaled(here: GrantHeat) 
 def test_a_grant_by_another_name_is_a_grant_and_one_that_is_mapped_away_is_none(here: GrantHeat) -> None:
     body = template(g=grant("trial"), s=string())
     body["resources"]["g"]["type"] = "Its::Grant"
-    name, _ = here.heat.create(body, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    here.heat.created(body, environment={"resource_registry": {"Its::Grant": "DatalogGate::Policy"}})
     assert [sorted(claim.decision) for claim in here.claims()] == [["s"]]
     before = here.calls()
     away = {"resource_registry": {"DatalogGate::Policy": "OS::Heat::None"}}
-    other, _ = here.heat.create(template(g=grant("trial"), s=string()), environment=away)
-    assert here.heat.ended(other)[0] == "CREATE_COMPLETE"
+    here.heat.created(template(g=grant("trial"), s=string()), environment=away)
     assert (len(here.claims()), here.calls()) == (1, before)
 
 
 def test_a_grant_under_a_false_condition_asks_nobody(here: GrantHeat) -> None:
     body = template(g=grant("trial", ["s"]) | {"condition": "on"}, s=string())
     body |= {"parameters": {"on": {"type": "boolean"}}, "conditions": {"on": {"get_param": "on"}}}
-    name, _ = here.heat.create(body, parameters={"on": False})
-    assert here.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = here.heat.created(body, parameters={"on": False})
     assert here.states() == []
     assert here.updated(name, body, parameters={"on": True})[0] == "UPDATE_COMPLETE"
     assert here.states() == [("g", "reserved")]

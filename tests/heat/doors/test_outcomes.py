@@ -15,7 +15,7 @@ import pytest
 from datalog_gate.doors.cli.commands.services import settle_claims
 from datalog_gate.doors.cli.main import main
 from tests.heat.doors.conftest import API, CFN
-from tests.heat.doors.rig import PROJECT, Heat, running
+from tests.heat.doors.rig import PROJECT, Heat, install, running
 from tests.heat.doors.templates import CLEAN, template
 
 PLUGIN = r"""
@@ -57,11 +57,7 @@ class Door:
 def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "teller.py").write_text(PLUGIN)
-    (folder / "teller-1.0.dist-info").mkdir()
-    (folder / "teller-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: teller\nVersion: 1.0\n")
-    (folder / "teller-1.0.dist-info" / "entry_points.txt").write_text(
-        "[datalog_gate.preflight]\nteller=teller:Teller\n"
-    )
+    install(folder, "teller", "[datalog_gate.preflight]\nteller=teller:Teller\n")
     options = {
         "preflight": "teller", "preflight_option": f"teller.file={folder}/told", "service_journal": f"{folder}/journal",
     }  # fmt: skip
@@ -107,8 +103,7 @@ def test_the_outcome_of_a_creation_is_reported_when_claims_are_settled(
 
 
 def test_later_operations_on_a_stack_are_reported_one_by_one(door: Door) -> None:
-    name, _ = door.heat.create(resource())
-    assert door.heat.ended(name)[0] == "CREATE_COMPLETE"
+    name = door.heat.created(resource())
     door.heat.on(name, "PUT", template=resource(fail=True, value="2"))
     assert door.heat.ended(name)[0] == "UPDATE_FAILED"
     door.heat.on(name, "DELETE")

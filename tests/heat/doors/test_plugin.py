@@ -40,7 +40,7 @@ def test_a_vetoed_creation_makes_nothing_and_a_clean_update_makes_it_good(legacy
 
 
 def test_a_vetoed_update_changes_nothing_and_a_clean_one_goes_on(legacy: Heat) -> None:
-    name = _created(legacy, CLEAN)
+    name = legacy.created(CLEAN)
     assert legacy.on(name, "PUT", template=LONG).status_code == 202
     assert legacy.outcome(name) == ("UPDATE_FAILED", why(name))
     assert _changed_by_veto(legacy, name) == {}
@@ -50,8 +50,8 @@ def test_a_vetoed_update_changes_nothing_and_a_clean_one_goes_on(legacy: Heat) -
 
 
 def test_each_operation_is_judged_once_and_its_end_is_reported(legacy: Heat) -> None:
-    name = _created(legacy, CLEAN)
-    snapshot = _snapshot(legacy, name)
+    name = legacy.created(CLEAN)
+    snapshot = legacy.snapshot(name)
     for operation in ("suspend", "resume", "check"):
         assert legacy.on(name, "POST", "/actions", **{operation: None}).status_code in (200, 201)
         legacy.ended(name)
@@ -73,7 +73,7 @@ def test_each_operation_is_judged_once_and_its_end_is_reported(legacy: Heat) -> 
 
 
 def test_adopting_and_abandoning_are_judged(legacy: Heat) -> None:
-    name = _created(legacy, CLEAN)
+    name = legacy.created(CLEAN)
     data = legacy.on(name, "DELETE", "/abandon").json()
     legacy.ended(name, deleted=True)
     assert _operations(legacy, name)[2:] == [("delete", "allowed"), ("delete", "complete")]
@@ -93,7 +93,7 @@ def test_a_failed_operation_is_reported_and_its_rollback_goes_on(legacy: Heat) -
         ("", ""),
         [("create", "allowed"), ("create", "failed")],
     )
-    name = _created(legacy, CLEAN)
+    name = legacy.created(CLEAN)
     legacy.on(name, "PUT", template=bad, disable_rollback=False)
     assert legacy.ended(name)[0] == "ROLLBACK_COMPLETE"
     legacy.on(name, "PUT", template=bad)
@@ -108,7 +108,7 @@ def test_an_operation_that_a_later_plugin_stops_is_reported_as_failed(legacy: He
 
 
 def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
-    name = _created(legacy, **NESTED)
+    name = legacy.created(**NESTED)
     inner = {"files": {"inner.yaml": json.dumps(template(s=string(10)))}}
     assert legacy.on(name, "PUT", **{**NESTED, **inner}).status_code == 202
     assert legacy.ended(name)[0] == "UPDATE_COMPLETE"
@@ -124,7 +124,7 @@ def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
 
 
 def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
-    name = _created(legacy, template(group=GROUP, up=UP))
+    name = legacy.created(template(group=GROUP, up=UP))
     assert legacy.on(name, "POST", "/resources/up/signal").status_code == 200
     [group] = [
         resource
@@ -150,7 +150,7 @@ def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:
      ("snapshot", "snapshot: s is not copied"), ("delete", "delete: s is here to stay")],
 )  # fmt: skip
 def test_other_operations_are_stopped_where_a_policy_is_on_them(legacy: Heat, operation: str, finding: str) -> None:
-    name = _created(legacy, template(s=string(salt=f"no {operation}")))
+    name = legacy.created(template(s=string(salt=f"no {operation}")))
     match operation:
         case "delete":
             legacy.on(name, "DELETE")
@@ -170,19 +170,6 @@ def test_a_vetoed_stack_is_kept_with_its_reason_where_the_option_says_so(tmp_pat
         name, _ = heat.create(LONG, disable_rollback=False)
         assert (heat.outcome(name), heat.stack(name)["disable_rollback"]) == (("CREATE_FAILED", why(name)), False)
         assert _changed_by_veto(heat, name) == {"disable_rollback": (False, True)}
-
-
-def _created(heat: Heat, template: Any, **fields: Any) -> str:
-    name, answer = heat.create(template, **fields)
-    assert (answer.status_code, heat.ended(name)[0]) == (201, "CREATE_COMPLETE")
-    return name
-
-
-def _snapshot(heat: Heat, name: str) -> str:
-    answer = heat.on(name, "POST", "/snapshots", name="copy")
-    heat.ended(name)
-    snapshot: str = answer.json()["id"]
-    return snapshot
 
 
 def _operations(heat: Heat, name: str) -> list[tuple[str, str]]:

@@ -42,8 +42,7 @@ def test_an_update_does_what_the_facts_say(engine: str, request: pytest.FixtureR
     heat: Heat = request.getfixturevalue(engine)
     salted = engine == "convergence"  # the rules beside the legacy engine judge salts, and this one they can't read
     old, new = template(8, "a", 1, salted), template(9, "b", 2, salted)
-    name, _ = heat.create(old)
-    assert heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+    name = heat.created(old)
     before = listed(heat, name)
     assert heat.on(name, "PUT", template=new).status_code == 202
     assert heat.ended(name)[0] == "UPDATE_COMPLETE"

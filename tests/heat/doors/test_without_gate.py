@@ -15,8 +15,7 @@ BODY = template(g=grant(), s=string(), v=value(place("s")))
 def test_a_template_with_a_grant_works_in_a_cloud_without_the_gate(tmp_path: Path) -> None:
     with running(tmp_path, convergence=True, resources="") as heat:
         assert heat.create(BODY)[1].status_code == 400
-        name, _ = heat.create(BODY, environment=WITHOUT)
-        assert heat.ended(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+        heat.created(BODY, environment=WITHOUT)
 
 
 def test_the_gate_refuses_to_have_grants_mapped_away(filtered: Heat) -> None:
