@@ -37,7 +37,6 @@ def find_log(options: argparse.Namespace) -> Path:
 
 
 def print_note(message: str) -> None:
-    """Print a message for people on stderr."""
     print(f"datalog-gate: {message}", file=sys.stderr)
 
 

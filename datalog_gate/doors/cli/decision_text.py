@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import Diagnostic, Span, excerpt, printable
+from datalog_gate.base.diagnostics import Span, excerpt, printable
 from datalog_gate.decision.decision import SHORT, Decision, Violation, Waiver
 from datalog_gate.schema.declaration import RelationRef
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from datalog_gate.explain.explanation import Explanation
 
 PREEXISTING = "preexisting"
-DIAGNOSTICS = "datalog-gate/diagnostics/1"
 
 
 def format_decision(decision: Decision, grant_requests: Sequence[str] = ()) -> str:
@@ -87,11 +85,6 @@ def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence
     read = sorted(str(relation) for relation in inputs if compares_states([relation]))
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
-
-
-def format_diagnostics_json(diagnostics: tuple[Diagnostic, ...]) -> str:
-    """Format errors in rules or input as one line of JSON."""
-    return json.dumps({"schema": DIAGNOSTICS, "diagnostics": [diagnostic.to_json() for diagnostic in diagnostics]})
 
 
 def _format_violation(

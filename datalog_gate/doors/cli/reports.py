@@ -20,18 +20,14 @@ from datalog_gate.analysis.policy import LEVELS, Policy
 from datalog_gate.base.diagnostics import CODES, Severity, Span, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.decision.decision import Change, Decision, Violation
-from datalog_gate.doors.cli.decision_text import (
-    format_compact,
-    format_decision,
-    format_diagnostics_json,
-    format_message,
-)
+from datalog_gate.doors.cli.decision_text import format_compact, format_decision, format_message
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the most severe, in the order of the levels of policies."""
 WHOLE_DOCUMENTS = ("junit", "sarif")
 """The formats that hold all answers in one document. In the other formats each answer stands alone."""
 State = OneOf["holds", "waived", "preexisting", "unknown", "broken"]
+DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -92,7 +88,8 @@ def _format_entry(form: str, answer: Decision | GateError, grant_requests: Seque
         case "json", Decision():
             return f"{json.dumps(answer.to_json(), ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
-            return f"{format_diagnostics_json(answer.diagnostics)}\n"
+            diagnostics = [diagnostic.to_json() for diagnostic in answer.diagnostics]
+            return f"{json.dumps({'schema': DIAGNOSTICS, 'diagnostics': diagnostics})}\n"
         case "json", _:  # the failure of an engine has no JSON
             return ""
         case "compact", Decision():
@@ -177,11 +174,7 @@ def _escape(value: str, more: str = "") -> str:
 
 
 def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], failing: Sequence[Severity]) -> str:
-    """Format a test suite for each entry, with a case for each policy.
-
-    A case fails for findings of the levels `failing`, is skipped for what is undetermined, waived or pre-existing, and
-    is an error if the policy or the stack could not be judged.
-    """
+    """Format a test suite for each entry, with a case for each policy."""
     from xml.etree import ElementTree as Xml
 
     root = Xml.Element("testsuites", name="datalog-gate")
@@ -205,6 +198,7 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
 
 
 def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequence[Severity]) -> None:
+    """A case is in error if nobody could judge it, skipped for what is undetermined, waived or pre-existing."""
     from xml.etree import ElementTree as Xml
 
     broken = [finding for finding in findings if finding.state == "broken"]

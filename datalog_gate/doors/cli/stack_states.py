@@ -128,7 +128,6 @@ class HeatStacks:
         return frozenset(ids - {None, ""})
 
     def _get(self, path: str, project: str) -> dict[str, Any]:
-        """Get the JSON object under a path. Errors: ValueError if Heat does not return it."""
         status, answer = self._heat.ask(path, project)
         if status != 200:
             raise ValueError(f"Heat answers {status} for {path}")

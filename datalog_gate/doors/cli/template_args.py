@@ -32,10 +32,7 @@ class RootTemplate(NamedTuple):
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
-    """Find the templates, then the modules. Errors: UsageError.
-
-    Names are unique among templates that are judged together: the second `web` is `web-2`.
-    """
+    """Find the templates, then the modules, with unique names if they are judged together. Errors: UsageError."""
     templates = [*((template, ()) for template in options.template), *options.module]
     if options.against and (options.stack or len(templates) != 1):
         raise UsageError("check takes --against with one TEMPLATE")
@@ -113,10 +110,7 @@ def _assumptions(root: RootTemplate, options: argparse.Namespace) -> list[str]:
 
 
 def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
-    """Read the stack of a root as it was, if `--against` names a template or a stack in Heat. Errors: InputError.
-
-    It has the name of the root, and the assumptions hold for it too.
-    """
+    """Read the stack of a root as it was, under the same name, if `--against` names one. Errors: InputError."""
     if not options.against:
         return ()
     name = root.name or root_name(Path(root.template))

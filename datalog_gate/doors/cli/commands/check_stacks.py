@@ -110,10 +110,7 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
 
 
 def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[Diagnostic]:
-    """Warn if policies may pass only because no inventory fills what they read.
-
-    The ``pack.yaml`` of a pack may say that its rules need none.
-    """
+    """Warn if no inventory fills what policies read, and no ``pack.yaml`` says that its rules need none."""
     from datalog_gate.analysis.check import matches
     from datalog_gate.doors.cli.commands.packs import has_optional_inventory
     from datalog_gate.schema import cloud
@@ -135,10 +132,7 @@ def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[
 
 
 def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
-    """Format what each unlocked grant asks of its service, in the order of the decision's grants.
-
-    Resources are named as in the grant's own stack, without the resources inside them.
-    """
+    """Format what unlocked grants ask of their services, with the resources of the grant's own stack."""
     if not any(grant.unlocked for grant in decision.grants):
         return ()
     from datalog_gate.decision_point.grant_requests import build_requests

@@ -63,7 +63,9 @@ def examine(
         try:
             settings = build_settings(_read_conf(heat_conf), door_options[section] if section else {})
         except ValueError as error:
-            results.append(_invalid_option(error, locate))
+            option = re.search(r"option (\w+)", str(error))
+            place, fix = locate(option[1] if option else ""), "correct it: no service starts with this"
+            results.append(CheckResult("finding", "options", format_error(error), place, fix))
             if section is None:
                 break
         else:
@@ -106,12 +108,6 @@ def _check_option_names(ini: IniFile) -> Iterator[CheckResult]:
             similar = closest(name, names)
             fix = f"write {similar}" if similar else "remove it"
             yield CheckResult("finding", "options", f"there is no option {name}", ini.place(GROUP, name), fix)
-
-
-def _invalid_option(error: ValueError, locate: Locate) -> CheckResult:
-    option = re.search(r"option (\w+)", str(error))
-    place = locate(option[1] if option else "")
-    return CheckResult("finding", "options", format_error(error), place, "correct it: no service starts with this")
 
 
 def _check_preview() -> CheckResult:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.errors import GateError, UsageError
-from datalog_gate.doors.cli.common import OK, replace_file
+from datalog_gate.doors.cli.common import OK, print_note, replace_file
 from datalog_gate.files.templates import read_text
 from datalog_gate.policytest.suite import FAILED, Suite, read_suite, run, suite_of, test_files
 from datalog_gate.policytest.testfile import Case
@@ -99,10 +99,7 @@ def _update(options: argparse.Namespace) -> int:
 
 
 def _run(suite: Suite, case: Case) -> CaseResult | None:
-    """The result of a case; None if the gate cannot judge it, or cannot read it though the case does not expect that.
-
-    Such a case is most often a mistake, which must not become an expectation.
-    """
+    """The result of a case; None if it cannot be judged or read, which is most often a mistake in the case."""
     try:
         result = suite.run(case)
     except GateError:
@@ -112,7 +109,7 @@ def _run(suite: Suite, case: Case) -> CaseResult | None:
 
 def _confirm() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print("datalog-gate: nothing is written: say --yes", file=sys.stderr)
+        print_note("nothing is written: say --yes")
         return False
     return input("Write this? [y/N] ").strip().lower() in ("y", "yes")
 

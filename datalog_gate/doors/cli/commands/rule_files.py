@@ -13,10 +13,7 @@ from datalog_gate.files.templates import read_catalogue
 
 
 def fmt(options: argparse.Namespace) -> int:
-    """Format rule files in place, or check their format, and print those that differ.
-
-    Nothing is written unless all files can be read.
-    """
+    """Format rule files in place, or check them, and print those that differ; all of them must be readable."""
     paths = options.path or ["rules"]
     if not options.path and not Path("rules").is_dir():
         raise UsageError("fmt: there is no folder rules here; name the rule files or folders")

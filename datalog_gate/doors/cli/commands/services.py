@@ -142,10 +142,7 @@ def settle_claims(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[list[ReconcileResult]]:
-    """Settle claims and tell plugins the outcome of operations, once or `every` so many seconds; yield what was done.
-
-    Errors: InputError, UsageError. A repeated run raises them only at its start, and yields later ones.
-    """
+    """Settle claims and report outcomes, once or again and again. Errors, at the start: InputError, UsageError."""
     from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 
     settings, conf = read_settings(heat_conf)
@@ -174,7 +171,6 @@ def settle_claims(
 
 
 def _format_settlement(settlement: ReconcileResult, form: str) -> str:
-    """Format one thing that was done as a line, as text or json."""
     if form == "json":
         return json.dumps({"schema": SCHEMA, **asdict(settlement)}, ensure_ascii=False)
     stack = f" of stack {settlement.stack}" if settlement.stack else ""

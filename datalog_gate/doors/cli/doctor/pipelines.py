@@ -43,11 +43,6 @@ class Pipeline:
     """Whether heat.conf chooses it."""
     place: Span
 
-    def with_door(self, door: str) -> str:
-        """The names of the pipeline with the door in its right place."""
-        others = [name for name in self.filters if name not in (door, *DOORS.values())]
-        return " ".join([*others, door, self.app])
-
 
 def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) -> Iterator[CheckResult]:
     """Check each pipeline.
@@ -126,7 +121,8 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
     factories = [_factory(paste, name) for name in pipeline.filters]
     defined = (section.removeprefix("filter:") for section in paste.sections if section.startswith("filter:"))
     door = next((name for name in defined if FACTORIES.get(_factory(paste, name)) == api), None)
-    fix = f"write `{pipeline.with_door(door or DOORS[api])}` there"
+    others = [name for name in pipeline.filters if name not in (door, *DOORS.values())]
+    fix = f"write `{' '.join([*others, door or DOORS[api], pipeline.app])}` there"
     if not pipeline.filters:
         fix = "let a pipeline with a door lead there, or nothing"
     wrong_doors = list(_wrong_doors(pipeline, factories, paste, fix))
