@@ -24,10 +24,7 @@ Factory = Callable[[Application], Filter]
 
 
 def filter_factory(_global: Mapping[str, str], **options: str) -> Factory:
-    """Create the paste filter for heat-api. Its options override those of ``[datalog_gate]`` in heat.conf.
-
-    Errors: RulesError, InputError or ValueError, with which the pipeline does not start.
-    """
+    """Create the paste filter for heat-api from options over ``[datalog_gate]``. Errors: as `DecisionPoint`."""
     point = _point(options)
     return partial(wrap, point=point, settings=point.settings)
 

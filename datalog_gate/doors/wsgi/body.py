@@ -22,10 +22,7 @@ def input_error(message: str, code: str = "unreadable", suggestion: str | None =
 
 
 def read_body(environ: Environ, limit: int) -> bytes:
-    """Read the whole body, and put it back into the environ.
-
-    A chunked body has no length, and the server marks its end. Errors: InputError; then the request must not go on.
-    """
+    """Read the whole body, and put it back into the environ. Errors: InputError; then the request must not go on."""
     length = environ.get("CONTENT_LENGTH") or ""
     if length and not re.fullmatch("[0-9]{1,15}", length):
         raise input_error("the Content-Length is no number")

@@ -219,10 +219,7 @@ def _message(answer: Answer) -> str:
 
 
 def _with_decision(response: Response, answer: Answer) -> Response:
-    """Add the header of the gate to a response: the outcome or the verdict, its id, and the warnings.
-
-    Every answer has the header, so that a live door can be told from none.
-    """
+    """Add the header of the gate, which tells a live door from none: the outcome, its id, and the warnings."""
     outcome = answer.decision.outcome if answer.decision else _OUTCOMES[answer.verdict]
     for warning in answer.warnings:
         LOG.warning("decision %s: %s", answer.id, printable(warning))

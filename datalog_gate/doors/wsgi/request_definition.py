@@ -112,11 +112,9 @@ def merge_update(body: Mapping[str, Any], stored: StoredStack) -> MergedUpdate:
 def differs(expected: StoredStack, actual: StoredStack) -> bool:
     """Whether a stored stack differs from the expected one, except for values that Heat masks."""
     for name in MAPS:
-        # Heat adds each type that is a template to the registry, as itself
-        old, new = (
-            {key: value for key, value in stack.section(name).items() if name != "resource_registry" or key != value}
-            for stack in (expected, actual)
-        )
+        old, new = (dict(_map(stack.environment, name)) for stack in (expected, actual))
+        if name == "resource_registry":  # Heat adds each type that is a template, as itself
+            old, new = ({key: kind for key, kind in types.items() if key != kind} for types in (old, new))
         if old.keys() != new.keys():
             return True
         if any(new[key] not in (MASK, value) for key, value in old.items()):
@@ -183,11 +181,11 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
 
 def _merge_environment(stored: StoredStack, own: Mapping[str, Any], cleared: list[str]) -> dict[str, Any]:
     """Merge the environment of the request into the stored one (heat/engine/environment.py:826-836)."""
-    kept = {name: value for name, value in stored.section("parameters").items() if name not in cleared}
+    kept = {name: value for name, value in _map(stored.environment, "parameters").items() if name not in cleared}
     return {
         "parameters": kept | own["parameters"],
-        "parameter_defaults": {**stored.section("parameter_defaults"), **own["parameter_defaults"]},
-        "resource_registry": _merge_registry(stored.section("resource_registry"), own["resource_registry"]),
+        "parameter_defaults": {**_map(stored.environment, "parameter_defaults"), **own["parameter_defaults"]},
+        "resource_registry": _merge_registry(_map(stored.environment, "resource_registry"), own["resource_registry"]),
         "event_sinks": [*(stored.environment.get("event_sinks") or []), *own["event_sinks"]],
     }
 
@@ -227,7 +225,7 @@ def _definition(
     not set itself.
     """
     declared = _declared(template)
-    environment: dict[str, Any] = {name: dict(stored.section(name)) for name in MAPS}
+    environment: dict[str, Any] = {name: dict(_map(stored.environment, name)) for name in MAPS}
     environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
     environment["event_sinks"] = stored.environment.get("event_sinks") or []
     _check_environment(environment, "<environment>")

@@ -39,13 +39,6 @@ class StoredStack:
     environment: Mapping[str, Any]
     files: Mapping[str, str]
 
-    def section(self, name: str) -> Mapping[str, Any]:
-        """A section of the environment."""
-        section = self.environment.get(name) or {}
-        if not isinstance(section, dict):
-            raise input_error(f"the section {name} of the stored environment is no map", "bad-environment")
-        return section
-
 
 def read_stored_stack(application: Application, environ: Environ, path: str) -> StoredStack:
     """Read the stack under that path."""
