@@ -27,10 +27,7 @@ def list_opts() -> list[tuple[str, list[Any]]]:
 
 
 def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) -> Settings:
-    """Build the settings from a configuration, and the options of a paste section over it.
-
-    Errors: ValueError, or those of oslo.config.
-    """
+    """Build the settings of a configuration, and a paste section over it. Errors: ValueError, cfg.Error."""
     options = {field.name: _option(field) for field in fields(Settings)}
     texts = paste_options or {}
     if unknown := sorted(texts.keys() - options):

@@ -21,10 +21,7 @@ def load_preflight(settings: Settings) -> Chain | None:
 
 
 def create_broker(settings: Settings, clock: Callable[[], float] = time.time) -> Broker | None:
-    """Create the broker of the enabled services with their journal; None if none are enabled.
-
-    Errors: as `load_enabled_services`, and JournalError.
-    """
+    """Create the broker of the enabled services, if any. Errors: those of `load_enabled_services`, JournalError."""
     services = load_enabled_services(settings)
     if not services:
         return None
@@ -44,8 +41,5 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
 
 
 def open_outcomes(settings: Settings) -> Outcomes | None:
-    """Open the table of operations whose outcome preflight plugins must learn.
-
-    None without plugins or without a journal. Errors: JournalError.
-    """
+    """Open the table of operations whose outcome plugins must learn, if there is a journal. Errors: JournalError."""
     return Outcomes(settings.service_journal) if settings.preflight and settings.service_journal else None

@@ -38,10 +38,7 @@ def build_requests(
     project: str,
     identify: Callable[[str], GrantIdentity] = lambda _path: GrantIdentity(),
 ) -> dict[str, Request]:
-    """Build the request of each grant that unlocks its service, by the path of the grant.
-
-    `identify` returns the ids of a grant by its path.
-    """
+    """Build the requests of grants that unlock their service, by path. `identify` finds the ids of a grant by path."""
     unlocked = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
     if not unlocked:
         return {}
@@ -70,7 +67,6 @@ def build_requests(
 
 
 def _together(request: Request, requests: Mapping[str, Request]) -> tuple[Request, ...]:
-    """The other requests to the same service."""
     return tuple(other for other in requests.values() if other.service == request.service and other is not request)
 
 

@@ -136,11 +136,7 @@ def _append(path: Path, line: bytes, limit: int) -> None:
 
 
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:
-    """Read the records of a log in order, those of the older file first.
-
-    Yield a diagnostic for a line that is no record, such as one that a crash truncated. Errors: InputError if there is
-    no such file.
-    """
+    """Read the records in order, and a diagnostic for a line that is none. Errors: InputError if there is no file."""
     older = Path(f"{path}.1")
     for file in [older, path] if older.exists() else [path]:
         try:

@@ -81,10 +81,7 @@ def compute_verdict(decision: Decision) -> tuple[Verdict, str]:
 
 
 def format_warnings(decision: Decision) -> tuple[str, ...]:
-    """Format the violations of a decision as warnings for the user.
-
-    Leave out what is only recorded, and what is allowed while it is unknown.
-    """
+    """Format the findings that the user is warned of: no recorded ones, and none that are allowed while unknown."""
     shown = [("preexisting: " if violation.tolerated else "", violation) for violation in decision.violations]
     shown += [("undetermined: ", violation) for violation in decision.undetermined if violation.on_unknown != "allow"]
     shown += [

@@ -83,11 +83,7 @@ class DecisionPoint:
         return self._reloader.current().rules
 
     def counters(self) -> dict[str, int]:
-        """The counters of this process: answers by verdict, and what an operator should know.
-
-        `opened` counts operations that went on though they could not be judged, `broken_glass` those that went on by
-        break-glass, `reload_failures` failed reloads, and `records_lost` records missing from the log.
-        """
+        """The counters of this process: answers by verdict, and what an operator should know."""
         with self._lock:
             counters = dict(sorted(self._counters.items()))
         return {**counters, **({"records_lost": self._log.dropped} if self._log.dropped else {})}
@@ -133,10 +129,7 @@ class DecisionPoint:
         caller: Mapping[str, object],
         services: Set[str],
     ) -> tuple[Stack, tuple[Grant, ...]]:
-        """Decide which grants of a stack unlock one of the services that the caller may use.
-
-        Return the stack and its grants. Errors: InputError, EngineError.
-        """
+        """Decide which grants of a stack unlock a service that the caller may use. Errors: InputError, EngineError."""
         ruleset = self._reloader.current()
         stack = definition.stack(stack_name, ruleset.rules.catalogue)
         decision = ruleset.rules.decide(
@@ -384,10 +377,7 @@ def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
 
 
 def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, Stack] | None:
-    """Read what a changed stack was made of before, if a policy judges the change.
-
-    Errors: InputError if it cannot be read, or if a policy that denies needs it and the door does not know it.
-    """
+    """Read the stack before a change, if a policy judges it. Errors: InputError, also if one that denies can't."""
     if operation.action not in CHANGING or not any(operation.action in policy.on for policy in rules.policies):
         return None
     if operation.against is None:
@@ -405,5 +395,4 @@ def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, S
 
 
 def _new_id() -> str:
-    """An id for a log record without a decision."""
     return uuid4().hex[:16]

@@ -131,10 +131,7 @@ class PolicyReloader:
 
 
 def _check_truncated(before: FileStates, after: FileStates) -> None:
-    """Refuse a file that has become empty: it is being written, or the disk is full, and its policies would be lost.
-
-    Errors: InputError.
-    """
+    """Refuse a file that has become empty: it is being written, or the disk is full. Errors: InputError."""
     empty = [
         Diagnostic("unreadable", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
         for path, (inode, size, _) in after.items()

@@ -72,10 +72,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
 
 
 def _rule_files(folder: Path) -> list[Path]:
-    """The files that may hold rules, and links to folders.
-
-    A folder that Kubernetes mounts keeps its files in ``..data`` and the like, and has links to them.
-    """
+    """The files that may hold rules, and links to folders; not the ``..data`` of a folder that Kubernetes mounts."""
     return sorted(
         file
         for file in folder.rglob("*")
@@ -156,10 +153,7 @@ def _limit(document: Document, name: str, diagnostics: list[Diagnostic]) -> Limi
 
 
 def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry:
-    """A rule of a library as written in the file, so that places point there.
-
-    Where the file escapes characters of the rule, only its first line is exact.
-    """
+    """A rule as written in the file, for places; where the file escapes characters, only its first line is exact."""
     span_lines = list(lines[place.line - 1 : place.end_line])
     if len(span_lines) > place.end_line - place.line:
         span_lines[-1] = span_lines[-1][: place.end_column - 1]

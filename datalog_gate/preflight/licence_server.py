@@ -181,8 +181,7 @@ def _session(retries: int, cafile: str, cert: str) -> requests.Session:
 
 
 def _key(snapshot: Snapshot) -> str:
-    """The host names each request, the same at its API and in its engine: two doors that both ask are one request, and
-    the same stack once more is another."""
+    """The key of a request, which is the same at the host's API and in its engine."""
     request = snapshot.request_id or snapshot.decision_id
     parts = snapshot.project, snapshot.stack_name, snapshot.action, request
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -101,8 +101,7 @@ def parts(stack: Stack, maybe: bool = False) -> Iterator[Part]:
 
 
 def _frozen(data: Data, hides: Callable[[Path, bool], bool], path: Path) -> Data:
-    """A copy that nobody can change, with what came from a hidden parameter covered: a map or list that did in part is
-    looked into, everything else that did is covered whole."""
+    """A copy that nobody can change, with what came from a hidden parameter covered, in maps and lists item by item."""
     if hides(path, False):
         return SECRET
     match data:

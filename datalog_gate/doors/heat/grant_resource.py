@@ -180,10 +180,7 @@ def _caller(resource: Any, claim: Claim | None, service: str) -> _Caller:
 
 
 def _current_template(stack: Any) -> Any:
-    """The template that the stack is being updated to.
-
-    The legacy engine stores it elsewhere until the update is done (heat/engine/stack.py, `update_task`).
-    """
+    """The template that the stack is being updated to (heat/engine/stack.py, `update_task`, in the legacy engine)."""
     if not stack.convergence and stack.status == stack.IN_PROGRESS and stack.action in UPDATES:
         return Template.load(stack.context, stack.prev_raw_template_id)
     return stack.t

@@ -110,10 +110,7 @@ class LifecyclePlugin:
 
 
 def _keep_stack(stack: Any) -> None:
-    """Keep a vetoed stack and its reason, with the option `keep_vetoed_stack`, though the user asked for a rollback.
-
-    This is the only write to an object of Heat, which does not store it.
-    """
+    """Keep a vetoed stack and its reason, with the option `keep_vetoed_stack`: the only write to an object of Heat."""
     from oslo_config import cfg
 
     if getattr(getattr(cfg.CONF, "datalog_gate", None), "keep_vetoed_stack", False):
