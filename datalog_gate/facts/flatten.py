@@ -33,8 +33,8 @@ _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index
 _VALUE_COLUMNS = frozenset({"value", "_value"})
 """Columns that hold everything at the path of the row."""
 
-_Stacks = Sequence[tuple[Stack, Unknown | None]]
-"""Stacks, each with the undecided condition under which it exists."""
+_Wants = Callable[[str], object]
+"""Whether a relation is wanted."""
 
 
 @paused()
@@ -47,54 +47,31 @@ def flatten(
     a list, map or group of unknown extent. A group with members that were not read gives one wildcard for each relation
     of the types of the members that were, or for every relation if none was read.
     """
-    relations = _wanted_relations(catalogue, None if wanted is None else frozenset(wanted))
+    wants: _Wants = (lambda _: True) if wanted is None else frozenset(wanted).__contains__
     stacks = tuple(_stacks(stack, None))
     batches = tuple(_batches(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
-    _add_stack_rows(facts, relations, stacks)
-    _add_resource_rows(facts, relations, batches)
-    _add_member_wildcards(facts, relations, batches)
-    for name, root_rows in relations.of_root.items():
-        facts.extend(name, ((row, (origin, path), maybe) for origin, (row, path, maybe) in root_rows(stack)))
-    _hide_secrets(facts, relations, [stack for stack, _ in stacks], batches)
+    for name, stack_rows in STACK_ROWS.items():
+        if wants(name):
+            for part, maybe in stacks:
+                facts.extend(name, ((row, (part, path), maybe or unsure) for row, path, unsure in stack_rows(part)))
+    _add_resource_rows(facts, catalogue, wants, batches)
+    for batch in batches:
+        for resource in batch.built:
+            if resource.open_members:
+                _add_member_wildcards(facts, catalogue, wants, resource, batch.maybe)
+    for name, root_rows in ROOT_ROWS.items():
+        if wants(name):
+            facts.extend(name, ((row, (origin, path), maybe) for origin, (row, path, maybe) in root_rows(stack)))
+    _hide_secrets(facts, catalogue, [part for part, _ in stacks], batches)
     return facts
 
 
-class _WantedRelations:
-    """The wanted relations with the functions that make their rows; tables are chosen when a stack has their type."""
-
-    __slots__ = ("_tables", "_wanted", "catalogue", "of_grant", "of_resource", "of_root", "of_stack")
-
-    def __init__(self, catalogue: Catalogue, wanted: frozenset[str] | None) -> None:
-        self.catalogue = catalogue
-        self._wanted = wanted
-        self._tables: dict[str, tuple[TableRows, ...]] = {}
-        self.of_stack = {name: rows for name, rows in STACK_ROWS.items() if self._wants(name)}
-        self.of_root = {name: rows for name, rows in ROOT_ROWS.items() if self._wants(name)}
-        self.of_resource = {name: rows for name, rows in EVERY_RESOURCE.items() if self._wants(name)}
-        self.of_grant = {name: _for_each_resource(rows) for name, rows in GRANT_ROWS.items() if self._wants(name)}
-
-    def tables(self, type_name: str) -> tuple[TableRows, ...]:
-        """The wanted tables of a resource type; none if the catalogue does not have the type."""
-        if type_name not in self._tables:
-            kind = self.catalogue.type(type_name)
-            tables = tables_of(kind) if kind else ()
-            self._tables[type_name] = tuple(TableRows(table) for table in tables if self._wants(table.relation.name))
-        return self._tables[type_name]
-
-    def relation(self, name: str) -> Relation | None:
-        """The relation with this name, if the stack can have rows of it."""
-        tables = (table.relation for tables in self._tables.values() for table in tables)
-        return FIXED.get(name) or next((table for table in tables if table.name == name), None)
-
-    def _wants(self, name: str) -> bool:
-        return self._wanted is None or name in self._wanted
-
-
-@lru_cache(maxsize=4)
-def _wanted_relations(catalogue: Catalogue, wanted: frozenset[str] | None) -> _WantedRelations:
-    """The wanted relations; cached because a policy set wants the same ones of every stack."""
-    return _WantedRelations(catalogue, wanted)
+@lru_cache(maxsize=1024)
+def _tables(catalogue: Catalogue, type_name: str) -> tuple[TableRows, ...]:
+    """The tables of a resource type; none if the catalogue does not have the type."""
+    kind = catalogue.type(type_name)
+    return tuple(map(TableRows, tables_of(kind) if kind else ()))
 
 
 def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
@@ -146,24 +123,19 @@ def _batch(resources: Sequence[Resource], context: StackContext, maybe: Unknown 
     return Batch(name, alike, property_names, context, maybe, declared, resources)
 
 
-def _add_stack_rows(facts: FactSet, relations: _WantedRelations, stacks: _Stacks) -> None:
-    for name, stack_rows in relations.of_stack.items():
-        for stack, maybe in stacks:
-            facts.extend(name, ((row, (stack, path), maybe or unsure) for row, path, unsure in stack_rows(stack)))
-
-
-def _add_resource_rows(facts: FactSet, relations: _WantedRelations, batches: Sequence[Batch]) -> None:
-    for name, add_rows in relations.of_resource.items():
-        _add_rows(facts, name, add_rows, batches)
-    by_type: dict[str, list[Batch]] = {}
+def _add_resource_rows(facts: FactSet, catalogue: Catalogue, wants: _Wants, batches: Sequence[Batch]) -> None:
+    for name in filter(wants, EVERY_RESOURCE):
+        _add_rows(facts, name, EVERY_RESOURCE[name], batches)
+    by_type: dict[str, list[Batch]] = defaultdict(list)
     for batch in batches:
-        by_type.setdefault(batch.type, []).append(batch)
+        by_type[batch.type].append(batch)
     for type_name, of_type in by_type.items():
         read = [batch for batch in map(_with_read_properties, of_type) if batch]
-        for table in relations.tables(type_name):
-            _add_rows(facts, table.relation.name, table.rows, read)
-    for name, add_rows in relations.of_grant.items():
-        _add_rows(facts, name, add_rows, by_type.get(POLICY, ()))
+        for table in _tables(catalogue, type_name):
+            if wants(table.relation.name):
+                _add_rows(facts, table.relation.name, table.rows, read)
+    for name in filter(wants, GRANT_ROWS):
+        _add_rows(facts, name, _for_each_resource(GRANT_ROWS[name]), by_type.get(POLICY, ()))
 
 
 def _with_read_properties(batch: Batch) -> Batch | None:
@@ -214,37 +186,30 @@ EVERY_RESOURCE: Mapping[str, AddRows] = {
 """The relations that a resource of any type may have rows in."""
 
 
-def _add_member_wildcards(facts: FactSet, relations: _WantedRelations, batches: Iterable[Batch]) -> None:
-    for batch in batches:
-        for resource in batch.built:
-            if resource.open_members:
-                for name, (row, path, maybe) in _member_wildcards(relations, resource, resource.open_members):
-                    facts.add(name, row, (resource, path), batch.maybe or maybe)
-
-
-def _member_wildcards(
-    relations: _WantedRelations, group: Resource, unknown: Unknown
-) -> Iterator[tuple[str, LocatedRow]]:
-    """A wildcard for each relation to which the members that were not read may add rows."""
+def _add_member_wildcards(
+    facts: FactSet, catalogue: Catalogue, wants: _Wants, group: Resource, maybe: Unknown | None
+) -> None:
+    """Add a wildcard for each relation to which the members that were not read may add rows."""
+    assert group.open_members
     stacks = tuple(group.nested.walk()) if group.nested else ()
     types = {resource.type for stack in stacks for resource in stack.resources}
     deep = len(stacks) > 1 or not types
-    names = [*relations.of_resource]
+    names = [*EVERY_RESOURCE]
     if deep:  # another member may decide its conditions otherwise
-        types = set(relations.catalogue.types())
-        names += relations.of_stack
+        types = set(catalogue.types())
+        names += STACK_ROWS
     if POLICY in types:
-        names += relations.of_grant
-    members_relations = [FIXED[name] for name in names]
-    members_relations += [table.relation for name in sorted(types) for table in relations.tables(name)]
-    for relation in members_relations:
-        known = (group.id,) if relation.name == "heat:member" and not deep else ()
-        yield relation.name, wildcard(relation, known, ("members", group.id.path), unknown)
+        names += GRANT_ROWS
+    relations = [FIXED[name] for name in names]
+    relations += [table.relation for name in sorted(types) for table in _tables(catalogue, name)]
+    for relation in relations:
+        if wants(relation.name):
+            known = (group.id,) if relation.name == "heat:member" and not deep else ()
+            row, path, unknown = wildcard(relation, known, ("members", group.id.path), group.open_members)
+            facts.add(relation.name, row, (group, path), maybe or unknown)
 
 
-def _hide_secrets(
-    facts: FactSet, relations: _WantedRelations, stacks: Iterable[Stack], batches: Iterable[Batch]
-) -> None:
+def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
     """Mark in the facts the values that came from a hidden parameter."""
     secret_names: set[str] = set()
     for stack in stacks:
@@ -252,20 +217,20 @@ def _hide_secrets(
         secret_names.update(path_text((name,)) for name in hidden_parameters)
         secret_paths: set[Path] = {*stack.hidden, *(("parameters", name) for name in hidden_parameters)}
         if secret_paths:
-            _hide_stack_values(facts, relations, stack, secret_paths)
+            _hide_stack_values(facts, stack, secret_paths)
     if secret_names:
         _hide_environment_values(facts, secret_names)
     veiled = {resource.id: resource for batch in batches for resource in batch.built if resource.veiled}
     if veiled:
         _hide_deployment_digests(facts, veiled)
-        _hide_resource_values(facts, relations)
+        _hide_resource_values(facts, catalogue)
 
 
-def _hide_stack_values(facts: FactSet, relations: _WantedRelations, stack: Stack, secret_paths: Set[Path]) -> None:
-    for name, stack_rows in relations.of_stack.items():
-        for row, path, _ in stack_rows(stack):
+def _hide_stack_values(facts: FactSet, stack: Stack, secret_paths: Set[Path]) -> None:
+    for name in facts.rows.keys() & STACK_ROWS.keys():
+        for row, path, _ in STACK_ROWS[str(name)](stack):
             if path in secret_paths:
-                facts.hide(name, row, [FIXED[name].positions["value"]])
+                facts.hide(name, row, [FIXED[str(name)].positions["value"]])
 
 
 def _hide_environment_values(facts: FactSet, secret_names: Iterable[str]) -> None:
@@ -284,14 +249,12 @@ def _hide_deployment_digests(facts: FactSet, veiled: Mapping[ResourceId, Resourc
             facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
 
 
-def _hide_resource_values(facts: FactSet, relations: _WantedRelations) -> None:
+def _hide_resource_values(facts: FactSet, catalogue: Catalogue) -> None:
     for name, rows in facts.rows.items():
-        relation = relations.relation(str(name))
-        if relation is None:
-            continue
+        relation = catalogue.relation(name)
         for row in rows:
             origin = facts.origin(name, row)
-            if origin and isinstance(origin[0], Resource) and origin[0].veiled:
+            if relation and origin and isinstance(origin[0], Resource) and origin[0].veiled:
                 facts.hide(name, row, _secret_columns(relation, origin[1], origin[0]))
 
 
