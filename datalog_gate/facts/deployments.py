@@ -14,8 +14,7 @@ from typing import NamedTuple
 from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases
-from datalog_gate.facts.batch import LocatedRow, StackContext
-from datalog_gate.facts.tables import wildcard
+from datalog_gate.facts.tables import LocatedRow, StackContext, wildcard
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Data, Resource
 from datalog_gate.stack.property_values import as_text, leaves, typed

@@ -11,13 +11,12 @@ from operator import attrgetter
 
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.facts.batch import AddRows, Batch, LocatedRow, RelationRows, StackContext
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.grant_relations import GRANT_ROWS, POLICY
 from datalog_gate.facts.source_relations import SOURCE_ROWS
 from datalog_gate.facts.stack_relations import NEEDED, RESOURCE_ROWS, ROOT_ROWS, STACK_ROWS, add_resources
-from datalog_gate.facts.tables import TableRows, wildcard
+from datalog_gate.facts.tables import AddRows, Batch, LocatedRow, RelationRows, StackContext, TableRows, wildcard
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import FIXED

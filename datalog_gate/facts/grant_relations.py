@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.facts.batch import LocatedRow, StackContext
-from datalog_gate.facts.tables import entries, wildcard
+from datalog_gate.facts.tables import LocatedRow, StackContext, entries, wildcard
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import Data, Path, Resource
 from datalog_gate.stack.property_values import leaves, typed

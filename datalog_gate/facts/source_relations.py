@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import ResourceId, Unknown, Value
-from datalog_gate.facts.batch import FunctionUse, LocatedRow, StackContext
+from datalog_gate.facts.tables import FunctionUse, LocatedRow, StackContext
 from datalog_gate.stack.model import Data, Path, Resource, Stack, Template
 from datalog_gate.stack.property_values import path_text
 

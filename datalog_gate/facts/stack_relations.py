@@ -7,10 +7,9 @@ from hashlib import sha256
 from itertools import repeat
 
 from datalog_gate.base.values import ResourceId, Unknown, boolean, hidden_value
-from datalog_gate.facts.batch import Batch, LocatedRow, RelationRows, StackContext
 from datalog_gate.facts.factset import Located
 from datalog_gate.facts.source_relations import used_parameters
-from datalog_gate.facts.tables import entries
+from datalog_gate.facts.tables import Batch, LocatedRow, RelationRows, StackContext, entries
 from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import GROUPS, Data, Live, Resource, Stack
