@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, row_key, show
 from datalog_gate.decision.decision import Grant, read_instant
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.facts.grant_relations import find_required
+from datalog_gate.facts.stack_relations import find_required
 from datalog_gate.stack.model import Data, Resource, Stack
 
 PERHAPS = (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision.grants import PERHAPS
 from datalog_gate.decision_point.operation import Operation, Verdict
-from datalog_gate.facts.grant_relations import POLICY, default_scope, find_addressed
+from datalog_gate.facts.stack_relations import POLICY, default_scope, find_addressed
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import parts
 from datalog_gate.services.broker import Broker

@@ -23,7 +23,7 @@ from datalog_gate.decision.findings import NAMELESS
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.why import Node
-from datalog_gate.facts.grant_relations import POLICY
+from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.schema.declaration import Property, certain_version
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.stack.model import Data, Path, Resource, Stack

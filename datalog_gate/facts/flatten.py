@@ -11,11 +11,10 @@ from operator import attrgetter
 
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.facts import stack_relations as of_stack
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.facts.grant_relations import GRANT_ROWS, POLICY
 from datalog_gate.facts.source_relations import SOURCE_ROWS
-from datalog_gate.facts.stack_relations import NEEDED, RESOURCE_ROWS, ROOT_ROWS, STACK_ROWS, add_resources
 from datalog_gate.facts.tables import AddRows, Batch, LocatedRow, RelationRows, StackContext, TableRows, wildcard
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
@@ -50,7 +49,7 @@ def flatten(
     stacks = tuple(_stacks(stack, None))
     batches = tuple(_batches(stack, catalogue, None))
     facts = FactSet() if facts is None else facts
-    for name, stack_rows in STACK_ROWS.items():
+    for name, stack_rows in of_stack.STACK_ROWS.items():
         if wants(name):
             for part, maybe in stacks:
                 facts.extend(name, ((row, (part, path), maybe or unsure) for row, path, unsure in stack_rows(part)))
@@ -59,7 +58,7 @@ def flatten(
         for resource in batch.built:
             if resource.open_members:
                 _add_member_wildcards(facts, catalogue, wants, resource, batch.maybe)
-    for name, root_rows in ROOT_ROWS.items():
+    for name, root_rows in of_stack.ROOT_ROWS.items():
         if wants(name):
             facts.extend(name, ((row, (origin, path), maybe) for origin, (row, path, maybe) in root_rows(stack)))
     _hide_secrets(facts, catalogue, [part for part, _ in stacks], batches)
@@ -133,8 +132,8 @@ def _add_resource_rows(facts: FactSet, catalogue: Catalogue, wants: _Wants, batc
         for table in _tables(catalogue, type_name):
             if wants(table.relation.name):
                 _add_rows(facts, table.relation.name, table.rows, read)
-    for name in filter(wants, GRANT_ROWS):
-        _add_rows(facts, name, _for_each_resource(GRANT_ROWS[name]), by_type.get(POLICY, ()))
+    for name in filter(wants, of_stack.GRANT_ROWS):
+        _add_rows(facts, name, _for_each_resource(of_stack.GRANT_ROWS[name]), by_type.get(of_stack.POLICY, ()))
 
 
 def _with_read_properties(batch: Batch) -> Batch | None:
@@ -178,8 +177,10 @@ def _for_each_resource(
 
 
 EVERY_RESOURCE: Mapping[str, AddRows] = {
-    "heat:resource": add_resources,
-    **{name: _for_each_resource(rows, NEEDED.get(name, "id")) for name, rows in RESOURCE_ROWS.items()},
+    "heat:resource": of_stack.add_resources,
+    **{
+        name: _for_each_resource(rows, of_stack.NEEDED.get(name, "id")) for name, rows in of_stack.RESOURCE_ROWS.items()
+    },
     **{name: _for_each_resource(rows) for name, rows in (SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
 }
 """The relations that a resource of any type may have rows in."""
@@ -196,9 +197,9 @@ def _add_member_wildcards(
     names = [*EVERY_RESOURCE]
     if deep:  # another member may decide its conditions otherwise
         types = set(catalogue.types())
-        names += STACK_ROWS
-    if POLICY in types:
-        names += GRANT_ROWS
+        names += of_stack.STACK_ROWS
+    if of_stack.POLICY in types:
+        names += of_stack.GRANT_ROWS
     relations = [FIXED[name] for name in names]
     relations += [table.relation for name in sorted(types) for table in _tables(catalogue, name)]
     for relation in relations:
@@ -226,8 +227,8 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
 
 
 def _hide_stack_values(facts: FactSet, stack: Stack, secret_paths: Set[Path]) -> None:
-    for name in facts.rows.keys() & STACK_ROWS.keys():
-        for row, path, _ in STACK_ROWS[str(name)](stack):
+    for name in facts.rows.keys() & of_stack.STACK_ROWS.keys():
+        for row, path, _ in of_stack.STACK_ROWS[str(name)](stack):
             if path in secret_paths:
                 facts.hide(name, row, [FIXED[str(name)].positions["value"]])
 

@@ -1,4 +1,4 @@
-"""Rows of the relations that every stack and every resource has: ``heat:*``."""
+"""Rows of the relations ``heat:*`` of stacks and resources, and ``gate:grant*`` of grants."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from itertools import repeat
 from datalog_gate.base.values import ResourceId, Unknown, boolean, hidden_value
 from datalog_gate.facts.factset import Located
 from datalog_gate.facts.source_relations import used_parameters
-from datalog_gate.facts.tables import Batch, LocatedRow, RelationRows, StackContext, entries
+from datalog_gate.facts.tables import Batch, LocatedRow, RelationRows, StackContext, entries, wildcard
 from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.relations import FIXED
-from datalog_gate.stack.model import GROUPS, Data, Live, Resource, Stack
+from datalog_gate.stack.model import GROUPS, Data, Live, Path, Resource, Stack
 from datalog_gate.stack.property_values import Leaf, leaves, path_text, typed
 
+POLICY = "DatalogGate::Policy"
 SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
@@ -186,4 +187,64 @@ RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[LocatedRow]
     "heat:scaling": _scaling,
     "heat:hook": lambda resource, _: [((resource.id, hook), (), None) for hook in resource.hooks],
     "heat:restricted": lambda resource, _: [((resource.id, action), (), None) for action in resource.restricted],
+}
+
+
+def _grant(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
+    service, expires = (typed("string", resource.properties.get(name)) for name in ("service", "expires"))
+    yield (resource.id, service, expires), ("properties",), None
+
+
+def _options(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
+    path = ("properties", "options")
+    yield from entries(FIXED["gate:grant_option"], (resource.id,), leaves(resource.properties.get("options")), path)
+
+
+def _scope(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
+    """The resources that the scope names. A name without a resource gives no row, an unknown name a wildcard."""
+    scope = resource.properties.get("scope")
+    path = ("properties", "scope")
+    if scope is None:
+        scope = [resource.id for resource in default_scope(context.own.named)]
+    names: list[tuple[Path, Data]] = [(path, scope)] if isinstance(scope, Unknown) else []
+    if isinstance(scope, list):
+        names = [((*path, index), name) for index, name in enumerate(scope)]
+    for place, name in names:
+        if isinstance(name, Unknown):
+            yield wildcard(FIXED["gate:grant_scope"], (resource.id,), place, name)
+        elif target := find_addressed(name, context.own.named):
+            yield (resource.id, target.id), place, target.maybe
+
+
+def default_scope(named: Mapping[str, Resource]) -> list[Resource]:
+    """The scope of a grant that names none: all resources but grants and what any grant requires."""
+    outside = find_required(named, [name for name, resource in named.items() if resource.type == POLICY])
+    return [resource for name, resource in named.items() if name not in outside]
+
+
+def find_addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None:
+    """Find a resource of the stack by name or reference. ``tr.srv``, a resource within `tr`, addresses `tr`."""
+    if isinstance(name, ResourceId):
+        own = named.get(name.name)
+        return own if own and own.id == name else None
+    text = str(name)
+    return named.get(text) or named.get(text.partition(".")[0])
+
+
+def find_required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
+    """Find these names and those of all resources that they require, directly or not."""
+    names_required: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in names_required and name in named:
+            names_required.add(name)
+            waiting.extend(named[name].requires)
+    return names_required
+
+
+GRANT_ROWS: dict[str, Callable[[Resource, StackContext], Iterator[LocatedRow]]] = {
+    "gate:grant": _grant,
+    "gate:grant_option": _options,
+    "gate:grant_scope": _scope,
 }

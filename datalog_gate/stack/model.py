@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, overload
+from typing import Any, Protocol
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import ResourceId, Unknown
@@ -158,11 +158,7 @@ class Resources(Sequence[Resource]):
     def __len__(self) -> int:
         return len(self.ids) + len(self.others)
 
-    @overload
-    def __getitem__(self, index: int) -> Resource: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Resource]: ...
-    def __getitem__(self, index: int | slice) -> Resource | Sequence[Resource]:
+    def __getitem__(self, index: Any) -> Any:
         return self._all[index]
 
     def __iter__(self) -> Iterator[Resource]:

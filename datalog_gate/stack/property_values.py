@@ -87,7 +87,7 @@ def typed(kind: str, data: Data) -> Value:
             case "integer", (int() | Decimal() | str()) as whole:
                 return int(whole)
             case "number", str(text):
-                return from_python(_number(text))
+                return from_python(read_number(text))
             case "string", int(whole):
                 return str(whole)
             case "boolean", None:
@@ -120,12 +120,12 @@ def _step(step: str | int) -> str:
     return text.replace("\\", r"\\").replace(".", r"\.") if "." in text or "\\" in text else text
 
 
-def _number(text: str) -> int | float:
-    """As Heat reads a number (heat/engine/constraints.py:173)."""
+def read_number(data: Data) -> int | float:
+    """As Heat reads a number (heat/engine/constraints.py:173). Errors: ValueError, TypeError."""
     try:
-        return int(text)
+        return int(data)  # type: ignore[call-overload, no-any-return]
     except ValueError:
-        return float(text)
+        return float(data)  # type: ignore[arg-type]
 
 
 def _writable(data: Data) -> object:

@@ -17,19 +17,14 @@ from datalog_gate.base.expression import Expression
 from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import ResourceId, Unknown, Value, from_python
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
+from datalog_gate.stack.property_values import read_number
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect
 from datalog_gate.template.document import size_of
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
-_CFN_TYPES = {
-    "String": TYPES[0],
-    "Number": TYPES[1],
-    "CommaDelimitedList": TYPES[2],
-    "Json": TYPES[3],
-    "Boolean": TYPES[4],
-}
+_CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
     "AllowedValues": ("allowed_values", None),
@@ -73,13 +68,15 @@ class Given:
 
 def declared_types(section: Data, dialect: Dialect) -> dict[str, Data]:
     """What type each parameter of a section says that it has, as HOT calls it."""
-    key = dialect.key("type")
-    written = (
-        {name: definition.get(key) for name, definition in section.items() if isinstance(definition, dict)}
-        if isinstance(section, dict)
-        else {}
-    )
-    return written if dialect.hot else {name: _CFN_TYPES.get(str(kind)) for name, kind in written.items()}
+    if not isinstance(section, dict):
+        return {}
+    definitions = {name: definition for name, definition in section.items() if isinstance(definition, dict)}
+    return {name: _type(definition, dialect) for name, definition in definitions.items()}
+
+
+def _type(definition: Mapping[str, Data], dialect: Dialect) -> Data:
+    written = definition.get(dialect.key("type"))
+    return written if dialect.hot else _CFN_TYPES.get(str(written))
 
 
 def read_parameters(
@@ -128,8 +125,7 @@ def _parameter(
         what = f"has no key `{wrong[0]}`" if isinstance(definition, dict) else "must be a map"
         report("bad-template", f"the definition of parameter `{name}` {what}", name, None)
         return Parameter(name, "string", no_value(name), "none", False, {})
-    written = definition.get(dialect.key("type"))
-    kind = written if dialect.hot else _CFN_TYPES.get(str(written))
+    kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else _CFN_TYPES)
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
@@ -229,8 +225,12 @@ def _as_property(kind: str, value: Data) -> Data:
             pairs = [(at, key, part) for at, member in enumerate(maps) for key, part in member.items()]
             return ",".join(f".member.{at}.{key}={part}" for at, key, part in pairs)
         case "comma_delimited_list", list() as items:
-            parts = ("" if item is None else item for item in items)
-            return [piece for part in parts for piece in (part.split(",") if isinstance(part, str) else [_text(part)])]
+            pieces: list[Data] = []
+            for item in items:
+                if not isinstance(item, str | Unknown | ResourceId | None):
+                    raise _RefusedError("it holds something that is no text")
+                pieces += (item or "").split(",") if isinstance(item, str | None) else [item]
+            return pieces
         case "comma_delimited_list", dict() | int() | float():
             raise _RefusedError("it is no list")
         case "json", bool() | int() | float():
@@ -238,24 +238,14 @@ def _as_property(kind: str, value: Data) -> Data:
     return value
 
 
-def _text(item: Data) -> Data:
-    if not isinstance(item, Unknown | ResourceId):
-        raise _RefusedError("it holds something that is no text")
-    return item
-
-
 def convert(kind: str, value: Data) -> Data:
     """The value as a parameter of that type holds it. Errors: ValueError, TypeError, AttributeError, RecursionError."""
     if isinstance(value, Unknown | ResourceId):
-        return (
-            [value] if kind == "comma_delimited_list" and isinstance(value, ResourceId) else value
-        )  # an id has no comma
+        is_list = kind == "comma_delimited_list" and isinstance(value, ResourceId)  # an id has no comma
+        return [value] if is_list else value
     match kind:
         case "number" if not isinstance(value, int | float):
-            try:
-                return int(value)  # type: ignore[call-overload]
-            except ValueError:
-                return float(value)  # type: ignore[arg-type]
+            return read_number(value)
         case "boolean":
             text = str(value).strip().lower()
             if text not in _TRUE | _FALSE:
