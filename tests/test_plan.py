@@ -81,7 +81,7 @@ PLANS: list[tuple[str, Head, Body, Terms, Steps]] = [
 )
 def test_a_plan_is_what_one_would_draw(head: Head, body: Body, terms: Terms, steps: Steps) -> None:
     rule = ir.CheckedRule("p", head, body, HERE)
-    assert plan(rule, lambda name: SIZES.get(str(name), 0)) == Plan("p", terms, steps)
+    assert plan(rule, lambda name: SIZES.get(str(name), 0)) == Plan(terms, steps)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from datalog_gate.analysis.congress.normalize import translate
 from datalog_gate.analysis.lint.allowed_values import check_values
 from datalog_gate.analysis.lint.single_use import find_rare_texts
 from datalog_gate.analysis.lower import Draft, Lowering
-from datalog_gate.analysis.old_state import OldState, stand_ins, with_old_state
+from datalog_gate.analysis.old_state import OldState, copy_of, stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
@@ -22,16 +22,9 @@ from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import NOWHERE, Module, Rule
+from datalog_gate.language.ast import Module, Rule
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import (
-    Column,
-    Relation,
-    RelationRef,
-    given_version,
-    relation_name,
-    whole_version,
-)
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, given_version, relation_name, whole_version
 from datalog_gate.schema.relations import FIXED
 
 UNLOCKED = "gate:unlocked"
@@ -270,8 +263,7 @@ def _given_rules(analysis: _Analysis) -> list[CheckedRule]:
             given = relation
         source = given_version(name)
         analysis.relations[source] = given
-        row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
-        rules.append(CheckedRule(name, row, (Match(source, row, NOWHERE),), NOWHERE))
+        rules.append(copy_of(source, name, len(relation.columns)))
     return rules
 
 

@@ -41,10 +41,14 @@ def stand_ins(relations: Mapping[RelationRef, Relation], own: Collection[str]) -
     rules = []
     for reference, relation in sorted(relations.items(), key=lambda item: str(item[0])):
         if is_old(reference) and relation_name(reference) in own:
-            row = tuple(Var("", str(at)) for at in range(len(relation.columns)))
-            current = Match(current_version(reference), row, NOWHERE)
-            rules.append(CheckedRule(reference, row, (current,), NOWHERE))
+            rules.append(copy_of(current_version(reference), reference, len(relation.columns)))
     return rules
+
+
+def copy_of(source: RelationRef, target: RelationRef, width: int) -> CheckedRule:
+    """The rule ``target(...) :- source(...)``."""
+    row = tuple(Var("", str(at)) for at in range(width))
+    return CheckedRule(target, row, (Match(source, row, NOWHERE),), NOWHERE)
 
 
 def with_old_state(

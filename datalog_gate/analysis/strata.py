@@ -10,18 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, permutations
 from typing import NamedTuple, TypeVar
 
-from datalog_gate.analysis.program import (
-    Call,
-    CheckedLiteral,
-    CheckedRule,
-    Compare,
-    Fold,
-    Match,
-    Operand,
-    Stratum,
-    Var,
-    Without,
-)
+from datalog_gate.analysis import program as ir
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.schema.declaration import RelationRef
 
@@ -44,16 +33,16 @@ Steps = Mapping[RelationRef, Collection[Step]]
 """For each relation what its rules read."""
 
 
-def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[Diagnostic, ...]]:
+def stratify(rules: Sequence[ir.CheckedRule]) -> tuple[tuple[ir.Stratum, ...], tuple[Diagnostic, ...]]:
     """The strata of the rules, and what is wrong: `unstratified`, `value-growth`. A relation without rules is an input
     and stands in no stratum."""
-    by_relation: dict[RelationRef, list[CheckedRule]] = {rule.relation: [] for rule in rules}
+    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {rule.relation: [] for rule in rules}
     graph: dict[RelationRef, set[Step]] = {name: set() for name in by_relation}
     for rule in sorted(rules, key=lambda checked_rule: checked_rule.span):
         by_relation[rule.relation].append(rule)
         steps = (Step(through, match.span, match.relation) for through, match in reads(rule.body))
         graph[rule.relation].update(step for step in steps if step.relation in graph)
-    strata: list[Stratum] = []
+    strata: list[ir.Stratum] = []
     diagnostics: list[Diagnostic] = []
     successors = {name: sorted({step.relation for step in graph[name]}, key=str) for name in sorted(graph, key=str)}
     for component in _components(successors):
@@ -64,27 +53,27 @@ def stratify(rules: Sequence[CheckedRule]) -> tuple[tuple[Stratum, ...], tuple[D
             for name in component
         }
         recursive = any(not step.through for steps in inside.values() for step in steps)
-        strata.append(Stratum(tuple(component), tuple(own), recursive))
+        strata.append(ir.Stratum(tuple(component), tuple(own), recursive))
         diagnostics += _unstratified(inside)
         diagnostics += islice((diagnostic for rule in own for diagnostic in _growth(rule, inside)), MOST_CYCLES)
     return tuple(strata), in_order(diagnostics)
 
 
-def reads(body: Sequence[CheckedLiteral], through: str = "") -> Iterator[tuple[str, Match]]:
+def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tuple[str, ir.Match]]:
     """The matches of a body and of its inner bodies, each with what it stands in: ``not``, ``sum of`` or nothing."""
     for literal in body:
         match literal:
-            case Match():
+            case ir.Match():
                 yield through, literal
-            case Without():
+            case ir.Without():
                 yield from reads(literal.body, "not ")
-            case Fold():
+            case ir.Fold():
                 yield from reads(literal.body, f"{literal.function} of ")
             case _:
                 pass
 
 
-def settle(rules: Sequence[CheckedRule], step: Callable[[CheckedRule], bool]) -> None:
+def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], bool]) -> None:
     """Take a step with each rule, and again with those that read its relation whenever the step says that this
     changed: until a fixpoint."""
     readers: dict[RelationRef, list[int]] = {}
@@ -162,21 +151,23 @@ def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
         yield Diagnostic("unstratified", _told(cycle), step.span, advice)
 
 
-def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
+def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     """A diagnostic for each computed value that reaches the head of a rule which reads its own component. One that the
     body also matches in a relation is one of those there."""
-    loops = [literal for literal in rule.body if isinstance(literal, Match) and literal.relation in inside]
+    loops = [literal for literal in rule.body if isinstance(literal, ir.Match) and literal.relation in inside]
     if not loops:
         return
-    matched = {argument for literal in rule.body if isinstance(literal, Match) for argument in literal.arguments}
-    origins: dict[Operand, Call | Fold] = {}
+    matched = {argument for literal in rule.body if isinstance(literal, ir.Match) for argument in literal.arguments}
+    origins: dict[ir.Operand, ir.Call | ir.Fold] = {}
     for literal in rule.body:
-        if isinstance(literal, Call | Fold):
-            outputs = literal.outputs if isinstance(literal, Call) else (literal.target,)
-            origins.update((output, literal) for output in outputs if isinstance(output, Var) and output not in matched)
-    equations = [literal for literal in rule.body if isinstance(literal, Compare) and literal.comparator == "="]
+        if isinstance(literal, ir.Call | ir.Fold):
+            outputs = literal.outputs if isinstance(literal, ir.Call) else (literal.target,)
+            origins.update(
+                (output, literal) for output in outputs if isinstance(output, ir.Var) and output not in matched
+            )
+    equations = [literal for literal in rule.body if isinstance(literal, ir.Compare) and literal.comparator == "="]
     pairs = [pair for equation in equations for pair in permutations((equation.left, equation.right))]
-    equal = [(source, target) for source, target in pairs if isinstance(target, Var) and target not in matched]
+    equal = [(source, target) for source, target in pairs if isinstance(target, ir.Var) and target not in matched]
     while new := [(target, origins[source]) for source, target in equal if source in origins and target not in origins]:
         origins.update(new)
     reaching = dict.fromkeys(origins[argument] for argument in rule.arguments if argument in origins)
@@ -185,7 +176,7 @@ def _growth(rule: CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     cycles = (_cycle(rule.relation, Step("", loop.span, loop.relation), inside) for loop in loops)
     told = _told(min(cycles, key=lambda cycle: (len(cycle), _cycle_order(cycle))))
     for origin in reaching:
-        maker = origin.builtin if isinstance(origin, Call) else origin.function
+        maker = origin.builtin if isinstance(origin, ir.Call) else origin.function
         message = f"the result of {maker} goes round in a recursion, which may never end: {told}"
         advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
         yield Diagnostic("value-growth", message, origin.span, advice)

@@ -26,10 +26,7 @@ PLAIN = frozenset((int, str))
 ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 ORDERS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 GLOBALS: dict[str, object] = {
-    **{
-        function.__name__: function
-        for function in (aggregate, compare, compute, fits, holds, int, len, set, str, type, Unknown)
-    },
+    **{of.__name__: of for of in (aggregate, compare, compute, fits, holds, int, len, set, str, type, Unknown)},
     "MOST": SMALL,
     "LEAST": -SMALL,
     "PLAIN": PLAIN,
@@ -75,22 +72,18 @@ def compile_plan(plan: planned.Plan, emits: bool) -> Compiled:
     writer = _FunctionWriter()
     body = writer.block(plan.steps, writer.head(plan.head, emits), outermost=True)
     start: list[ast.stmt] = []
-    for names, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
-        if names:
-            start.append(ast.Assign([ast.Tuple([_store(name) for name in names], ast.Store())], _load(parameter)))
+    for variables, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
+        if variables:
+            start.append(ast.Assign([ast.Tuple([*map(_store, variables)], ast.Store())], _load(parameter)))
     if writer.counts:
         start.append(_put("left", _call("check")))
-    parameters = ast.arguments(
-        [], [ast.arg(parameter) for parameter in PARAMETERS], kwonlyargs=[], kw_defaults=[], defaults=[]
-    )
+    names = [ast.arg(name) for name in ("lookups", "constants", "known", "emit", "news", "check")]
+    parameters = ast.arguments([], names, kwonlyargs=[], kw_defaults=[], defaults=[])
     function = ast.FunctionDef("work", parameters, [*start, *body], [])
     module = compile(ast.fix_missing_locations(ast.Module([function], [])), "<plan>", "exec")
     (code,) = (co_const for co_const in module.co_consts if isinstance(co_const, CodeType))
     constants = tuple(constant.value for constant in writer.constants)
     return Compiled(FunctionType(code, GLOBALS), tuple(writer.accesses), constants)
-
-
-PARAMETERS = ("lookups", "constants", "known", "emit", "news", "check")
 
 
 @dataclass(slots=True)
@@ -218,7 +211,7 @@ class _FunctionWriter:
         row = self.terms([terms[column] for column in range(step.arity)])
         tests = [_is_not_null(_load(_slot(slot))) for slot in dict.fromkeys(slots) if slot not in self.not_null]
         tests.append(ast.Compare(row, [ast.In()], [self.access(Access(step.relation))]))
-        return tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+        return _joined(ast.And(), tests)
 
     def comparison(self, step: planned.ComparisonTest) -> ast.expr:
         """The comparison: integers and strings are compared in place, other values by `compare`."""
@@ -237,7 +230,9 @@ class _FunctionWriter:
             differ: ast.expr = ast.Compare(left, [ast.NotEq()], [right])
             if both_may_be_null:
                 differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
-            return ast.IfExp(_any_of([_is_type(_load(_slot(slot)), "Unknown") for slot in slots]), general, differ)
+            return ast.IfExp(
+                _joined(ast.Or(), [_is_type(_load(_slot(slot)), "Unknown") for slot in slots]), general, differ
+            )
         ordered = ast.Compare(left, [ORDERS[step.comparator]()], [right])
         if constants:
             return ast.IfExp(_is_type(_load(_slot(slots[0])), type(constants[0]).__name__), ordered, general)
@@ -280,8 +275,8 @@ class _FunctionWriter:
         if counts:
             statements.append(_put(value, _call("len", _load(rows))))
         else:
-            statements.append(_put(value, _call("aggregate", ast.Constant(step.function), _load(rows))))
-            statements.append(_unless(_is_not_null(_load(value))))
+            aggregated = _call("aggregate", ast.Constant(step.function), _load(rows))
+            statements += [_put(value, aggregated), _unless(_is_not_null(_load(value)))]
         if not step.stored:
             statements.append(_unless(_equal(_load(value), _load(_slot(step.slot)))))
         return statements
@@ -363,8 +358,8 @@ def _is_type(value: ast.expr, kind: str) -> ast.expr:
     return ast.Compare(_call("type", value), [ast.Is()], [_load(kind)])
 
 
-def _any_of(tests: list[ast.expr]) -> ast.expr:
-    return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
+def _joined(operator: ast.boolop, tests: list[ast.expr]) -> ast.expr:
+    return tests[0] if len(tests) == 1 else ast.BoolOp(operator, tests)
 
 
 def _unless(test: ast.expr) -> ast.stmt:

@@ -118,9 +118,8 @@ Step = Scan | ComparisonTest | Let | BuiltinTest | BuiltinCall | Exists | Aggreg
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a rule, and the terms of its head."""
+    """The steps of a rule, and the terms of its head; a plan does not know whose."""
 
-    relation: RelationRef
     head: tuple[Term, ...]
     steps: tuple[Step, ...]
 
@@ -132,7 +131,7 @@ def plan(rule: ir.CheckedRule, size: Size) -> Plan:
     steps = planner.order(scope_body(rule.body, head))
     terms = tuple(map(planner.term, rule.arguments))
     wanted = {term for term in terms if isinstance(term, int)}
-    return Plan(rule.relation, terms, _end_loops_early(_drop_unread_binds(steps, wanted), wanted))
+    return Plan(terms, _end_loops_early(_drop_unread_binds(steps, wanted), wanted))
 
 
 @dataclass(slots=True)

@@ -9,18 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import (
-    CheckedProgram,
-    CheckedRule,
-    Compare,
-    Const,
-    Match,
-    Operand,
-    ProgramCache,
-    Stratum,
-    Var,
-)
 from datalog_gate.analysis.safety import ScopedLiteral, binds
 from datalog_gate.base.values import Row, in_order
 from datalog_gate.engine.assignments import Assignments, Binding, head_row
@@ -36,7 +26,7 @@ Fact = tuple[RelationRef, Row]
 class Derivation:
     """A rule, the values of its variables, and the rows of its matches in the order of the body."""
 
-    rule: CheckedRule
+    rule: ir.CheckedRule
     binding: Binding
     matched: tuple[Fact, ...]
 
@@ -45,29 +35,29 @@ class Derivation:
 class _PreparedRule:
     """A rule with what finding its derivations needs."""
 
-    rule: CheckedRule
+    rule: ir.CheckedRule
     body: Sequence[ScopedLiteral]
-    matches: tuple[Match, ...]
-    matched: frozenset[Var]
+    matches: tuple[ir.Match, ...]
+    matched: frozenset[ir.Var]
     """The variables that the matches bind."""
-    lookups: tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]
+    lookups: tuple[tuple[ir.Match, tuple[tuple[int, ir.Operand], ...]], ...]
     """The matches that bind variables which the head does not have, each with the columns that are known by then."""
-    equations: tuple[tuple[Var, Operand], ...] | None
+    equations: tuple[tuple[ir.Var, ir.Operand], ...] | None
     """Equations that bind, after the lookups, the remaining variables; None if these need something else."""
 
     @staticmethod
-    def of(rule: CheckedRule, body: Sequence[ScopedLiteral]) -> _PreparedRule:
-        matches = tuple(literal for literal in rule.body if isinstance(literal, Match))
-        matched = frozenset(argument for match in matches for argument in match.arguments if isinstance(argument, Var))
+    def of(rule: ir.CheckedRule, body: Sequence[ScopedLiteral]) -> _PreparedRule:
+        matches = tuple(literal for literal in rule.body if isinstance(literal, ir.Match))
+        matched = frozenset(var for match in matches for var in variables(match))
         equations = _order_equations(rule, body, matched)
         return _PreparedRule(rule, body, matches, matched, _order_lookups(rule, matches), equations=equations)
 
     def may_give(self, row: Row) -> bool:
         pairs = zip(self.rule.arguments, row, strict=True)
-        return all(isinstance(term, Var) or term.value == value for term, value in pairs)
+        return all(isinstance(term, ir.Var) or term.value == value for term, value in pairs)
 
 
-_RULES = ProgramCache[dict[RelationRef, tuple[Stratum, tuple[_PreparedRule, ...]]]]()
+_RULES = ir.ProgramCache[dict[RelationRef, tuple[ir.Stratum, tuple[_PreparedRule, ...]]]]()
 """The stratum of each relation, and its rules in the order of their places."""
 
 
@@ -75,7 +65,7 @@ _RULES = ProgramCache[dict[RelationRef, tuple[Stratum, tuple[_PreparedRule, ...]
 class Provenance:
     """The derivations of the rows of one model. It caches them, and the rounds of recursive strata."""
 
-    program: CheckedProgram
+    program: ir.CheckedProgram
     model: Model
     watch: Watch = field(default_factory=Watch)
     _rounds: dict[tuple[RelationRef, ...], Rounds] = field(default_factory=dict, init=False)
@@ -108,7 +98,7 @@ class Provenance:
                     return Derivation(rule.rule, binding, tuple(matched))
         return None
 
-    def _prepare_rules(self, relation: RelationRef) -> tuple[Stratum, tuple[_PreparedRule, ...]] | None:
+    def _prepare_rules(self, relation: RelationRef) -> tuple[ir.Stratum, tuple[_PreparedRule, ...]] | None:
         """The stratum of a relation and its rules; None for an input."""
         prepared = _RULES.get(self.program, (), dict)
         if relation not in prepared:
@@ -123,10 +113,10 @@ class Provenance:
     def _bindings(self, rule: _PreparedRule, row: Row, is_last: bool) -> Iterator[Binding]:
         """The bindings that give the row, in order; without a search if the last rule has one row for each match."""
         pairs = zip(rule.rule.arguments, row, strict=True)
-        head: Binding = {var: value for var, value in pairs if isinstance(var, Var)}
+        head: Binding = {var: value for var, value in pairs if isinstance(var, ir.Var)}
         if is_last and rule.equations is not None and (binding := self._only_binding(rule, head)) is not None:
             for var, term in rule.equations:
-                binding[var] = term.value if isinstance(term, Const) else binding[term]
+                binding[var] = term.value if isinstance(term, ir.Const) else binding[term]
             yield binding
             return
         known: Binding = {var: value for var, value in head.items() if var in rule.matched and value is not None}
@@ -137,22 +127,22 @@ class Provenance:
     def _only_binding(self, rule: _PreparedRule, head: Binding) -> Binding | None:
         binding = dict(head)
         for match, fixed in rule.lookups:
-            key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in fixed])
+            key = tuple([term.value if isinstance(term, ir.Const) else binding[term] for _, term in fixed])
             rows = self._search.rows(match.relation, tuple([column for column, _ in fixed]), key)
             if len(rows) != 1:
                 return None
             (row,) = rows
-            binding |= {term: row[column] for column, term in match.column_terms if isinstance(term, Var)}
+            binding |= {term: row[column] for column, term in match.column_terms if isinstance(term, ir.Var)}
         return binding
 
-    def _reached(self, stratum: Stratum) -> Rounds:
+    def _reached(self, stratum: ir.Stratum) -> Rounds:
         if stratum.recursive and stratum.relations not in self._rounds:
             self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
         return self._rounds.get(stratum.relations, {})
 
-    def _matched(self, match: Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
+    def _matched(self, match: ir.Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that fits the match and was derived before round `latest`, if there is one."""
-        key = tuple([term.value if isinstance(term, Const) else binding[term] for _, term in match.column_terms])
+        key = tuple([term.value if isinstance(term, ir.Const) else binding[term] for _, term in match.column_terms])
         rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
             rounds_of = reached[match.relation]
@@ -162,33 +152,35 @@ class Provenance:
 
 
 def _order_lookups(
-    rule: CheckedRule, matches: Sequence[Match]
-) -> tuple[tuple[Match, tuple[tuple[int, Operand], ...]], ...]:
-    known: set[Operand] = {argument for argument in rule.arguments if isinstance(argument, Var)}
+    rule: ir.CheckedRule, matches: Sequence[ir.Match]
+) -> tuple[tuple[ir.Match, tuple[tuple[int, ir.Operand], ...]], ...]:
+    known: set[ir.Operand] = {argument for argument in rule.arguments if isinstance(argument, ir.Var)}
     waiting = [match for match in matches if not known.issuperset(variables(match))]
     lookups = []
     while waiting:
         best = next((match for match in waiting if any(term in known for _, term in match.column_terms)), waiting[0])
         waiting = [match for match in waiting if match is not best]
-        fixed = tuple((column, term) for column, term in best.column_terms if isinstance(term, Const) or term in known)
-        known |= {term for _, term in best.column_terms if isinstance(term, Var)}
+        fixed = tuple(
+            (column, term) for column, term in best.column_terms if isinstance(term, ir.Const) or term in known
+        )
+        known |= {term for _, term in best.column_terms if isinstance(term, ir.Var)}
         lookups.append((best, fixed))
     return tuple(lookups)
 
 
 def _order_equations(
-    rule: CheckedRule, body: Sequence[ScopedLiteral], matched: frozenset[Var]
-) -> tuple[tuple[Var, Operand], ...] | None:
-    needed = frozenset[Var]().union(*(item.needs.union(binds(item.literal)) for item in body))
-    bound: set[Operand] = {*matched, *rule.arguments}
-    pairs: list[tuple[Operand, Operand]] = []
+    rule: ir.CheckedRule, body: Sequence[ScopedLiteral], matched: frozenset[ir.Var]
+) -> tuple[tuple[ir.Var, ir.Operand], ...] | None:
+    needed = frozenset[ir.Var]().union(*(item.needs.union(binds(item.literal)) for item in body))
+    bound: set[ir.Operand] = {*matched, *rule.arguments}
+    pairs: list[tuple[ir.Operand, ir.Operand]] = []
     for literal in rule.body:
-        if isinstance(literal, Compare) and literal.comparator == "=" and not literal.when_unknown:
+        if isinstance(literal, ir.Compare) and literal.comparator == "=" and not literal.when_unknown:
             pairs += [(literal.left, literal.right), (literal.right, literal.left)]
-    equations: list[tuple[Var, Operand]] = []
+    equations: list[tuple[ir.Var, ir.Operand]] = []
     for _ in pairs:  # each round binds one variable at least, or is the last that does anything
         for var, term in pairs:
-            if isinstance(var, Var) and var not in bound and (isinstance(term, Const) or term in bound):
+            if isinstance(var, ir.Var) and var not in bound and (isinstance(term, ir.Const) or term in bound):
                 equations.append((var, term))
                 bound.add(var)
     return tuple(equations) if needed <= bound else None

@@ -45,13 +45,10 @@ class Table:
 def tables_of(kind: ResourceType) -> tuple[Table, ...]:
     """The tables of a resource type, its own first."""
     scalars, containers = _split(kind.properties)
-    columns = (
-        Column("_id", Kind.RESOURCE, "The resource."),
-        Column("_stack", Kind.STRING, "The id of its stack."),
-        *map(_column, scalars),
-    )
+    key, stack = Column("_id", Kind.RESOURCE, "The resource."), Column("_stack", Kind.STRING, "The id of its stack.")
+    columns = (key, stack, *map(_column, scalars))
     relation = Relation(kind.relation, columns, ("_id",), f"Every resource of type {kind.name}.", named_only=True)
-    below = (table for container in containers for table in _below(container, relation, (columns[0],), ()))
+    below = (table for container in containers for table in _below(container, relation, (key,), ()))
     return (Table(relation, (), "columns", scalars), *below)
 
 
@@ -133,11 +130,7 @@ def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
 
 def _property(name: str, data: dict[str, Any]) -> Property:
     """A property of the data, which tells the fields of `Property` that are not at their default, and more."""
-    fields: dict[str, Any] = {
-        key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data
-    }
-    fields["allowed"] = tuple(data.get("allowed", ()))
-    fields["children"] = _properties(data.get("children", {}))
-    if "item" in data:
-        fields["item"] = _property("_value", data["item"])
-    return Property(name, **fields)
+    plain = {key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data}
+    allowed, children = tuple(data.get("allowed", ())), _properties(data.get("children", {}))
+    item = _property("_value", data["item"]) if "item" in data else None
+    return Property(name, **plain, allowed=allowed, children=children, item=item)

@@ -6,7 +6,8 @@ A least fixpoint, like that of the kinds: the texts that flow into a column, fro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -46,10 +47,12 @@ def check_values(
     """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
     nothing is known unless the rules are the `whole` program."""
     types = catalogue.types()
-    facts, others = [rule for rule in rules if not rule.body], [rule for rule in rules if rule.body]
+    others = [rule for rule in rules if rule.body]
+    facts: dict[RelationRef, list[ir.CheckedRule]] = {}
     derived = {rule.relation for rule in rules}
     texts: dict[tuple[RelationRef, int], set[str]] = {}
-    for rule in facts:
+    for rule in (rule for rule in rules if not rule.body):
+        facts.setdefault(rule.relation, []).append(rule)
         for at, argument in enumerate(rule.arguments):
             texts.setdefault((rule.relation, at), set()).update(_texts(argument))
     domains: Domains = {
@@ -132,23 +135,17 @@ def _held(body: Sequence[ir.CheckedLiteral], outer: Held, domains: Domains) -> H
     return held
 
 
+@dataclass(frozen=True, slots=True)
 class _Judge:
     """A check of bodies against the domains of all columns."""
 
-    def __init__(
-        self,
-        domains: Domains,
-        relations: Mapping[RelationRef, Relation],
-        facts: Iterable[ir.CheckedRule],
-        catalogue: Catalogue,
-    ) -> None:
-        self._domains, self._relations, self._catalogue = domains, relations, catalogue
-        self._facts: dict[RelationRef, list[ir.CheckedRule]] = {}
-        for fact in facts:
-            self._facts.setdefault(fact.relation, []).append(fact)
+    domains: Domains
+    relations: Mapping[RelationRef, Relation]
+    facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
+    catalogue: Catalogue
 
     def body(self, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
-        held = _held(body, outer, self._domains)
+        held = _held(body, outer, self.domains)
         for literal in body:
             match literal:
                 case ir.Match():
@@ -167,25 +164,25 @@ class _Judge:
 
     def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
         for at, argument in enumerate(match.arguments):
-            domain = self._domains[match.relation, at]
-            column = self._relations[match.relation].columns[at].name
+            domain = self.domains[match.relation, at]
+            column = self.relations[match.relation].columns[at].name
             if isinstance(argument, ir.Const):
                 what = f"{column} of {match.relation} is never"
                 if column == "path" and relation_name(match.relation) in OF_PROPERTIES:
                     domain = self._properties(match, body)
                     argument = ir.Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
-            elif argument and domain and not domain.listed and match.relation in self._facts and len(body) <= LONGEST:
-                rest = _held([literal for literal in body if literal is not match], outer, self._domains).get(argument)
+            elif argument and domain and not domain.listed and match.relation in self.facts and len(body) <= LONGEST:
+                rest = _held([literal for literal in body if literal is not match], outer, self.domains).get(argument)
                 if rest and rest.listed:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
         fact that merely is not listed may be meant for another rule."""
-        for fact in self._facts.get(match.relation, ()):
+        for fact in self.facts.get(match.relation, ()):
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
-                if self._relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
+                if self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
                     yield diagnostic
 
     def _properties(self, match: ir.Match, body: Sequence[ir.CheckedLiteral]) -> Domain:
@@ -199,7 +196,7 @@ class _Judge:
             for argument in literal.arguments[3:]
             if isinstance(argument, ir.Const)
         ]
-        kinds = [self._catalogue.type(str(name)) for name in of_type or self._catalogue.types()]
+        kinds = [self.catalogue.type(str(name)) for name in of_type or self.catalogue.types()]
         return Domain(frozenset(schema.name for kind in kinds if kind for schema in kind.properties), False, True)
 
 
