@@ -283,5 +283,4 @@ def find_input(program: CheckedProgram, name: str) -> RelationRef | None:
 
 
 def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
-    """Every match of a body and of its inner bodies."""
     return [match for _, match in reads(body)]

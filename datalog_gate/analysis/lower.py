@@ -56,7 +56,6 @@ class Lowering:
     _literals: int = 0
 
     def lower(self, rule: ast.Rule, module: str) -> None:
-        """Add the drafts of a rule of the module, or diagnostics."""
         if self._literals > MOST_IN_ALL:
             return
         count, named = len(self.diagnostics), len(self.names.diagnostics)
@@ -169,7 +168,7 @@ class Lowering:
         suggestion: str | None
         if loose:
             suggestion = f"declare it: `relation {relation.name.rpartition(':')[2]}(...).`"
-        elif inner := self.names.nested_relation(str(relation.ref), named.column):
+        elif self.names.catalogue.relation(inner := f"{relation.ref}.{named.column}"):
             suggestion = f"it is a list or a map: read {inner}(_id=...)"
         else:
             columns = "the columns are " + ", ".join(relation.positions)

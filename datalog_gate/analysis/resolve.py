@@ -156,11 +156,6 @@ class Names:
         """The relations that the modules define or declare, by full name."""
         return {relation.name: relation for scope in self.scopes.values() for relation in scope.relations.values()}
 
-    def nested_relation(self, relation: str, column: str) -> str | None:
-        """The relation that a list or map property of a resource type has for itself, if that is what `column` is."""
-        name = f"{relation}.{column}"
-        return name if self.catalogue.relation(name) else None
-
     def _bare(self, atom: Atom, module: str) -> Relation | Builtin | None:
         scope = self.scopes[module]
         if atom.name in scope.relations:

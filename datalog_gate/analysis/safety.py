@@ -147,7 +147,6 @@ def _named(unbound: Iterable[Var]) -> set[Var]:
 
 
 def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagnostic:
-    """Report an unbound variable, with the steps of the order so far: ``q (a.dl:1:9) binds x``."""
     name = var.name or "the result"
     steps, bound = [], set[Var]()
     for literal in ordered:

@@ -93,7 +93,6 @@ def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], boo
 
 
 def fixpoint(step: Callable[[T], T], value: T) -> T:
-    """Apply the step again and again until it returns its argument unchanged."""
     while True:
         following = step(value)
         if following == value:
@@ -207,7 +206,6 @@ def _cycle_order(cycle: Sequence[tuple[RelationRef, Step]]) -> list[tuple[object
 
 
 def _told(cycle: Sequence[tuple[RelationRef, Step]]) -> str:
-    """The cycle step by step: ``p depends on not q (rules/a.dl:3:8), q on p (rules/a.dl:7:4)``."""
     shown = cycle[:MOST_STEPS]
     steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in shown]
     names = [f"{cycle[0][0]} depends", *(str(name) for name, _ in shown[1:])]

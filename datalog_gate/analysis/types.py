@@ -69,7 +69,6 @@ class Inference:
         return True
 
     def judge(self, rule: ir.CheckedRule) -> None:
-        """Report the kinds that can never fit in a rule, once all kinds are known."""
         self._told.clear()
         kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
@@ -237,7 +236,6 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Coun
 
 
 def name_of(operand: ir.Operand) -> str:
-    """The operand as the author wrote it."""
     if isinstance(operand, ir.Const):
         return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
     return operand.name or "the result"

@@ -48,7 +48,6 @@ class Measure:
         return tuple(row[at] for at in self.free)
 
     def exceeds(self, measured: Row, other: Row) -> bool:
-        """Whether a measure is worse than another, different one."""
         match self.direction, measured, other:
             case ">", (int() | Decimal() as number,), (int() | Decimal() as than,):
                 return number > than
@@ -113,8 +112,9 @@ def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[st
     for policy in policies:
         names = key_columns(policy, computed)
         keys = tuple(at for at, name in enumerate(policy.columns) if name and name in names)
-        if named := _named_measure(policy):
-            measure_of[policy.id] = Measure(keys, *named)
+        column, _, direction = policy.texts.get("worse", "").partition(" ")
+        if column:
+            measure_of[policy.id] = Measure(keys, (policy.columns.index(column),), ">" if direction == "up" else "<")
             continue
         has_subject = policy.subject in keys  # without one an index does not tell whose list it numbers
         cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
@@ -122,11 +122,6 @@ def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[st
         own = [rule for rule in rules if rule.relation == policy.relation]
         measure_of[policy.id] = Measure(keys, free, _compared_direction(own, free))
     return measure_of
-
-
-def _named_measure(policy: Policy) -> tuple[tuple[int], Direction] | None:
-    column, _, direction = policy.texts.get("worse", "").partition(" ")
-    return ((policy.columns.index(column),), ">" if direction == "up" else "<") if column else None
 
 
 def _compared_direction(rules: Sequence[ir.CheckedRule], columns: Sequence[int]) -> Direction | None:

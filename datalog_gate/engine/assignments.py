@@ -230,7 +230,6 @@ _Level = tuple[Sequence[Match], Sequence[ScopedLiteral], Iterator[Assignment]]
 
 
 def _find_none(assignments: Iterable[Assignment]) -> Cause | bool:
-    """Whether there is no assignment; the least error if all are in error."""
     least: Cause | None = None
     for _, cause in assignments:
         if cause is None:
@@ -269,7 +268,6 @@ def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) ->
 
 
 def _bind_output(output: Operand | None, value: Value, binding: Binding) -> bool:
-    """Whether a computed value fits its output. An unbound output is bound to the value."""
     if isinstance(output, Var):
         is_known = output in binding
         return fits(value, binding.setdefault(output, value), constant=not is_known)

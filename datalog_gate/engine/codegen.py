@@ -214,7 +214,6 @@ class _FunctionWriter:
         return _joined(ast.And(), tests)
 
     def comparison(self, step: planned.ComparisonTest) -> ast.expr:
-        """The comparison: integers and strings are compared in place, other values by `compare`."""
         left, right = self.term(step.left), self.term(step.right)
         flags = ast.Constant(step.when_unknown), ast.Constant(step.null_test)
         general = _call("compare", ast.Constant(step.comparator), left, right, *flags)
@@ -240,7 +239,6 @@ class _FunctionWriter:
         return ast.IfExp(alike, ordered, general)
 
     def arithmetic(self, builtin: str, inputs: Sequence[planned.Term], general: ast.expr) -> ast.expr:
-        """The arithmetic: small integers are computed in place, other values by `general`."""
         left, right = map(self.term, inputs)
         tests: list[ast.expr] = []
         for term in dict.fromkeys(inputs):
@@ -289,7 +287,6 @@ class _FunctionWriter:
         self.not_null = not_null
 
     def count(self, rows: ast.expr) -> list[ast.stmt]:
-        """Count rows that are read, and call `check` when its limit is reached."""
         self.counts = True
         over = ast.Compare(_load("left"), [ast.Lt()], [ast.Constant(0)])
         return [ast.AugAssign(_store("left"), ast.Sub(), rows), ast.If(over, [_put("left", _call("check"))], [])]

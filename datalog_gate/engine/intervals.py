@@ -162,7 +162,6 @@ def _exact(
 
 
 def _multiply_bounds(bounds: Bounds, other: Bounds) -> Bounds:
-    """The bounds of a product; open unless one factor is known."""
     if other.low is None or other.low != other.high:
         bounds, other = other, bounds
     factor = other.low

@@ -35,14 +35,7 @@ class IndexedTable:
         index = self._indexes.get((constants, keys))
         if index is None:
             rows = self._group(constants)
-            if not keys:
-                index = list(rows)
-            elif constants or len(keys) > 1:
-                index = _fill_index({}, keys, rows)
-            else:
-                index = self._grouped(keys)
-                if None in index:
-                    index = {key: group for key, group in index.items() if key is not None}
+            index = _fill_index({}, keys, rows) if keys else list(rows)
             self._indexes[constants, keys] = index
         return index
 
@@ -58,7 +51,6 @@ class IndexedTable:
 
     @property
     def indexed(self) -> frozenset[tuple[Constants, tuple[int, ...]]]:
-        """The existing indexes, as constants and columns."""
         return frozenset(self._indexes)
 
     def index_like(self, other: IndexedTable) -> None:
@@ -82,34 +74,20 @@ class IndexedTable:
     def _group(self, constants: Constants) -> Iterable[Row]:
         if not constants:
             return self.rows
-        values = tuple(value for _, value in constants)
-        return self._grouped(tuple(at for at, _ in constants)).get(values[0] if len(values) == 1 else values, ())
-
-    def _grouped(self, columns: tuple[int, ...]) -> Index:
-        """All rows by the values of these columns, nulls included."""
-        groups = self._groups.get(columns)
-        if groups is None:
-            groups = self._groups[columns] = _fill_index({}, columns, self.rows, nulls=True)
-        return groups
+        columns, values = zip(*constants, strict=True)
+        if columns not in self._groups:
+            self._groups[columns] = _fill_index({}, columns, self.rows, nulls=True)
+        return self._groups[columns].get(values[0] if len(values) == 1 else values, ())
 
 
 def _fill_index(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
     """Add rows to the index; those that hold a null in `keys` only with `nulls`."""
-    if len(keys) == 1:
-        (at,) = keys
-        for row in rows:
-            key = row[at]
-            if key in index:
-                index[key].append(row)
-            elif nulls or key is not None:
-                index[key] = [row]
-        return index
-    take = itemgetter(*keys)
+    take, is_single = itemgetter(*keys), len(keys) == 1
     for row in rows:
         key = take(row)
         if key in index:
             index[key].append(row)
-        elif nulls or None not in key:
+        elif nulls or (key is not None if is_single else None not in key):
             index[key] = [row]
     return index
 

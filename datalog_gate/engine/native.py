@@ -110,7 +110,6 @@ class _Part:
 
     @property
     def is_linear(self) -> bool:
-        """Whether its only match of its own stratum reads the relation of its head."""
         matches = [literal for literal in self.rule.body if isinstance(literal, Match)]
         own = [match for match in matches if match.relation not in self.needs]
         return len(own) == 1 and self.new_relation == self.rule.relation
@@ -213,7 +212,8 @@ class _Evaluation:
         """Run a part by its function, or else by a search for assignments; return how many new rows it has read."""
         self.watch.start(part.rule, known)
         compiled = part.compile(self.tables, emit is not None)
-        if compiled and not self._reads_error(part.rule):
+        around_errors = (nested and match.relation in self.errors for nested, match in reads(part.rule.body))
+        if compiled and not (self.errors and any(around_errors)):
             try:
                 lookups = [access.of(self.tables[access.relation]) for access in compiled.accesses]
                 compiled.work(lookups, compiled.constants, known, emit, news, self.watch.check)
@@ -237,11 +237,6 @@ class _Evaluation:
                     emit(row)
         self.watch.stop()
         return count
-
-    def _reads_error(self, rule: CheckedRule) -> bool:
-        if not self.errors:
-            return False
-        return any(nested and match.relation in self.errors for nested, match in reads(rule.body))
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, with those that follow from others. A row that is derived is not in error."""

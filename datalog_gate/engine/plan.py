@@ -52,7 +52,6 @@ class Scan:
 
     @property
     def single(self) -> bool:
-        """Whether finding one row is enough."""
         return not (self.binds or self.twice or self.new)
 
 

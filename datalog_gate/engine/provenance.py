@@ -52,10 +52,6 @@ class _PreparedRule:
         equations = _order_equations(rule, body, matched)
         return _PreparedRule(rule, body, matches, matched, _order_lookups(rule, matches), equations=equations)
 
-    def may_give(self, row: Row) -> bool:
-        pairs = zip(self.rule.arguments, row, strict=True)
-        return all(isinstance(term, ir.Var) or term.value == value for term, value in pairs)
-
 
 _RULES = ir.ProgramCache[dict[RelationRef, tuple[ir.Stratum, tuple[_PreparedRule, ...]]]]()
 """The stratum of each relation, and its rules in the order of their places."""
@@ -87,9 +83,15 @@ class Provenance:
         if prepared is None:
             return None
         stratum, rules = prepared
-        reached = self._reached(stratum)
+        if stratum.recursive and stratum.relations not in self._rounds:
+            self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
+        reached = self._rounds.get(stratum.relations, {})
         latest = reached.get(relation, {}).get(row, 0)
-        fitting = [rule for rule in rules if rule.may_give(row)]
+        fitting = [
+            rule
+            for rule in rules
+            if all(isinstance(term, ir.Var) or term.value == row[at] for at, term in enumerate(rule.rule.arguments))
+        ]
         for rule in fitting:
             is_last = rule is fitting[-1] and row in self.model.rows(relation)
             for binding in self._bindings(rule, row, is_last):
@@ -99,7 +101,6 @@ class Provenance:
         return None
 
     def _prepare_rules(self, relation: RelationRef) -> tuple[ir.Stratum, tuple[_PreparedRule, ...]] | None:
-        """The stratum of a relation and its rules; None for an input."""
         prepared = _RULES.get(self.program, (), dict)
         if relation not in prepared:
             stratum = next((stratum for stratum in self.program.strata if relation in stratum.relations), None)
@@ -134,11 +135,6 @@ class Provenance:
             (row,) = rows
             binding |= {term: row[column] for column, term in match.column_terms if isinstance(term, ir.Var)}
         return binding
-
-    def _reached(self, stratum: ir.Stratum) -> Rounds:
-        if stratum.recursive and stratum.relations not in self._rounds:
-            self._rounds[stratum.relations] = rounds(stratum, self.model, self._search.errors)
-        return self._rounds.get(stratum.relations, {})
 
     def _matched(self, match: ir.Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
         """The first row that fits the match and was derived before round `latest`, if there is one."""

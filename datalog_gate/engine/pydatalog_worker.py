@@ -142,7 +142,6 @@ class _Worker:
                 yield from self.binding_resolver(needs, target, bound, aggregated)
 
     def any_row(self, match: ir.CheckedLiteral) -> Iterator[Any]:
-        """A query for any row of the stratum, and the tests that the row fits the match."""
         assert isinstance(match, ir.Match)
         terms: list[ir.Var] = []
         tests: list[tuple[ir.Var, ir.Operand]] = []
@@ -179,7 +178,6 @@ class _Worker:
             yield self.test_value(target, output)
 
     def body_of(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[str, list[ir.Var]]:
-        """A predicate for the body of a literal, and its leading terms; the terms of an aggregate follow them."""
         name, leading = self.fresh_name(), sorted(needs, key=str)
         terms = literal.terms if isinstance(literal, ir.Fold) else ()
         self.assert_clause(name, (*leading, *terms), scope_inner(literal, needs), needs)
@@ -209,7 +207,6 @@ class _Worker:
         return self.literal(name, inputs if output is None else (*inputs, output))
 
     def query(self, name: str, known: Sequence[Value], free: int) -> list[Row]:
-        """Query the rows that begin with the known values; returns the `free` columns that follow."""
         answers = self.literal(name, (*map(ir.Const, known), *[None] * free)).ask()
         return [tuple(self.values[code] for code in row[1 + len(known) :]) for row in answers]
 

@@ -85,7 +85,6 @@ class Source:
         self._lines = [1 - column, *accumulate(map(len, text.splitlines(keepends=True)[:-1]))]
 
     def span(self, start: int, end: int) -> Span:
-        """The place of a stretch by its offsets."""
         lines = self._lines
         first = last = bisect_right(lines, start)
         if first < len(lines) and end > lines[first]:

@@ -92,7 +92,6 @@ class _Parser:
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
 
     def advance(self) -> Token:
-        """Take the next token, which is not the end."""
         self.index += 1
         return self.tokens[self.index - 1]
 
@@ -173,7 +172,6 @@ class _Parser:
         return tuple(literal for literals in self.items(self.literal) for literal in literals)
 
     def literal(self) -> ast.Body:
-        """Parse one literal, or the literals of a group without ``or``."""
         token, follower = self.token, self.peek().kind
         match token.kind:
             case "not":
@@ -387,7 +385,6 @@ class _Parser:
         return ast.Rule(head, body, annotation, span)
 
     def at_action(self) -> bool:
-        """Whether an action of Congress is next, ``execute[nova:pause(x)]``."""
         return self.congress and self.token.text == "execute" and self.peek().kind == "["
 
     def action(self) -> ast.Atom:

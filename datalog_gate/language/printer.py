@@ -47,7 +47,6 @@ class LayoutGroup:
 
     @property
     def commented(self) -> bool:
-        """Whether a comment stands inside."""
         inner = any(group.commented for item in self.items for group in groups(item))
         return inner or any(item.leading or item.trailing for item in self.items)
 
@@ -162,7 +161,6 @@ def _term(term: ast.Term) -> Doc:
 
 
 def _operand(term: ast.Term, rank: int) -> Doc:
-    """A term beside an operator, in parentheses if its own has a lower precedence than `rank`."""
     doc = _term(term)
     return ("(", *doc, ")") if isinstance(term, ast.Operation) and RANKS[term.operator] < rank else doc
 

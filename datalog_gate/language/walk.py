@@ -15,7 +15,6 @@ Node = ast.Literal | ast.Term
 
 
 def nodes(roots: Iterable[Node]) -> Iterator[Node]:
-    """The nodes and all nodes inside them."""
     for node in roots:
         yield node
         yield from nodes(children(node))

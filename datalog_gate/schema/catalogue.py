@@ -60,7 +60,6 @@ class Catalogue:
         return self._of_type(owner).get(name) if owner else None
 
     def _of_stack(self, name: str) -> Relation | None:
-        """The relation with that full name if a stack or a grant fills it."""
         described = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
         return None if described is cloud.relation(name) else described
 

@@ -99,7 +99,6 @@ class Relation:
 
     @property
     def ref(self) -> RelationRef:
-        """The reference to the relation in programs."""
         return old_version(self.name) if self.old else self.name
 
 

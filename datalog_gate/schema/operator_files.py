@@ -203,7 +203,6 @@ def _leads(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:
 
 
 def _is(value: object, kinds: tuple[type, ...]) -> bool:
-    """Whether a JSON value has one of the types; a boolean is no number."""
     return isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
 
 

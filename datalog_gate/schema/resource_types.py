@@ -129,7 +129,6 @@ def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
 
 
 def _property(name: str, data: dict[str, Any]) -> Property:
-    """A property of the data, which tells the fields of `Property` that are not at their default, and more."""
     plain = {key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data}
     allowed, children = tuple(data.get("allowed", ())), _properties(data.get("children", {}))
     item = _property("_value", data["item"]) if "item" in data else None

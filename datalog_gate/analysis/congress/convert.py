@@ -105,7 +105,6 @@ def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
 
 
 def _key(rule: ast.Rule) -> str:
-    """A key that is equal for rules which differ only in the order of literals."""
     return "\n".join([print_literal(rule.head), *sorted(map(print_literal, rule.body))])
 
 
@@ -158,7 +157,6 @@ def _with(atom: ast.Atom, place: int, term: ast.Term) -> ast.Atom:
 
 
 def _fresh(rule: ast.Rule, atom: ast.Atom, place: int, term: ast.Variable) -> str:
-    """A name that the rule does not use, if possible the column's."""
     taken = {variable.name for variable in variables((rule.head, *rule.body))} | RESERVED
     name = term.name
     if place >= len(atom.arguments) and atom.named[place - len(atom.arguments)].column.isidentifier():

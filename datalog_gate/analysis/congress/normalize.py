@@ -175,7 +175,6 @@ class _Rewriting:
 
 
 def _positive(body: ast.Body) -> Iterator[ast.Atom]:
-    """The atoms of a body that are not negated."""
     for literal in body:
         match literal:
             case ast.Atom():
@@ -194,7 +193,6 @@ def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]
 
 
 def _position(column: str, relation: Relation) -> int | None:
-    """The position of a column that is given by its name or number."""
     if column not in relation.positions and column.isascii() and column.isdigit() and len(column) < 7:
         return int(column) if int(column) < len(relation.columns) else None
     return relation.positions.get(column)

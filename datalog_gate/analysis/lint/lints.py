@@ -64,12 +64,10 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
 
 
 def _live(rules: Sequence[CheckedRule], inputs: Set[RelationRef]) -> Set[RelationRef]:
-    """The relations that can have a row."""
     return fixpoint(lambda live: live | {rule.relation for rule in rules if not _dead(rule, live)}, inputs)
 
 
 def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
-    """Report a rule none of whose alternatives can hold."""
     reasons = [_dead(way, live) for way in ways]
     if all(reasons):
         reason = next(iter(reasons), None) or "its body is false"
@@ -147,8 +145,7 @@ def _cartesian(
     groups: list[tuple[set[Var], list[Match]]] = []
     for literal in body:
         own = set(variables(literal)) - set(outer)
-        is_table = own and isinstance(literal, Match) and not _one_row(literal.relation, by_relation)
-        several = [literal] if is_table and isinstance(literal, Match) else []
+        several = [literal] if isinstance(literal, Match) and own and not _one_row(literal, by_relation) else []
         touching = [group for group in groups if group[0] & own]
         merged = (own.union(*(group[0] for group in touching)), [*(m for g in touching for m in g[1]), *several])
         groups = [group for group in groups if group not in touching] + [merged]
@@ -161,6 +158,8 @@ def _cartesian(
         yield _warning("cartesian", message, other.span, "join the two by a variable, or split the rule")
 
 
-def _one_row(relation: RelationRef, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]) -> bool:
-    rules = by_relation.get(relation, ())
-    return relation in ONE_ROW or (len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body))
+def _one_row(match: Match, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]) -> bool:
+    rules = by_relation.get(match.relation, ())
+    return match.relation in ONE_ROW or (
+        len(rules) == 1 and not any(isinstance(literal, Match) for literal in rules[0].body)
+    )
