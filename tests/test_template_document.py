@@ -29,6 +29,12 @@ TEXT = "a:\n  - x\n  - {b: 'two words', 3: four}\nm: &m {k: v}\nn: {<<: *m, own:
             "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}",
             {"a": {"x": 1}, "b": {"x": 2, "y": 2}, "c": {"x": 1, "y": 2}},
         ),
+        (
+            "a: &a {x: 1}\nb: &b {x: 2}\nc: {<<: *a, <<: *b}\nd: {y: 1, <<: [*a, *b], <<: *b}",
+            {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 2}, "d": {"x": 2, "y": 1}},
+        ),
+        ("a: ! 1\nb: ! '1'\n! c: ! x", {"a": 1, "b": 1, "c": "x"}),
+        ('{"a": 1, "a": 1, "b": 1e1}', {"a": 1, "b": 10.0}),
         ('{"a": "\\ud83d\\ude00", "b": 1e3, "c": true}', {"a": "\U0001f600", "b": 1000.0, "c": True}),
         ("", {}),
         ("parameters: {p: {type: string}, p: {type: number}}", {"parameters": {"p": {"type": "number"}}}),
@@ -36,6 +42,11 @@ TEXT = "a:\n  - x\n  - {b: 'two words', 3: four}\nm: &m {k: v}\nn: {<<: *m, own:
 )
 def test_a_text_is_read_as_heat_reads_it(text: str, data: Data) -> None:
     assert read_document(text, "t.yaml").data == data
+
+
+def test_the_text_of_an_environment_is_never_json() -> None:
+    data = read_document('{"a": 1e1, "b": NaN, "c": [1, "x\x85y"]}', "env.yaml", as_json=False).data
+    assert data == {"a": "1e1", "b": "NaN", "c": [1, "x y"]}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class _Secrets:
             return text
         replaced = self._replace(text)
         try:
-            data = read_document(text, "").data
+            data = read_document(text, "", as_json=sections != self.environment).data
         except InputError:
             return replaced
         if not isinstance(data, dict | list):

@@ -71,17 +71,26 @@ class Document:
         return self.root
 
 
-def read_document(text: str, file: str) -> Document:
-    """The document of `text`. Errors: InputError with one diagnostic."""
+def read_document(text: str, file: str, as_json: bool = True) -> Document:
+    """The document of a text: of JSON if it is any, else of YAML. Errors: InputError with one diagnostic.
+
+    Environments are never read `as_json` (heat/common/environment_format.py:29), templates are wherever they can be
+    (heat/common/template_format.py:61). The two differ: 1e1 is a number of JSON, and a text of YAML.
+    """
     if len(text) > MAX_CHARACTERS:
         raise _wrong("too-large", f"{file} has more than {MAX_CHARACTERS} characters", None)
-    if text.lstrip()[:1] == "{":
+    if as_json and text.lstrip()[:1] == "{":
+        repeats: list[bool] = []
         try:
-            return Document(file, text, _bounded(json.loads(text, object_pairs_hook=_unique), file))
+            data = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, repeats))
         except RecursionError:
             raise _wrong("too-large", f"{file} is nested deeper than {MAX_DEPTH} levels", None) from None
         except ValueError:
-            pass  # not JSON, or with a key twice: the reader of YAML says where
+            pass  # it is YAML, if anything
+        else:
+            if repeats:  # the reader of YAML refuses what the keys say otherwise, and knows where
+                _Builder(text, file).build()
+            return Document(file, text, _bounded(data, file))
     data, root = _Builder(text, file).build()
     return Document(file, text, {} if data is None else data, root)
 
@@ -114,9 +123,10 @@ def _bounded(data: Data, file: str) -> Data:
     return data
 
 
-def _unique(pairs: list[tuple[str, Data]]) -> dict[str, Data]:
+def _object(pairs: list[tuple[str, Data]], repeats: list[bool]) -> dict[str, Data]:
+    """The object of these pairs, the last of a key; it notes if a key occurs twice."""
     if len(unique := dict(pairs)) < len(pairs):
-        raise ValueError("a key occurs twice")
+        repeats.append(True)
     return unique
 
 
@@ -211,8 +221,9 @@ class _Builder:
 
         if event.tag is None and not event.implicit[0]:
             return event.value
-        tag = event.tag or loader.resolve(yaml.ScalarNode, event.value, event.implicit)
-        if tag in (_TAG + "str", _TAG + "timestamp", _TAG + "value", "!"):
+        known = event.tag not in (None, "!")
+        tag = event.tag if known else loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        if tag in (_TAG + "str", _TAG + "timestamp", _TAG + "value"):
             return event.value
         if tag == _TAG + "merge" and self.open and isinstance(self.open[-1].data, dict) and not self.open[-1].key:
             return _MERGE
@@ -236,10 +247,10 @@ class _Builder:
 
     def _end(self, event: Any) -> None:
         done = self.open.pop()
-        if done.merged:  # what is merged yields to the mapping's own keys, and the first of several wins
+        if done.merged:  # what is merged yields to the mapping's own keys
             data: dict[Any, Any] = {}
             nodes: dict[Any, Any] = {}
-            for part, places in [*reversed(done.merged), (done.data, done.nodes)]:
+            for part, places in [*done.merged, (done.data, done.nodes)]:
                 data.update(part)
                 nodes.update(places)
             done.data, done.nodes = data, nodes
@@ -271,7 +282,8 @@ class _Builder:
                 raise self._error("yaml", "a key must be a scalar", node)
             top.key = (data, node)
         elif top.key[0] is _MERGE:
-            for part, places in zip(data, node[4], strict=True) if isinstance(data, list) else [(data, node)]:
+            parts = list(zip(data, node[4], strict=True)) if isinstance(data, list) else [(data, node)]
+            for part, places in reversed(parts):  # of a list the first wins, of several merge keys the last
                 if not isinstance(part, dict):
                     raise self._error("yaml", "only mappings can be merged", node)
                 top.merged.append((part, places[4]))

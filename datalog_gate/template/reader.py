@@ -54,8 +54,8 @@ class Source:
     type_of: TypeOf = SHIPPED.type
     fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
     """The name and text of each file, by the name that a template gives it and the file that names it."""
-    documents: dict[str, Document] = field(default_factory=dict)
-    """The parsed documents by the name of their file."""
+    documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
+    """The parsed documents by the name of their file, and whether they may be JSON."""
     expressions: dict[str, str] = field(default_factory=dict)
     """The expression that each text of `assume` begins with."""
 
@@ -106,8 +106,8 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
 def _read(source: Source, tree: Tree) -> Stack:
     """The stack, as `read_template` gives it, of one reading."""
     try:
-        body = parsed(tree, "<environment>", source.environment) if source.environment else None
-        files = [parsed(tree, name, text) for name, text in source.environments]
+        body = parsed(tree, "<environment>", source.environment, as_json=False) if source.environment else None
+        files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
         document = parsed(tree, source.file, source.text)
         data = document.data if isinstance(document.data, dict) else {}
         dialect = dialect_of(data)

@@ -28,9 +28,9 @@ Text = str | Mapping[str, Data]
 """A text of YAML or JSON, or the data that was in a request's body."""
 
 
-def parsed(tree: Tree, file: str, text: Text) -> Document:
+def parsed(tree: Tree, file: str, text: Text, as_json: bool = True) -> Document:
     """The document of a text or of data. Errors: InputError."""
-    return tree.document(file, text) if isinstance(text, str) else data_document(text, file)
+    return tree.document(file, text, as_json) if isinstance(text, str) else data_document(text, file)
 
 
 def read_resources(scope: Scope) -> Resources:

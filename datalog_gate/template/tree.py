@@ -61,7 +61,7 @@ class Tree:
     sources: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, Expression] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
-    documents: dict[str, Document] = field(default_factory=dict)
+    documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
     resources: int = 0
     work: int = 0
@@ -132,12 +132,15 @@ class Tree:
             self.report("missing-file", f"there is no file {name}", span)
         return found
 
-    def document(self, file: str, text: str) -> Document:
-        """The parsed document of a file, once for all who nest it. Errors: InputError."""
+    def document(self, file: str, text: str, as_json: bool = True) -> Document:
+        """The parsed document of a file, once for all who nest it; for `as_json` see `read_document`.
+
+        Errors: InputError.
+        """
         self.sources[file] = text
-        if file not in self.documents:
-            self.documents[file] = read_document(text, file)
-        return self.documents[file]
+        if (file, as_json) not in self.documents:
+            self.documents[file, as_json] = read_document(text, file, as_json)
+        return self.documents[file, as_json]
 
 
 def is_remote(name: str) -> bool:

@@ -44,7 +44,7 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
     template = body.get("template")
     if "adopt_stack_data" in body:
         adopted = _adopted(body["adopt_stack_data"])
-        own = _data(environment, "<environment>").get("parameters") or {}
+        own = _data(environment, "<environment>", as_json=False).get("parameters") or {}
         adopted_parameters = (adopted.get("environment") or {}).get("parameters") or {}
         if not isinstance(adopted_parameters, dict) or not isinstance(own, dict):
             raise input_error("the parameters of adopt_stack_data are no map")
@@ -160,14 +160,14 @@ def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
 def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     """The environment of the request by sections, merged as in heat/common/environment_util.py, without strategies."""
     names = _environment_files({**body, "files": files})
-    data = _data(None if names else body.get("environment"), "<environment>")
+    data = _data(None if names else body.get("environment"), "<environment>", as_json=False)
     _check_environment(data, "<environment>")
     own: dict[str, Any] = {name: dict(_map(data, name)) for name in MAPS} | {
         "event_sinks": list(data.get("event_sinks") or [])
     }
     own["parameters"] |= body.get("parameters") or {}
     for name in names:
-        data = _data(files[name], name)
+        data = _data(files[name], name, as_json=False)
         _check_environment(files[name], name)
         if data.get("parameter_merge_strategies"):
             message = "an update that is merged can't be judged with parameter_merge_strategies"
@@ -252,8 +252,8 @@ def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return section
 
 
-def _data(text: object, label: str) -> Mapping[str, Any]:
-    data = read_document(text, label).data if isinstance(text, str) else text or {}
+def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
+    data = read_document(text, label, as_json).data if isinstance(text, str) else text or {}
     if not isinstance(data, dict):
         raise input_error(f"{label} is no map of sections", "bad-environment")
     return data
@@ -266,7 +266,9 @@ def _check_environment(environment: object, label: str) -> None:
     names, and build with other values than those judged (heat/objects/raw_template.py:56-80, heat/common/crypt.py:118).
     """
     document = (
-        read_document(environment, label) if isinstance(environment, str) else Document(label, None, environment or {})
+        read_document(environment, label, as_json=False)
+        if isinstance(environment, str)
+        else Document(label, None, environment or {})
     )
     data = document.data if isinstance(document.data, dict) else {}
     problems = [

@@ -1,0 +1,122 @@
+"""Generated texts of templates and environments: each is read as Heat reads it, or refused.
+
+``DATALOG_GATE_TEXTS=1000000 pytest tests/heat/test_texts.py`` tries so many of each kind, from ``DATALOG_GATE_SEED``.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from heat.common import template_format
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.stack.model import Data
+from datalog_gate.template.document import read_document
+from tests.sampling import sample
+
+COUNT = int(os.environ.get("DATALOG_GATE_TEXTS", sample(40_000)))
+SEED = int(os.environ.get("DATALOG_GATE_SEED", "1"))
+
+TAGGED = """! 1;! "1";! x;!!int "3";!!str 3;!!int 08;!!int 0b1;!!int "1:30";!!float 1;!!float "1:30.5";
+!!null "";!!bool yes;
+!!binary "aGk=";!!timestamp "2001-01-01";!!set {a};!!map {a: 1};!!seq [1];! [1];! {a: 1};
+!<tag:yaml.org,2002:int> 5;!x y"""
+NUMBERS = """1;0x40;0b11;0o17;08;1_000;1__0;_1;1:04;190:20:30.15;1e1;1e+1;1.e+1;1.5e3;1.5e+3;.5;.;..;-.inf;
+.nan;NaN;+1;-0;1."""
+WORDS = """yes;off;~;null;"";'1';"1";2013-05-23;2013-05-23 10:00:00;=;<<;"\\u0041";"\\x41";a b;a: b;- x;? x;
+\u00e9;\u0085;\u2028"""
+FLOWS = """*a;*b;*k;&a 1;&b {k: 1};[1, 2,];{a, b: 1};{a: 1, a: 2};{a: 1, a: 1};{1: a, 1.0: b};{true: a, 1: b};
+{<<: {z: 1}};
+{<<: [{z: 1}, {z: 2}]};{<<: {z: 1}, <<: {z: 2}};{<<: {z: 1}, z: 3};{z: 3, <<: {z: 1}, <<: {y: 2, z: 9}}"""
+SCALARS = ";".join([TAGGED, NUMBERS, WORDS, FLOWS]).replace("\n", "").split(";")
+KEYS = """a;b;"a";'b';1;1.0;true;yes;null;~;<<;"<<";=;0x1;! a;!!str 1;!!int "1";&k a;*k;parameters;resources;
+2013-05-23;[x]"""
+JSON_SCALARS = """1;1.0;1e1;1E1;-0;-0.0;1e400;"1";true;null;"\\ud800";"\\u0085";"\u0085";NaN;Infinity;
+-Infinity;"a\\/b";1.;01;"yes";
+12345678901234567890;1e-1"""
+JSON_KEYS = """"a";"b";"<<";"parameters";"1";a"""
+BEGINNINGS = ["---\n", "%YAML 1.1\n---\n", "\ufeff", "\u00a0", " ", "\t", "# c\n"]
+NOISE = "{}[]:,\"'#&*!|>-? \n\t\\0e\x00\x85\u2028"
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["templates", "environments"])
+def test_a_text_is_read_as_heat_reads_it_or_refused(as_json: bool) -> None:
+    random = Random(SEED)
+    read = 0
+    for number in range(COUNT):
+        text = _text(random)
+        try:
+            ours = read_document(text, "text", as_json).data
+        except InputError:
+            continue
+        try:
+            theirs = template_format.simple_parse(text) if as_json else _load(text)
+        except Exception:  # noqa: BLE001 - Heat refuses a text by any error
+            continue
+        read += 1
+        assert _typed(ours) == _typed(theirs), (SEED, number, text)
+    assert read > COUNT // 10
+
+
+def _load(text: str) -> Data:
+    """As heat/common/environment_format.py:29 does."""
+    data = template_format.yaml.load(text, Loader=template_format.yaml_loader)
+    return {} if data is None else data
+
+
+def _typed(data: Data) -> object:
+    """The data with the type of each part, whatever the order of keys."""
+    match data:
+        case dict():
+            return "map", sorted(repr((_typed(key), _typed(value))) for key, value in data.items())
+        case list():
+            return "list", [_typed(item) for item in data]
+    return type(data).__name__, repr(data)
+
+
+def _text(random: Random) -> str:
+    kind = random.random()
+    if kind < 0.3:
+        text = _json(random, 0)
+    elif kind < 0.9:
+        text = "\n".join(f"{_one_of(random, KEYS)}: {_yaml(random, 0, 0)}" for _ in range(random.randint(1, 4)))
+    else:
+        text = random.choice(BEGINNINGS) + random.choice([_json(random, 0), f"a: {_yaml(random, 0, 0)}"])
+    if random.random() < 0.15:
+        at = random.randrange(len(text))
+        text = text[:at] + random.choice(NOISE) + text[at + random.randint(0, 1) :]
+    return text
+
+
+def _json(random: Random, depth: int) -> str:
+    kind = random.random()
+    if depth and (kind < 0.5 or depth > 2):
+        return _one_of(random, JSON_SCALARS)
+    values = [_json(random, depth + 1) for _ in range(random.randint(0, 3))]
+    if depth and kind > 0.75:
+        return f"[{','.join(values)}]"
+    colon = random.choice([":", ": ", " : "])
+    pairs = [f"{_one_of(random, JSON_KEYS)}{colon}{value}" for value in values]
+    return "{" + random.choice(["", " ", "\n"]) + ", ".join(pairs) + "}"
+
+
+def _yaml(random: Random, indent: int, depth: int) -> str:
+    kind = random.random()
+    if kind < 0.55 or depth > 2:
+        return random.choice(SCALARS)
+    values = [_yaml(random, indent + 2, depth + 1) for _ in range(random.randint(1, 3))]
+    pairs = [f"{_one_of(random, KEYS)}: {value}" for value in values]
+    begin = "\n" + " " * (indent + 2)
+    if kind < 0.7:
+        return "{" + ", ".join(pairs) + "}"
+    if kind < 0.8:
+        return "[" + ", ".join(values) + "]"
+    if kind < 0.95:
+        return random.choice(["", "&a ", "! ", "!!map "]) + begin + begin.join(pairs)
+    return begin + begin.join(f"- {value}" for value in values)
+
+
+def _one_of(random: Random, words: str) -> str:
+    return random.choice(words.replace("\n", "").split(";"))
