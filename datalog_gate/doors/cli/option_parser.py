@@ -68,21 +68,12 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.set_defaults(format="text", output=[])  # for commands without these options
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check_options(_add_command(commands, "check"))
-    _add_facts_options(_add_command(commands, "facts"))
-    _add_query_options(_add_command(commands, "query"))
+    _add_facts_and_query(commands)
     _add_test_options(_add_command(commands, "test"))
-    _add_fmt_options(_add_command(commands, "fmt"))
-    _add_check_rules_options(_add_command(commands, "check-rules"))
-    _add_rules_options(_add_command(commands, "rules"))
-    _add_docs_options(_add_command(commands, "docs"))
-    _add_explain_options(_add_command(commands, "explain"))
-    _add_replay_options(_add_command(commands, "replay"))
-    _add_waive_options(_add_command(commands, "waive"))
-    _add_waivers_options(_add_command(commands, "waivers"))
-    _add_lint_options(_add_command(commands, "lint"))
-    _add_services_options(_add_command(commands, "services"))
-    _add_approval_options(_add_command(commands, "approval"))
-    _add_doctor_options(_add_command(commands, "doctor"))
+    _add_rule_commands(commands)
+    _add_logged_decisions(commands)
+    _add_waivers(commands)
+    _add_lint_and_services(commands)
     return parser
 
 
@@ -128,15 +119,15 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     _add_list(check, "--output", "also write a format to a file", type=_output, metavar="FMT=FILE")
 
 
-def _add_facts_options(facts: argparse.ArgumentParser) -> None:
+def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    facts = _add_command(commands, "facts")
     _add_template(facts, "+")
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)
     _add_catalogue(facts)
 
-
-def _add_query_options(query: argparse.ArgumentParser) -> None:
+    query = _add_command(commands, "query")
     query.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
     help_ = "rule files or folders"
     query.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help=help_)
@@ -167,18 +158,17 @@ def _add_test_options(test: argparse.ArgumentParser) -> None:
     _add_catalogue(test)
 
 
-def _add_fmt_options(fmt: argparse.ArgumentParser) -> None:
+def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    fmt = _add_command(commands, "fmt")
     fmt.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: ./rules)")
     fmt.add_argument("--check", action="store_true", help="only print files that would change; exit 1 if any")
     fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
 
-
-def _add_check_rules_options(check_rules: argparse.ArgumentParser) -> None:
+    check_rules = _add_command(commands, "check-rules")
     _add_rules(check_rules)
     check_rules.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
 
-
-def _add_rules_options(rules: argparse.ArgumentParser) -> None:
+    rules = _add_command(commands, "rules")
     rules.add_argument("--format", choices=("text", "json"), default="text")
     rules.set_defaults(init=False)
     init = rules.add_subparsers(metavar="init").add_parser(
@@ -188,25 +178,25 @@ def _add_rules_options(rules: argparse.ArgumentParser) -> None:
     init.add_argument("pack", nargs="*", metavar="PACK", help="the packs (default: all)")
     init.set_defaults(init=True)
 
-
-def _add_docs_options(docs: argparse.ArgumentParser) -> None:
+    docs = _add_command(commands, "docs")
     _add_rules(docs)
     docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
 
 
-def _add_explain_options(explain: argparse.ArgumentParser) -> None:
+def _add_logged_decisions(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    explain = _add_command(commands, "explain")
     explain.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
     explain.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
     _add_replay(explain)
 
-
-def _add_replay_options(replay: argparse.ArgumentParser) -> None:
+    replay = _add_command(commands, "replay")
     replay.add_argument("log", type=Path, metavar="LOG", help="a decision log")
     replay.add_argument("--mode", choices=MODES, default="", help="decide as in this mode")
     _add_replay(replay)
 
 
-def _add_waive_options(waive: argparse.ArgumentParser) -> None:
+def _add_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    waive = _add_command(commands, "waive")
     waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
     waive.add_argument("number", type=int, metavar="N", help="which of its violations, as listed, from 1")
     waive.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
@@ -220,8 +210,7 @@ def _add_waive_options(waive: argparse.ArgumentParser) -> None:
     waive.add_argument("--waivers", **_waivers_file())
     _add_rules(waive)
 
-
-def _add_waivers_options(waivers: argparse.ArgumentParser) -> None:
+    waivers = _add_command(commands, "waivers")
     actions = waivers.add_subparsers(dest="action", required=True, metavar="check")
     check = actions.add_parser("check", help="list waivers that need attention", allow_abbrev=False)
     check.add_argument("waivers", nargs="?", **_waivers_file())
@@ -230,13 +219,13 @@ def _add_waivers_options(waivers: argparse.ArgumentParser) -> None:
     _add_rules(check)
 
 
-def _add_lint_options(lint: argparse.ArgumentParser) -> None:
+def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    lint = _add_command(commands, "lint")
     lint.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_catalogue(lint)
     lint.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
 
-
-def _add_services_options(services: argparse.ArgumentParser) -> None:
+    services = _add_command(commands, "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
     _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
     reconcile = _add_part(
@@ -248,8 +237,7 @@ def _add_services_options(services: argparse.ArgumentParser) -> None:
     names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
     _add_heat_conf(names)
 
-
-def _add_approval_options(approval: argparse.ArgumentParser) -> None:
+    approval = _add_command(commands, "approval")
     parts = approval.add_subparsers(dest="part", required=True, metavar="PART")
     for name in ("approve", "refuse"):
         answer = _add_part(parts, name, f"{name} a request")
@@ -260,8 +248,7 @@ def _add_approval_options(approval: argparse.ArgumentParser) -> None:
     requests.add_argument("--all", action="store_true", help="list all requests, with their answers")
     _add_heat_conf(requests)
 
-
-def _add_doctor_options(doctor: argparse.ArgumentParser) -> None:
+    doctor = _add_command(commands, "doctor")
     _add_heat_conf(doctor)
     doctor.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: as in heat.conf)")
     doctor.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: as in heat.conf)")

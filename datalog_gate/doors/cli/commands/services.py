@@ -41,7 +41,12 @@ def run(options: argparse.Namespace) -> int:
             print("\n".join(format_claims(claims, now, options.format)))
             return FINDINGS if any(_find_alarm(claim, now) for claim in claims) else OK
         case "reconcile":
-            return _reconcile(options)
+            code = OK
+            for settlements in settle_claims(options.heat_conf, options.every):
+                for settlement in settlements:
+                    print(_format_settlement(settlement, options.format), flush=True)
+                    code = FINDINGS if settlement.done in FAILURES else code
+            return code
     return OK
 
 
@@ -124,16 +129,6 @@ def _format_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
-
-
-def _reconcile(options: argparse.Namespace) -> int:
-    code = OK
-    for settlements in settle_claims(options.heat_conf, options.every):
-        for settlement in settlements:
-            print(_format_settlement(settlement, options.format), flush=True)
-            if settlement.done in FAILURES:
-                code = FINDINGS
-    return code
 
 
 def settle_claims(
