@@ -377,7 +377,7 @@ def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
 
 
 def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, Stack] | None:
-    """Read the stack before a change, if a policy judges it. Errors: InputError, also if one that denies can't."""
+    """Read the stack before a change, if a policy judges it. Errors: InputError, also if a denial lacks it."""
     if operation.action not in CHANGING or not any(operation.action in policy.on for policy in rules.policies):
         return None
     if operation.against is None:

@@ -56,10 +56,7 @@ class PolicyReloader:
         failed: Callable[[DiagnosticsError], None],
     ) -> None:
         self._paths = [Path(rule) for rule in settings.rules] or [default_rules()]
-        self._catalogue = settings.catalogue
-        self._inventory = settings.inventory
-        self._waivers = settings.waivers
-        self._interval, self._clock = settings.reload_seconds, clock
+        self._settings, self._clock = settings, clock
         self._loaded, self._failed = loaded, failed
         self._lock = Lock()
         self._last_problem = ""
@@ -70,7 +67,8 @@ class PolicyReloader:
 
     def current(self) -> Ruleset:
         """The rules in force, loaded again if their files have changed."""
-        if self._clock() - self._checked < self._interval or not self._lock.acquire(blocking=False):
+        due = self._clock() - self._checked >= self._settings.reload_seconds
+        if not due or not self._lock.acquire(blocking=False):
             return self._ruleset
         try:
             self._checked = self._clock()
@@ -102,15 +100,16 @@ class PolicyReloader:
             self._failed(result)
 
     def _load(self, before: Ruleset | None) -> Ruleset:
+        file = Path(self._settings.inventory) if self._settings.inventory else None
         try:
-            rules = load_rules(*self._paths, catalogue=read_catalogue(*self._catalogue))
+            rules = load_rules(*self._paths, catalogue=read_catalogue(*self._settings.catalogue))
             old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
-            inventory = rules.inventory(Path(self._inventory) if self._inventory else {}, old)
-            written = Path(self._inventory).stat().st_mtime if self._inventory else None
-            waivers = rules.waivers(self._waivers or ())
+            inventory = rules.inventory(file or {}, old)
+            written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file else None
+            waivers = rules.waivers(self._settings.waivers or ())
         except OSError as error:  # a file was removed while it was read
             raise InputError([Diagnostic("unreadable", f"the rules can't be read: {error}")]) from None
-        return Ruleset(rules, inventory, None if written is None else datetime.fromtimestamp(written, UTC), waivers)
+        return Ruleset(rules, inventory, written, waivers)
 
     def _read_states(self) -> FileStates:
         states: FileStates = {}
@@ -122,8 +121,8 @@ class PolicyReloader:
         return states
 
     def _files(self) -> Iterator[Path]:
-        yield from map(Path, self._catalogue)
-        yield from map(Path, filter(None, (self._inventory, self._waivers)))
+        settings = self._settings
+        yield from map(Path, filter(None, (*settings.catalogue, settings.inventory, settings.waivers)))
         for _, path in map(find_rules, self._paths):
             yield path
             for folder, _, files in os.walk(path):
