@@ -246,9 +246,7 @@ LARGE = "the body is larger than the 5000 bytes that can be judged"
     ("body", "environ", "message"),
     [
         (body_of(), {"CONTENT_LENGTH": None}, "the request has no Content-Length"),
-        (body_of(), {"CONTENT_LENGTH": ""}, "the request has no Content-Length"),
         (body_of(), {"CONTENT_LENGTH": "-1"}, "the Content-Length is no number"),
-        (body_of(), {"CONTENT_LENGTH": "1_0"}, "the Content-Length is no number"),
         (body_of(), {"CONTENT_LENGTH": "\u0661"}, "the Content-Length is no number"),
         (body_of(), {"CONTENT_LENGTH": "4000"}, "the body is shorter than its Content-Length"),
         (body_of(), {"CONTENT_LENGTH": "9" * 5000}, "the Content-Length is no number"),
