@@ -86,9 +86,8 @@ class Policies:
             for rule in rules:
                 relation = relations[names.head(rule.head, module.name).name]
                 bare = relation.name.rpartition(":")[2]
-                plain = LEVEL_OF_HEAD.get(bare)
-                if module.congress and bare.startswith("execute."):
-                    plain = "record"
+                is_action = module.congress and bare.startswith("execute.")
+                plain = "record" if is_action else LEVEL_OF_HEAD.get(bare)
                 if rule.annotation:
                     self._annotation(rule.annotation, rule, relation)
                 elif plain and relation.name not in annotated:
@@ -125,16 +124,16 @@ class Policies:
         texts, lists = self._attributes(annotation)
         columns = tuple(term.name if isinstance(term, Variable) else "" for term in rule.head.arguments)
         identity = texts.get("id") or relation.name
-        for at in PLACEHOLDER.findall(texts.get("message", "")):
-            self._column("message-column", "the message", at, columns, annotation.span)
-        for at in lists.get("key", ()):
-            self._column("annotation-attribute", "key", at, columns, annotation.span)
+        for name in PLACEHOLDER.findall(texts.get("message", "")):
+            self._column("message-column", "the message", name, columns, annotation.span)
+        for name in lists.get("key", ()):
+            self._column("annotation-attribute", "key", name, columns, annotation.span)
         if "worse" in texts:
             self._measure(texts["worse"], columns, relation, annotation.span)
         subject = _first_resource(relation)
-        name = texts.get("subject")
-        if name is not None and self._column("annotation-attribute", "subject", name, columns, annotation.span):
-            subject = columns.index(name)
+        blamed = texts.get("subject")
+        if blamed is not None and self._column("annotation-attribute", "subject", blamed, columns, annotation.span):
+            subject = columns.index(blamed)
         if identity in self.policies:
             other = self.policies[identity].span
             self._report("redefined", f"{identity} is the policy at {other} too", annotation.span, "give it another id")

@@ -19,14 +19,8 @@ MOST_SUGGESTIONS = 50
 """The maximum number of searches for a similar name: each compares all names."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-KINDS = {
-    "null": Kind.NULL,
-    "boolean": Kind.BOOLEAN,
-    "number": Kind.NUMBER,
-    "string": Kind.STRING,
-    "resource": Kind.RESOURCE,
-    "any": Kind.ANY,
-}
+_KINDS = (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.ANY)
+KINDS = {str(kind.name).lower(): kind for kind in _KINDS}
 
 
 @dataclass(slots=True)
@@ -60,7 +54,7 @@ class Names:
         self.diagnostics: list[Diagnostic] = []
         self.consequences: set[Diagnostic] = set()
         self._refused = {module.name: module.refused for module in modules}
-        self.given = {name: _given(name, kinds) for name, kinds in given.items()}
+        self.given = {name: _numbered(name, kinds) for name, kinds in given.items()}
         self.query = query
         self.lenient = lenient
         self._read: set[str] = set()
@@ -78,9 +72,8 @@ class Names:
             self._define(module, self.scopes[module.name])
         for module in modules:
             self._link(module, self.scopes[module.name])
-        self.undeclared = {
-            scope.relations[name].name for scope in self.scopes.values() for name in scope.derived - scope.declared
-        }
+        scopes = self.scopes.values()
+        self.undeclared = {scope.relations[name].name for scope in scopes for name in scope.derived - scope.declared}
 
     def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
         """Find what an atom in a body of the module stands for; None, with a diagnostic, if nothing."""
@@ -216,8 +209,7 @@ class Names:
             return None
         self._report("undefined-relation", message, atom.name_span, suggestion, severity="warning")
         self.undeclared.add(name)
-        columns = tuple(Column(str(at), Kind(0)) for at in range(len(atom.arguments)))
-        return self._empty.setdefault(name, Relation(name, columns))
+        return self._empty.setdefault(name, _numbered(name, (Kind(0),) * len(atom.arguments)))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
@@ -271,23 +263,20 @@ class Names:
         for name in sorted({name for name in names if names.count(name) > 1}):
             message = f"{declaration.name} declares {name} twice"
             self._report("duplicate-column", message, declaration.span, "rename one")
-        for name in declaration.key:
-            if name not in names:
-                message = f"{declaration.name} has no column {name}"
-                self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
-        full = f"{module.name}:{bare}"
-        scope.relations[bare] = Relation(full, tuple(columns), declaration.key, declaration.meaning)
+        for name in (name for name in declaration.key if name not in names):
+            message = f"{declaration.name} has no column {name}"
+            self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
+        relation = Relation(f"{module.name}:{bare}", tuple(columns), declaration.key, declaration.meaning)
+        scope.relations[bare] = relation
         scope.declared.add(bare)
 
     def _define_by_rule(self, module: Module, scope: ModuleScope, rule: Rule) -> None:
         message = f"a rule of {module.name} can't define {rule.head.name}"
         bare = self._check_name(rule.head.name, module.name, message, rule.head.name_span)
         if bare not in scope.relations:
-            columns = [
-                Column(term.name if isinstance(term, Variable) else f"column{at + 1}", Kind(0))
-                for at, term in enumerate(rule.head.arguments)
-            ]
-            scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(columns))
+            terms = enumerate(rule.head.arguments, 1)
+            names = (term.name if isinstance(term, Variable) else f"column{at}" for at, term in terms)
+            scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(Column(name, Kind(0)) for name in names))
         elif len(scope.relations[bare].columns) != len(rule.head.arguments):
             message = f"{bare} has {len(scope.relations[bare].columns)} columns, here {len(rule.head.arguments)}"
             self._report("arity", message, rule.head.span, "give every rule of a relation the same arguments")
@@ -311,13 +300,12 @@ class Names:
         for statement in module.statements:
             match statement:
                 case Export():
-                    for name in statement.names:
-                        if name not in scope.relations:
-                            message = f"{module.name} has no relation {name} to export"
-                            suggestion = self._suggestion(name, scope.relations)
-                            self._report("unknown-module", message, statement.span, suggestion)
-                            if name in module.refused:
-                                self.consequences.add(self.diagnostics[-1])
+                    for name in (name for name in statement.names if name not in scope.relations):
+                        message = f"{module.name} has no relation {name} to export"
+                        suggestion = self._suggestion(name, scope.relations)
+                        self._report("unknown-module", message, statement.span, suggestion)
+                        if name in module.refused:
+                            self.consequences.add(self.diagnostics[-1])
                     scope.exports.update(statement.names)
                 case Import() if self.imported(statement.module, module.name) not in self.scopes:
                     message = f"there is no module {statement.module}"
@@ -336,5 +324,5 @@ class Names:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion, severity))
 
 
-def _given(name: str, kinds: tuple[Kind, ...]) -> Relation:
+def _numbered(name: str, kinds: tuple[Kind, ...]) -> Relation:
     return Relation(name, tuple(Column(str(at), kind) for at, kind in enumerate(kinds)))

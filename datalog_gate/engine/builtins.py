@@ -220,12 +220,6 @@ def _divide(left: Number, right: Number) -> Number:
     return _normalize(_QUOTIENT.divide(Decimal(left), Decimal(right)))
 
 
-def _floor_divide(left: Number, right: Number) -> Number:
-    if isinstance(left, int) and isinstance(right, int) and right != 0:
-        return left // right
-    return _divide(left, right)
-
-
 def _modulo(left: Number, right: Number) -> Number:
     if right == 0:
         raise EvaluationError("division by zero")
@@ -475,7 +469,7 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "plus": _add,
     "minus": _subtract,
     "mul": _multiply,
-    "div": _floor_divide,
+    "div": lambda left, right: left // right if type(left) is type(right) is int and right else _divide(left, right),
     "concat": lambda left, right: _check_length(left + right),
     "len": len,
     "int": lambda value: int(_parse_number(value)),

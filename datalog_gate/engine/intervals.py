@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
+from functools import reduce
+from operator import or_
 
 from datalog_gate.base.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 from datalog_gate.language.ast import Comparator
@@ -116,10 +118,7 @@ def _several(row: Row) -> bool:
 
 
 def _kinds(values: Iterable[Value]) -> Kind:
-    kinds = Kind(0)
-    for value in values:
-        kinds |= kinds_of(value)
-    return kinds & ~Kind.NULL
+    return reduce(or_, map(kinds_of, values), Kind(0)) & ~Kind.NULL
 
 
 def _distinct(certain: Collection[Row]) -> int:

@@ -30,9 +30,7 @@ def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> l
     negated = {variable.name for node in negations for variable in variables(node.body)}
     occurrences = (occurrence for occurrence in _occurrences(whole, meaning) if counts[occurrence.variable.name] == 1)
     slips = Slips(counts)
-    diagnostics = (
-        _diagnose(occurrence, slips, occurrence.variable.name in negated, every) for occurrence in occurrences
-    )
+    diagnostics = (_diagnose(single, slips, single.variable.name in negated, every) for single in occurrences)
     return [diagnostic for diagnostic in diagnostics if diagnostic]
 
 
