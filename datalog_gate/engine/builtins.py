@@ -100,6 +100,9 @@ def fits(value: Value, wanted: Value, constant: bool) -> bool:
     return value == wanted and (constant or value is not None)
 
 
+_OF_INTEGERS: dict[str, Callable[[list[int]], int]] = {"min": min, "max": max, "sum": sum}
+
+
 def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     """Compute the aggregate over distinct tuples of terms; tuples that begin with null are skipped.
 
@@ -112,6 +115,10 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     values = [row[0] for row in rows if row[0] is not None]
     if function == "count":
         return len(values)
+    if function in _OF_INTEGERS and values:  # a fast path that needs no sorting
+        integers = [value for value in values if type(value) is int]
+        if len(integers) == len(values) and max(integers) < SMALL and min(integers) > -SMALL:
+            return _OF_INTEGERS[function](integers)
     values = [row[0] for row in sorted(rows, key=row_key) if row[0] is not None]
     if any(isinstance(value, Unknown) for value in values):
         return _unknown(function, values, Kind.ANY)

@@ -39,14 +39,17 @@ class Access:
     """The table part in which a function looks up rows.
 
     With `keys` an index by these columns over the rows with these constants; a list of those rows if `keys` is empty.
-    Without, all rows of the relation.
+    With `distinct` the distinct values of these columns in those rows. With neither, all rows of the relation.
     """
 
     relation: RelationRef
     constants: tuple[tuple[int, Value], ...] = ()
     keys: tuple[int, ...] | None = None
+    distinct: tuple[int, ...] | None = None
 
     def of(self, table: IndexedTable) -> object:
+        if self.distinct is not None:
+            return table.distinct(self.constants, self.distinct)
         return table.rows if self.keys is None else table.index(self.constants, self.keys)
 
 
@@ -133,6 +136,12 @@ class _FunctionWriter:
     def scan(self, step: planned.Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
         constants = _values(step.constants)
         rows: ast.expr
+        if step.distinct:
+            rows = self.access(Access(step.relation, constants, distinct=tuple(column for column, _ in step.binds)))
+            targets: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
+            if counted:
+                body += self.count(_call("len", rows))
+            return self._loop(body, targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), rows)
         if step.new:
             rows = _load("news")
         else:

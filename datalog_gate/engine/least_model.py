@@ -23,11 +23,12 @@ Index = dict[Any, list[Row]]
 class IndexedTable:
     """The rows of a relation, the keys of `rows` in order of arrival, with an index for each way to look them up."""
 
-    __slots__ = ("_groups", "_indexes", "rows")
+    __slots__ = ("_distinct", "_groups", "_indexes", "rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows: dict[Row, Any] = rows if isinstance(rows, dict) else dict.fromkeys(rows)
         self._groups: dict[tuple[int, ...], Index] = {}
+        self._distinct: dict[tuple[Constants, tuple[int, ...]], dict[Any, None]] = {}
         self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
     def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
@@ -39,9 +40,16 @@ class IndexedTable:
             self._indexes[constants, keys] = index
         return index
 
+    def distinct(self, constants: Constants, columns: tuple[int, ...]) -> dict[Any, None]:
+        """The distinct values of these columns in the rows with these constants; several columns as a tuple."""
+        if (constants, columns) not in self._distinct:
+            self._distinct[constants, columns] = dict.fromkeys(map(itemgetter(*columns), self._group(constants)))
+        return self._distinct[constants, columns]
+
     def extend(self, rows: Sequence[Row]) -> None:
         """Add rows to the indexes that are in `rows` already."""
         self._groups.clear()
+        self._distinct.clear()
         for (constants, keys), index in self._indexes.items():
             fitting = [row for row in rows if all(row[at] == value for at, value in constants)]
             if isinstance(index, list):
@@ -71,7 +79,7 @@ class IndexedTable:
             return index
         return index.get(key[0] if len(key) == 1 else key, ())
 
-    def _group(self, constants: Constants) -> Iterable[Row]:
+    def _group(self, constants: Constants) -> Collection[Row]:
         if not constants:
             return self.rows
         columns, values = zip(*constants, strict=True)
@@ -80,15 +88,16 @@ class IndexedTable:
         return self._groups[columns].get(values[0] if len(values) == 1 else values, ())
 
 
-def _fill_index(index: Index, keys: tuple[int, ...], rows: Iterable[Row], nulls: bool = False) -> Index:
+def _fill_index(index: Index, keys: tuple[int, ...], rows: Collection[Row], nulls: bool = False) -> Index:
     """Add rows to the index; those that hold a null in `keys` only with `nulls`."""
-    take, is_single = itemgetter(*keys), len(keys) == 1
-    for row in rows:
-        key = take(row)
+    is_single = len(keys) == 1
+    for key, row in zip(map(itemgetter(*keys), rows), rows, strict=True):
         if key in index:
             index[key].append(row)
-        elif nulls or (key is not None if is_single else None not in key):
+        elif nulls or is_single or None not in key:
             index[key] = [row]
+    if is_single and not nulls:
+        index.pop(None, None)
     return index
 
 

@@ -47,6 +47,8 @@ class Scan:
     """Columns whose values go into slots."""
     twice: tuple[tuple[int, int], ...]
     """Pairs of columns that hold the same value, which is not null."""
+    distinct: bool = False
+    """Whether to take equal values of the columns `binds` once, however many rows hold them."""
     new: bool = False
     """Whether to read the rows of the last round only."""
 
@@ -243,12 +245,19 @@ class _Planner:
 
 
 def _drop_unread_binds(steps: Sequence[Step], live: set[int]) -> tuple[Step, ...]:
-    """The steps without the binds of slots that no later step reads; the slots `live` are read after the last step."""
+    """The steps without the binds of slots that no later step reads; the slots `live` are read after the last step.
+
+    A full scan that binds a part of the columns takes equal values once if a costly step follows.
+    """
     live = set(live)
     kept: list[Step] = []
     for step in reversed(steps):
         if isinstance(step, Scan):
-            step = replace(step, binds=tuple(bind for bind in step.binds if bind[1] in live))
+            binds = tuple(bind for bind in step.binds if bind[1] in live)
+            is_partial = 0 < len(binds) < step.arity - len(step.constants)
+            is_full_scan = not (step.keys or step.twice or step.new)
+            is_costly = any(isinstance(later, BuiltinTest | BuiltinCall | Aggregation) for later in kept)
+            step = replace(step, binds=binds, distinct=is_partial and is_full_scan and is_costly)
         kept.append(step)
         live.update(slots_read(step))
     return tuple(reversed(kept))
