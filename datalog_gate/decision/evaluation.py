@@ -25,6 +25,7 @@ from datalog_gate.schema.declaration import RelationRef, old_version, possible_v
 from datalog_gate.stack.model import Stack
 
 GRANTS = ("gate:grant", "gate:grant_scope")
+_SPLIT = ProgramCache[CheckedProgram]()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ def evaluation(
     if against:
         _add_against(facts, rules, stacks, against, request)
     known = _with_inventory(facts, request.inventory)
-    program = _split(rules.program, known, facts)
+    maybe = frozenset(name for name, rows in facts.maybe.items() if rows)
+    key = frozenset(known.unknown.items()), maybe
+    assumed = (UNLOCKED, EFFECTIVE.name)
+    program = _SPLIT.get(rules.program, key, lambda: split(rules.program, known.unknown, maybe, assumed))
     model, exceeded = _evaluated(policies, program, facts, request, engine, whole)
     return Evaluation(facts, known.digests, program, model, exceeded)
 
@@ -107,15 +111,6 @@ def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
         if relation in inventory.rows and table.rows:
             facts.rows[relation] = table.rows
     return Summary({**known.digests, **inventory.summary.digests}, {**known.unknown, **inventory.summary.unknown})
-
-
-_SPLIT = ProgramCache[CheckedProgram]()
-
-
-def _split(program: CheckedProgram, known: Summary, facts: FactSet) -> CheckedProgram:
-    maybe = frozenset(name for name, rows in facts.maybe.items() if rows)
-    key = frozenset(known.unknown.items()), maybe
-    return _SPLIT.get(program, key, lambda: split(program, known.unknown, maybe, (UNLOCKED, EFFECTIVE.name)))
 
 
 def _evaluated(

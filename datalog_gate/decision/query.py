@@ -145,14 +145,10 @@ def _whole(asked: Atom | Body, names: Names) -> Rule:
     blanks = (Variable(f"column {at}") for at in range(1, 1_000_000))
     relation = names.relation(asked, QUERY)
     if asked.named and isinstance(relation, Relation):
-        asked = _with_all_columns(asked, relation)
+        written: Mapping[str, NamedArgument] = {argument.column: argument for argument in asked.named}
+        unknown = [argument for argument in asked.named if argument.column not in relation.positions]
+        rest = [column.name for column in relation.columns[len(asked.arguments) :]]
+        named = [written.get(name, NamedArgument(name, Wildcard(asked.span), asked.span)) for name in rest]
+        asked = replace(asked, named=(*named, *unknown))
     filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(asked))
     return Rule(Atom(ANSWER, filled, span=asked.span), (with_terms(asked, filled),), span=asked.span)
-
-
-def _with_all_columns(asked: Atom, relation: Relation) -> Atom:
-    written: Mapping[str, NamedArgument] = {named_argument.column: named_argument for named_argument in asked.named}
-    rest = relation.columns[len(asked.arguments) :]
-    unknown = [named_argument for named_argument in asked.named if named_argument.column not in relation.positions]
-    named = [written.get(column.name, NamedArgument(column.name, Wildcard(asked.span), asked.span)) for column in rest]
-    return replace(asked, named=(*named, *unknown))

@@ -105,8 +105,9 @@ class Why:
     def why_not(self, relation: RelationRef, pattern: RowPattern) -> tuple[Failure, ...] | None:
         """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
         model = self.provenance.model
-        if any(_fits(row, pattern) for row in model.rows(relation)):
-            return None
+        for row in model.rows(relation):
+            if all(wanted is ... or value == wanted for value, wanted in zip(row, pattern, strict=True)):
+                return None
         rules = [rule for stratum in self.provenance.program.strata for rule in stratum.rules]
         rules.sort(key=lambda rule: rule.span)
         return tuple(self._furthest(rule, pattern) for rule in rules if rule.relation == relation)
@@ -225,10 +226,6 @@ def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
 
     matches = [scoped for scoped in waiting if isinstance(scoped.literal, ir.Match)]
     return min(matches, key=lambda scoped: (-known(scoped), scoped.literal.span))
-
-
-def _fits(row: Row, pattern: RowPattern) -> bool:
-    return all(wanted is ... or value == wanted for value, wanted in zip(row, pattern, strict=True))
 
 
 def _value(term: ir.Operand, binding: Binding) -> Value:

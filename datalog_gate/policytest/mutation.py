@@ -166,9 +166,12 @@ class _Trial:
         changed = {rule.relation for rule in self._rules() if rule.span == mutant.rule.span}
         reading = {name for name, reads in self._base.reads.items() if reads & changed}
         needed = self._needed({mutant.module, *map(_module, reading)})
-        modules = [_with(module, mutant) if module.name == mutant.module else module for module in self._modules]
+        modules = {module.name: module for module in self._modules if module.name in needed}
+        statements = list(modules[mutant.module].statements)
+        statements[mutant.statement] = mutant.rule
+        modules[mutant.module] = replace(modules[mutant.module], statements=tuple(statements))
         try:
-            checked = check([module for module in modules if module.name in needed], catalogue=self._base.catalogue)
+            checked = check(list(modules.values()), catalogue=self._base.catalogue)
         except RulesError:
             return None
         policies = tuple(policy for policy in checked.policies if policy.relation in reading)
@@ -237,12 +240,6 @@ def _differs(case: Case, result: CaseResult) -> bool:
 
 def _module(relation: RelationRef) -> str:
     return relation_name(relation).rpartition(":")[0]
-
-
-def _with(module: ast.Module, mutant: Mutant) -> ast.Module:
-    statements = list(module.statements)
-    statements[mutant.statement] = mutant.rule
-    return replace(module, statements=tuple(statements))
 
 
 def _findings(decision: Decision, policies: set[str]) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal
 
 Kind = Literal["server", "volume"]
@@ -71,7 +72,8 @@ class Problem:
         set_ = object.__setattr__
         set_(self, "places", tuple(sorted(self.places, key=lambda place: (place.kind, place.name))))
         set_(self, "items", tuple(sorted(self.items, key=lambda item: item.id)))
-        set_(self, "constraints", tuple(sorted(constraints, key=_key)))
+        constraints.sort(key=attrgetter("grant", "option", "level", "items"))
+        set_(self, "constraints", tuple(constraints))
 
     def of(self, kind: str) -> tuple[Place, ...]:
         """The places for items of a kind."""
@@ -133,7 +135,3 @@ def read_answer(data: Mapping[str, Any]) -> Answer:
         return Placed(data["places"])
     conflict = [Reason(reason["text"], tuple(map(tuple, reason["assumptions"]))) for reason in data["conflict"]]
     return Impossible(tuple(conflict), data["irreducible"])
-
-
-def _key(constraint: Constraint) -> tuple[Any, ...]:
-    return constraint.grant, constraint.option, constraint.level, constraint.items, constraint.at_least or 0

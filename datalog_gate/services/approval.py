@@ -23,6 +23,7 @@ from datalog_gate.services.contract import Decision, Held, Request, Service, Sta
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 MODES = ("stop", "wait")
 DEFAULTS = {"file": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8"}
+COLUMNS = "number, project, stack, stack_name, path, options, scope, at, state, until"
 OPEN = "('awaiting', 'approved', 'refused')"
 BUSY = 5.0
 """Seconds that a transaction waits for others: less than a call of a service may take."""
@@ -304,24 +305,14 @@ def _must_get(rows: sqlite3.Connection, number: int | None, now: float) -> Appro
 
 
 def _get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRequest | None:
-    row = rows.execute("SELECT * FROM asked WHERE number = ?", (number,)).fetchone()
+    row = rows.execute(f"SELECT {COLUMNS} FROM asked WHERE number = ?", (number,)).fetchone()
     if row is None:
         return None
     verdicts = rows.execute("SELECT verdict, who, at, why FROM said WHERE number = ? ORDER BY rowid", (number,))
     expired = row["until"] <= now and row["state"] not in ("used", "superseded")
-    return ApprovalRequest(
-        number=row["number"],
-        project=row["project"],
-        stack=row["stack"],
-        stack_name=row["stack_name"],
-        path=row["path"],
-        options=json.loads(row["options"]),
-        scope=json.loads(row["scope"]),
-        at=row["at"],
-        state="expired" if expired else row["state"],
-        until=row["until"],
-        verdicts=tuple(Verdict(**dict(verdict)) for verdict in verdicts),
-    )
+    data = {name: json.loads(row[name]) for name in ("options", "scope")}
+    state = {"state": "expired"} if expired else {}
+    return ApprovalRequest(**dict(row) | data | state, verdicts=tuple(Verdict(**dict(verdict)) for verdict in verdicts))
 
 
 def _read_positive(name: str, text: str) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -73,8 +72,12 @@ class Outcomes:
     def pending(self, now: float | None = None) -> tuple[Pending, ...]:
         """All operations with plugins to tell, or those that are due now, in their order."""
         with transaction(self._path) as rows:
-            where = "WHERE due <= ifnull(?, due) ORDER BY id"
-            return tuple(map(_pending, rows.execute(f"SELECT * FROM outcomes {where}", (now,))))
+            due = rows.execute("SELECT * FROM outcomes WHERE due <= ifnull(?, due) ORDER BY id", (now,)).fetchall()
+        pending = []
+        for row in due:
+            data = {"snapshot": snapshot(**json.loads(row["snapshot"])), "plugins": tuple(json.loads(row["plugins"]))}
+            pending.append(Pending(**{**dict(row), **data, "outcome": row["outcome"] or None}))
+        return tuple(pending)
 
     def attempt(self, pending: Pending, outcome: Outcome, due: float) -> bool:
         """Begin an attempt to tell this outcome, and set when the next is due. False if somebody else just did."""
@@ -137,8 +140,3 @@ def _tell_plugin(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> 
     except Exception as error:  # noqa: BLE001 - somebody else's code
         return format_reason(error)
     return ""
-
-
-def _pending(row: sqlite3.Row) -> Pending:
-    read = {"snapshot": snapshot(**json.loads(row["snapshot"])), "plugins": tuple(json.loads(row["plugins"]))}
-    return Pending(**{**dict(row), **read, "outcome": row["outcome"] or None})
