@@ -13,9 +13,10 @@ from random import Random
 import pytest
 
 from datalog_gate.plugins.plugin_errors import UnavailableError
+from datalog_gate.services import reconcile as reconcile_module
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Held, Service, Status
-from datalog_gate.services.reconcile import Ages, FindStack, ReconcileResult, StackState, reconcile
+from datalog_gate.services.reconcile import FindStack, ReconcileResult, StackState, reconcile
 from tests.ledger import Heat, Seats, broker, request
 
 NOW = 1_800_000_000.0
@@ -222,16 +223,14 @@ def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: 
     ],
 )
 def test_a_release_is_tried_again_and_again_until_it_is_believed(
-    tmp_path: Path, kind: type[Seats], problem: str, still: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Seats], problem: str, still: list[str]
 ) -> None:
     now = make_broker(tmp_path, "u")
-    ages = Ages(alarm=100.0)
+    monkeypatch.setattr(reconcile_module, "ALARM", 100.0)
     log = []
     for seconds in (0, 1, 2, 5, 6, 13, 29, 61, 92, 125):
         now = broker(tmp_path, kind(tmp_path / "seats"), NOW + seconds)
-        log.append(
-            [(seconds, settled.done, settled.why) for settled in reconcile(now, lambda _: StackState("absent"), ages)]
-        )
+        log.append([(seconds, settled.done, settled.why) for settled in reconcile(now, lambda _: StackState("absent"))])
     assert log == [
         [(0, "releasing", problem)],
         [],

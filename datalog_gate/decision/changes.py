@@ -6,7 +6,6 @@ Only what the policies with findings depend on is evaluated, and only if there i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from datalog_gate.analysis.policy import Policy
@@ -54,8 +53,10 @@ class Changes:
         if policy.id not in self._subtracted:
             return "introduced"
         by = self._measures[policy.id]
-        was = self._before[policy.id].get(by.key(row))
-        return "introduced" if was is None or was.exceeded(by.measured(row), by) else "preexisting"
+        if by.key(row) not in self._before[policy.id]:
+            return "introduced"
+        (values, worst), measured = self._before[policy.id][by.key(row)], by.measured(row)
+        return "introduced" if measured not in values and by.exceeds(measured, worst) else "preexisting"
 
     def tolerates(self, policy: Policy, row: Row) -> bool:
         """Whether the row stops nothing, for it was there before."""
@@ -75,30 +76,19 @@ class Changes:
         return measures(self._rules.program, tuple(self._subtracted.values()))
 
     @cached_property
-    def _before(self) -> dict[str, dict[Row, _Was]]:
-        """By policy and key what the older state had for certain. A policy that met an error or went beyond its budget
-        there has nothing that anybody could trust."""
+    def _before(self) -> dict[str, dict[Row, tuple[set[Row], Row]]]:
+        """By policy and key what the older state had for certain: the values, and the worst. A policy that met an error
+        or went beyond its budget there has nothing that anybody could trust."""
         model = self._base.model
         failed = {certain_version(error.relation) for error in model.errors}
-        before: dict[str, dict[Row, _Was]] = {}
+        before: dict[str, dict[Row, tuple[set[Row], Row]]] = {}
         for policy in self._subtracted.values():
             by = self._measures[policy.id]
             rows = before[policy.id] = {}
             trusted = failed.isdisjoint(self._rules.reads[policy.relation])
             for row in sorted(model.rows(policy.relation), key=row_key) if trusted else ():
                 measured = by.measured(row)
-                was = rows.setdefault(by.key(row), _Was(set(), measured))
-                was.values.add(measured)
-                was.worst = measured if by.exceeds(measured, was.worst) else was.worst
+                values, worst = rows.get(by.key(row), (set(), measured))
+                values.add(measured)
+                rows[by.key(row)] = values, measured if by.exceeds(measured, worst) else worst
         return before
-
-
-@dataclass(slots=True)
-class _Was:
-    """How bad the violations of one key were: the values, and the worst."""
-
-    values: set[Row]
-    worst: Row
-
-    def exceeded(self, measured: Row, by: Measure) -> bool:
-        return measured not in self.values and by.exceeds(measured, self.worst)

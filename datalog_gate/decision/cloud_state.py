@@ -1,7 +1,6 @@
-"""An inventory, loaded for a policy set.
+"""An inventory, loaded for a policy set: the state of the cloud.
 
-It is the state of the cloud, indexed, with all that rests on it alone. Any number of decisions share it, and none
-changes it. When rows change, a new inventory is made of the old one, and takes its place with one assignment.
+Any number of decisions share it, and none changes it. When rows change, a new one is made of the old one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.least_model import IndexedTable, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.digests import Summary, summarize
@@ -44,9 +43,7 @@ class Inventory:
         return replace(self, model=Model({name: self.model.tables[name] for name in self.rows}))
 
 
-def loaded(
-    rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory | None = None, budget: Budget = BUDGET
-) -> Inventory:
+def loaded(rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory | None = None) -> Inventory:
     """The inventory of these rows. What did not change since the one `before` it, of the same policy set, is shared
     with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
     program = rules.program
@@ -65,7 +62,7 @@ def loaded(
         part = grounded(program, frozenset(own))
         kept = _unchanged(part, tables, old)
         errors = tuple(error for error in old.errors if error.relation in kept)
-        model = evaluate(part, {}, budget, Model({**tables, **kept}, errors))
+        model = evaluate(part, {}, BUDGET, Model({**tables, **kept}, errors))
     for name, table in model.tables.items():
         if name in old.tables:
             table.index_like(old.tables[name])

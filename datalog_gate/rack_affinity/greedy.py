@@ -100,7 +100,10 @@ def place_greedily(problem: Problem, bundles: Bundles) -> dict[str, str] | None:
             if not ranks:
                 return None
             heapreplace(ranks, search.rank(sorts, ranks[0][-1]))
-    if any(len(search.locations[index]) < (constraint.at_least or 0) for index, constraint in search.constraints):
+    if any(
+        len(search.locations[index]) < (constraint.at_least or 0)
+        for index, constraint in enumerate(problem.constraints)
+    ):
         return None
     return search.placed
 
@@ -110,7 +113,7 @@ class _Search:
         self.placed: dict[str, str] = {}
         self.locations: dict[int, set[str]] = defaultdict(set)
         """Where a constraint's items are, by its index."""
-        self.constraints = list(enumerate(problem.constraints))
+        self.constraints = problem.constraints
         self._racks = list(problem.racks())
         self._places: dict[tuple[str, str], list[Place]] = defaultdict(list)
         self._left: Counter[tuple[str, str, str]] = Counter()
@@ -165,7 +168,7 @@ class _Search:
             for name, amount in sort.demand:
                 self._used[rack, sort.kind, name] += amount
             for index in sort.constraints:
-                self.locations[index].add(place.at(self.constraints[index][1].level))
+                self.locations[index].add(place.at(self.constraints[index].level))
         return True
 
     def _choose(
@@ -181,20 +184,18 @@ class _Search:
         keys = {(sort.kind, place.name, name): amount for name, amount in sort.demand}
         if any(amount > self._left[key] - taken[key] for key, amount in keys.items()):
             return False
-        shared = [index for index in sort.constraints if not self.constraints[index][1].at_least]
+        shared = [index for index in sort.constraints if not self.constraints[index].at_least]
         used = set().union(*(self.locations[index] | {zones.get(index, place.zone)} for index in shared))
         return used <= {place.zone} and sort.allows(place)
 
     def _lacking(self, sort: Sort) -> list[int]:
         """Spreads of a sort that need more locations."""
         return [
-            index
-            for index in sort.constraints
-            if len(self.locations[index]) < (self.constraints[index][1].at_least or 0)
+            index for index in sort.constraints if len(self.locations[index]) < (self.constraints[index].at_least or 0)
         ]
 
     def _new_locations(self, lacking: list[int], place: Place) -> int:
-        return sum(place.at(self.constraints[index][1].level) not in self.locations[index] for index in lacking)
+        return sum(place.at(self.constraints[index].level) not in self.locations[index] for index in lacking)
 
 
 def _needs(sorts: tuple[Sort, ...]) -> Counter[tuple[str, str]]:

@@ -26,7 +26,6 @@ from datalog_gate.stack.model import Data
 
 CROWD = 8
 """How many call at once."""
-NO_ROOM = "there is nothing of which it has only so much"
 
 
 def asked(service: str, uuid: str, *names: str, type: str, **options: Data) -> Request:

@@ -17,6 +17,9 @@ from datalog_gate.services.journal import Claim
 LOG = logging.getLogger(__name__)
 FREE = "heat-manage reset_stack_status {stack}"
 """The command that frees a stack whose engine died (heat/cmd/manage.py)."""
+STUCK, ALARM, MEMORY = 4 * 3600.0, 3600.0, 30 * 86400.0
+"""Seconds until a stack in progress counts as stuck, until a claim that can't be released is an alarm, and for which a
+claim that is over is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,6 @@ FindStack = Callable[[str], StackState | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ages:
-    """Seconds until a stack in progress counts as stuck, until a claim that can't be released is an alarm, and for
-    which a claim that is over is kept."""
-
-    stuck: float = 4 * 3600.0
-    alarm: float = 3600.0
-    memory: float = 30 * 86400.0
-
-
-@dataclass(frozen=True, slots=True)
 class ReconcileResult:
     """What was done for a claim, and why. `stuck` and `alarm` need a person. If a plugin was `told` the outcome of an
     operation, or could not be told, `uuid` is the id of the decision."""
@@ -55,7 +48,7 @@ class ReconcileResult:
     why: str
 
 
-def reconcile(broker: Broker, find_stack: FindStack, ages: Ages = Ages()) -> list[ReconcileResult]:
+def reconcile(broker: Broker, find_stack: FindStack) -> list[ReconcileResult]:
     """Settle every claim that is not over, as far as possible. Several may do so at once. Errors: JournalError."""
     states: dict[str, StackState | None] = {}
     results = []
@@ -65,7 +58,7 @@ def reconcile(broker: Broker, find_stack: FindStack, ages: Ages = Ages()) -> lis
         if claim.live and claim.stack not in states:
             states[claim.stack] = find_stack(claim.stack)  # after the claims were read: what is gone by now is gone
         try:
-            result = _settle(broker, claim, states.get(claim.stack), ages)
+            result = _settle(broker, claim, states.get(claim.stack))
         except PluginError as error:
             result = ReconcileResult(claim.uuid, claim.stack, "failed", error.reason)
         if result is None:
@@ -73,35 +66,35 @@ def reconcile(broker: Broker, find_stack: FindStack, ages: Ages = Ages()) -> lis
         results.append(result)
         if result.done in ("stuck", "alarm"):
             LOG.error("%s of stack %s: %s", claim.path, claim.stack, result.why)
-    broker.journal.forget(broker.clock() - ages.memory)
+    broker.journal.forget(broker.clock() - MEMORY)
     return results
 
 
-def _settle(broker: Broker, claim: Claim, stack: StackState | None, ages: Ages) -> ReconcileResult | None:
+def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> ReconcileResult | None:
     """Settle one claim. Errors: PluginError."""
     now = broker.clock()
     if claim.state == "intent":
-        return _release(broker, claim, "it was broken off while its service was asked", ages)
+        return _release(broker, claim, "it was broken off while its service was asked")
     if claim.state == "releasing":
-        return _release(broker, claim, claim.why, ages) if claim.due <= now else None
+        return _release(broker, claim, claim.why) if claim.due <= now else None
     if claim.expires is not None and claim.expires <= now:
-        return _release(broker, claim, "it has expired", ages)
+        return _release(broker, claim, "it has expired")
     if stack is None:
         return None
     if stack.status == "absent":
         if not claim.abandoned:
-            return _release(broker, claim, "its stack is gone", ages)
+            return _release(broker, claim, "its stack is gone")
         if broker.service(claim.service)[0].on_abandon == "keep":
             return _commit(broker, claim, "its stack was abandoned")
-        return _release(broker, claim, "its stack was abandoned", ages)
+        return _release(broker, claim, "its stack was abandoned")
     if stack.status == "in_progress":
         seconds = now - stack.since
         why = f"its stack has been in progress for {seconds:.0f} seconds; if no engine works on it: {FREE}"
         result = ReconcileResult(claim.uuid, claim.stack, "stuck", why.format(stack=claim.stack))
-        return result if seconds >= ages.stuck else None
+        return result if seconds >= STUCK else None
     if claim.uuid in stack.resources:
         return _commit(broker, claim, "its stack is complete") if stack.status == "complete" else None
-    return _release(broker, claim, "its stack has another grant in its place, or none", ages)
+    return _release(broker, claim, "its stack has another grant in its place, or none")
 
 
 def _commit(broker: Broker, claim: Claim, why: str) -> ReconcileResult | None:
@@ -111,7 +104,7 @@ def _commit(broker: Broker, claim: Claim, why: str) -> ReconcileResult | None:
     return ReconcileResult(claim.uuid, claim.stack, "committed", why)
 
 
-def _release(broker: Broker, claim: Claim, why: str, ages: Ages) -> ReconcileResult | None:
+def _release(broker: Broker, claim: Claim, why: str) -> ReconcileResult | None:
     """Release a claim, unless it has changed since it was read."""
     broker.release(claim.uuid, why, claim.state)
     now = broker.journal.claim(claim.uuid)
@@ -120,6 +113,6 @@ def _release(broker: Broker, claim: Claim, why: str, ages: Ages) -> ReconcileRes
     if now.state != "releasing":
         return ReconcileResult(claim.uuid, claim.stack, "released", now.why)
     age, why = broker.clock() - now.since, now.problem or now.why
-    if age < ages.alarm:
+    if age < ALARM:
         return ReconcileResult(claim.uuid, claim.stack, "releasing", why)
     return ReconcileResult(claim.uuid, claim.stack, "alarm", f"not released for {age:.0f} seconds: {why}")

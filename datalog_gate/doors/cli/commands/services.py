@@ -21,12 +21,11 @@ from datalog_gate.doors.cli.stack_states import HeatStacks, find_outcome
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services.journal import Claim, Journal, JournalError
 from datalog_gate.services.outcomes import tell
-from datalog_gate.services.reconcile import Ages, ReconcileResult, reconcile
+from datalog_gate.services.reconcile import ALARM, ReconcileResult, reconcile
 
 SCHEMA = "datalog-gate/services/1"
 FAILURES = ("stuck", "alarm", "failed")
 """The results of a reconciliation that need a person."""
-AGES = Ages()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -98,7 +97,7 @@ def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[
 def _find_alarm(claim: Claim, now: float) -> str:
     """Why a person has to look at the claim: it is neither live nor released for too long; "" if all is well."""
     age = now - claim.since
-    if claim.live or age < AGES.alarm:
+    if claim.live or age < ALARM:
         return ""
     if claim.state == "releasing":
         return f"not released for {age:.0f} seconds: {claim.problem or 'is `services reconcile` running?'}"
@@ -152,7 +151,7 @@ def settle_claims(
     stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
     while True:
         try:
-            done = reconcile(broker, stacks, AGES) if broker and stacks else []
+            done = reconcile(broker, stacks) if broker and stacks else []
             if chain and outcomes:
                 done += tell(outcomes, chain.plugins, partial(find_outcome, heat), clock())
             yield done
