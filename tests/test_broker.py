@@ -308,17 +308,6 @@ def test_the_last_seat_survives_an_update_that_replaces_its_grant(tmp_path: Path
     assert service.holdings() == {request("new", "b", "a").key: ["s/b", "s/a"]}
 
 
-def test_a_rollback_leaves_the_old_as_it_was_without_a_call(tmp_path: Path) -> None:
-    now, service = seats(tmp_path, 3)
-    now.reserve(request("old", "a", "b"))
-    now.commit("old")
-    before = now.journal.claim("old")
-    now.reserve(request("new", "b", "c"), replaces="old")
-    assert now.release("new")
-    assert now.journal.claim("old") == before
-    assert service.holdings() == {request("old", "a", "b").key: ["s/a", "s/b"]}
-
-
 @pytest.mark.parametrize(
     ("new", "keys"),
     [
@@ -373,14 +362,3 @@ def test_what_was_asked_for_twice_is_released_again_once_the_first_can_not_arriv
     rig.clock.now += 1
     assert (rig.broker.release("u"), rig.state()) == (True, "released")
     assert names(rig) == ["reserve", "status", "reserve", "release", "status", "release", "status"]
-
-
-def test_who_lost_the_lease_and_fails_takes_nothing_from_who_got_it(tmp_path: Path) -> None:
-    def long_pause() -> Decision:
-        rig.clock.now += 31
-        assert rig.reserve() == GOOD
-        raise NOBODY
-
-    rig = Rig(tmp_path, Limits(5.0, 9.0, 30.0), reserve=[long_pause, GOOD], status=["absent"])
-    assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for took too long")
-    assert (rig.state(), names(rig)) == ("reserved", ["reserve", "reserve", "status"])

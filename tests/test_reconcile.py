@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -91,15 +90,6 @@ def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_pa
     settle(tmp_path, heat)
     assert read_holdings(tmp_path) == living(heat)
     assert settle(tmp_path, heat) == []
-
-
-@pytest.mark.slow
-def test_processes_on_one_journal_do_not_meet(tmp_path: Path) -> None:
-    processes = [working(tmp_path, name, 12) for name in "xyz"]
-    assert [process.communicate(timeout=60)[0] for process in processes] == ["ready\n"] * 3
-    heat = Heat(tmp_path / "heat")
-    assert settle(tmp_path, heat) == []
-    assert read_holdings(tmp_path) == living(heat)
 
 
 def make_broker(tmp_path: Path, *uuids: str) -> Broker:
@@ -297,28 +287,3 @@ def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
     for days, known in ((29, [True, True]), (31, [False, True])):
         reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + days * 86400), lambda _: None)
         assert [now.journal.claim(uuid) is not None for uuid in ("u", "live")] == known
-
-
-class Watched(Seats):
-    """A service that records whether two calls for one key overlap."""
-
-    met: tuple[str, ...] = ()
-    _inside: tuple[str, ...] = ()
-
-    def release(self, read_holdings: Held) -> None:
-        if read_holdings.key in self._inside:
-            self.met += (read_holdings.key,)
-        self._inside += (read_holdings.key,)
-        time.sleep(0.01)
-        super().release(read_holdings)
-        self._inside = tuple(key for key in self._inside if key != read_holdings.key)
-
-
-def test_several_may_settle_at_once_and_never_meet_over_one_claim(tmp_path: Path) -> None:
-    make_broker(tmp_path, *"abcdef")
-    service = Watched(tmp_path / "seats")
-    with ThreadPoolExecutor(3) as pool:
-        runs = pool.map(lambda _: reconcile(broker(tmp_path, service, NOW), lambda _: StackState("absent")), range(3))
-        assert {settled.uuid for run in runs for settled in run} == set("abcdef")
-    assert (service.met, read_holdings(tmp_path)) == ((), [])
-    assert reconcile(broker(tmp_path, service, NOW), lambda _: None) == []

@@ -89,18 +89,6 @@ def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(
     assert here.holdings == [("acme_db", 1)] * 2
 
 
-def test_of_two_seats_the_third_is_refused_at_the_door_until_one_is_gone(behind: PlacementHeat) -> None:
-    first, _ = (behind.create(licensed("db"))[0] for _ in range(2))
-    name = behind.heat.name()
-    with behind.heat.unchanged():
-        _, answer = behind.heat.create(licensed("db"), name)
-        assert refusal(answer) == (403, f"licence refuses the grant {name}/g: {FULL}")
-    assert behind.holdings == [("acme_db", 1)] * 2
-    behind.delete(first)
-    assert behind.create(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
-    assert behind.holdings == [("acme_db", 1)] * 2
-
-
 @pytest.mark.parametrize("filtered", [False, True])
 def test_the_last_seats_survive_a_replacing_update_and_a_rollback(
     here: PlacementHeat, behind: PlacementHeat, filtered: bool
@@ -122,17 +110,6 @@ def test_the_last_seats_survive_a_replacing_update_and_a_rollback(
     assert heat.heat.resources(name).keys() == {"g", "db", "web"}
 
 
-def rack(service: PlacementHeat, host: str, name: str, zone: str) -> dict[str, Any]:
-    """A decision for one resource."""
-    return {
-        "availability_zone": zone,
-        "rack": name,
-        "host": f"{host}-{service.prefix}",
-        "aggregates": [],
-        "scheduler_hints": {"rack": name},
-    }
-
-
 def racked(zone: object = None) -> dict[str, Any]:
     """A server and its volume in one rack, where that is decided on if no zone is given."""
     zone = zone or decided("db", "availability_zone")
@@ -142,19 +119,6 @@ def racked(zone: object = None) -> dict[str, Any]:
         db=server(image="debian-12", availability_zone=zone, scheduler_hints=decided("db", "scheduler_hints")),
         data={"type": "OS::Cinder::Volume", "properties": volume},
     )
-
-
-def test_a_server_and_its_volume_are_made_in_the_rack_that_was_decided_on(here: PlacementHeat) -> None:
-    name, *ended = here.create(racked())
-    assert ended == ["CREATE_COMPLETE", COMPLETE]
-    decision = {"db": rack(here, "h2", "r2", "z2"), "data": rack(here, "p2", "r2", "z2")}
-    assert here.attributes(name, "g") == {"decision": decision}
-    db = here.properties(name, "db")
-    assert (db["availability_zone"], db["scheduler_hints"]) == ("z2", {"rack": "r2"})
-    assert here.properties(name, "data") == {"size": 10, "availability_zone": "z2"}
-    assert here.holdings == [("h2", 1), ("p2", 10)]
-    here.delete(name)
-    assert (here.holdings, here.claims) == ([], ())
 
 
 IMPOSSIBLE = (
