@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.base.values import ResourceId
-from datalog_gate.decision.grants import problems_of
 from datalog_gate.doors.cli.commands.check_stacks import format_grant_requests
-from tests.expressions import worded
 from tests.pages import DOCS
 from tests.test_decision import NOW
 
@@ -36,19 +35,23 @@ def test_a_template_is_allowed_with_its_service(name: str, service: str, line: s
     assert (locked.outcome, format_grant_requests([stack], locked)) == (without, ())
 
 
-WRONG = problems_of(
-    service=worded("..."), scope=[worded("..."), ResourceId("s/..."), "...", "needed"], expires=worded("..."),
-    deletion_policy="...", external_id=None, names={"needed"}, needed={"needed"}, services=(), now=NOW,
-) + problems_of(
-    service="...", scope="a", expires="...", deletion_policy=None, external_id="x", names=(), needed=(), services=(),
-    now=NOW,
-) + problems_of(
-    service="...", scope=worded("..."), expires="2020-01-01", deletion_policy=None, external_id=None, names=(),
-    needed=(), services=(), now=NOW,
-)  # fmt: skip
-
-
-REASONS = {reason.partition(":")[0].replace("needed", "...").replace("2020-01-01", "...") for reason in WRONG}
+LATE = {"get_attr": ["one", "name"]}
+WRONG = {
+    "g1": {"service": LATE, "scope": [LATE, {"get_resource": "one"}, "gone", "one"], "expires": LATE},
+    "g2": {"service": "nosuch", "scope": "one", "expires": "soon"},
+    "g3": {"service": "nosuch", "scope": LATE, "expires": "2020-01-01"},
+}
+MORE = {"g1": {"deletion_policy": "Retain"}, "g2": {"external_id": "x"}, "g3": {}}
+RESOURCES = {
+    name: {"type": "DatalogGate::Policy", "properties": properties, **MORE[name]} for name, properties in WRONG.items()
+} | {"one": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}}
+STACK = dg.read_stack({"heat_template_version": "2018-08-31", "resources": RESOURCES}, stack_name="s")
+VALUES = re.compile(r"\{get_attr: \[one, name\]\} in s|\b(one|gone|nosuch|Retain|soon|2020-01-01)\b")
+REASONS = {
+    VALUES.sub("...", problem).partition(":")[0]
+    for grant in RULES.decide(STACK, now=NOW).grants
+    for problem in grant.reason.split("; ")
+}
 
 
 @pytest.mark.parametrize("reason", sorted(REASONS))

@@ -180,7 +180,6 @@ class FindingReader:
 
     @cached_property
     def _shared_names(self) -> Collection[str]:
-        """The names that more than one resource has."""
         stacks = [stack for root in self.stacks for stack in root.walk()]
         names = Counter(resource.name for stack in stacks for resource in stack.resources)
         return {name for name, count in names.items() if count > 1}

@@ -26,7 +26,7 @@ LATE = "write it, or take it from a parameter that is known and not hidden"
 
 
 def effective(facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime) -> list[ResourceId]:
-    """The grants that certainly exist and have no problem: see `problems_of`."""
+    """The grants that certainly exist and have no problem: see `_problems`."""
     return [grant for grant, _, reason in _judge(facts, stacks, services, now) if not reason]
 
 
@@ -55,40 +55,6 @@ def grants_of(
         why = "no rule unlocks it" if scope else "nothing is in its scope" if scope is None else PERHAPS[1]
         found.append(Grant(grant, show(service), unlocks, reason or ("unlocked" if unlocks else why)))
     return tuple(found)
-
-
-def problems_of(
-    *,
-    service: Data,
-    scope: Data,
-    expires: Data,
-    deletion_policy: str | None,
-    external_id: Data,
-    names: Collection[str],
-    needed: Collection[str],
-    services: Collection[str],
-    now: datetime,
-) -> list[str]:
-    """What keeps a grant from being one, whatever the rules say, and what to change. Properties are as resolved from
-    literals, parameters and conditions, with an `Unknown` for what else they hold and None for what is not there.
-    `names` are all that the template of its own stack defines, `needed` those of them that the grant waits for,
-    `services` those that are enabled and that the caller may use."""
-    found = []
-    if isinstance(service, Unknown):
-        found.append(f"its service hangs on {service.expression}: {LATE}")
-    elif service not in services:
-        found.append(
-            f"the service {service} is not enabled here, or not for this caller: it takes --services {service} at the "
-            f"command line, and at the gate the operator and the policy datalog_gate:grant:{service}"
-        )
-    found += _scope_problems(scope, names, needed)
-    if expires is not None and (why := _expiry(expires, now)):
-        found.append(why)
-    if external_id is not None:
-        found.append("its external_id names something that exists: leave it out")
-    elif deletion_policy not in (None, "Delete"):
-        found.append(f"its deletion_policy is {deletion_policy}, by which nothing would be given back: leave it out")
-    return found
 
 
 def _judge(
@@ -123,19 +89,29 @@ def _judge(
 def _problems(
     grant: Resource, home: Stack, service: Value, expires: Value, services: Collection[str], now: datetime
 ) -> list[str]:
+    """What keeps a grant from being one, whatever the rules say, and what to change. `services` are those that are
+    enabled and that the caller may use."""
+    found = []
+    if isinstance(service, Unknown):
+        found.append(f"its service hangs on {service.expression}: {LATE}")
+    elif service not in services:
+        found.append(
+            f"the service {service} is not enabled here, or not for this caller: it takes --services {service} at the "
+            f"command line, and at the gate the operator and the policy datalog_gate:grant:{service}"
+        )
     named = {resource.name: resource for resource in home.resources}
     own = home.template if home.template and home.template.stack == home.id else None
-    return problems_of(
-        service=service,
-        scope=SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope"),
-        expires=expires,
-        deletion_policy=grant.deletion_policy,
-        external_id=grant.written(("external_id",), frozenset()).get("external_id"),
-        names={*named, *(own.resources if own else ())},
-        needed=find_required(named, [grant.name]) - {grant.name},
-        services=services,
-        now=now,
-    )
+    scope = SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope")
+    needed = find_required(named, [grant.name]) - {grant.name}
+    found += _scope_problems(scope, {*named, *(own.resources if own else ())}, needed)
+    if expires is not None and (why := _expiry(expires, now)):
+        found.append(why)
+    if grant.written(("external_id",), frozenset()).get("external_id") is not None:
+        found.append("its external_id names something that exists: leave it out")
+    elif grant.deletion_policy not in (None, "Delete"):
+        policy = grant.deletion_policy
+        found.append(f"its deletion_policy is {policy}, by which nothing would be given back: leave it out")
+    return found
 
 
 def _scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:

@@ -274,6 +274,5 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
 
 
 def _alike(value: Value, other: Value) -> int:
-    """How far two texts begin alike."""
     pairs = zip(str(value), str(other), strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))

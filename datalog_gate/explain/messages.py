@@ -128,7 +128,6 @@ class RuleMessages:
         return ["***" if secret and term is not None else self.operand(term) for term in operands]
 
     def _pattern(self, relation: RelationRef, arguments: Sequence[ir.Pattern]) -> str:
-        """Format an atom: of a resource type's relation the columns that it names, of others all."""
         described, name = self._messages.program.relations[relation], certain_version(relation)
         if described.generated == "in":
             return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"

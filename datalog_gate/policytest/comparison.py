@@ -177,7 +177,6 @@ def flow(data: Any) -> str:
 
 
 def _why(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]:
-    """Explain a finding: the unknowns that decide it, or its derivation."""
     if finding.violation is None or explanation is None:
         return
     for unknown in finding.violation.because:

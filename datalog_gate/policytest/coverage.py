@@ -120,7 +120,6 @@ def cover(suites: Sequence[Suite]) -> Coverage:
 
 
 def _rules(suite: Suite) -> Iterator[RuleCoverage]:
-    """Collect the rules of the suite's folder, and those that its policies depend on."""
     files: list[RuleFile] = read_rules([near(suite.top)])
     policies = load(files, suite.rules.catalogue)
     checked: dict[Span, list[ir.CheckedRule]] = {}
@@ -159,7 +158,6 @@ def _percent(rules: Sequence[RuleCoverage]) -> float:
 
 
 def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None:
-    """Note what the certain versions of the rules did in a judgement."""
     program, model = judgement.evaluation.program, judgement.evaluation.model
     errors = errors_of(model)
     for rule in _checked(program):
@@ -210,7 +208,6 @@ def _bounds(span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def _mark(rule: ir.CheckedRule, literals: Sequence[LiteralCoverage]) -> None:
-    """Mark the literals as written that can be false."""
     bound: set[ir.Var] = set()
     for scoped_literal in scope_body(rule.body, [term for term in rule.arguments if isinstance(term, ir.Var)]):
         owner = _owner(scoped_literal, literals)

@@ -73,7 +73,6 @@ def _check_data(text: str, file: str, data: Any) -> None:
 
 
 def _block(indent: str, data: Mapping[str, Sequence[Any]]) -> Iterator[str]:
-    """Write a mapping of lists in lines, an item on each."""
     for key, items in data.items():
         yield f"{indent}{flow(key)}:" + (" []" if not items else "")
         yield from (f"{indent}  - {flow(item)}" for item in items)
@@ -168,7 +167,6 @@ class _Editor:
             self.edits.append((start, end, f"[{', '.join([*kept, *map(flow, added)])}]"))
 
     def _lined(self, steps: Steps, count: int, removed: Sequence[int], added: Sequence[Any]) -> None:
-        """Edit a list with a line or more for each item."""
         for at in removed:
             start = self._lines[self._place((*steps, at)).line - 1]
             self.edits.append((start, self._lines[self._last((*steps, at))], ""))

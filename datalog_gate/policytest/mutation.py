@@ -301,7 +301,6 @@ def _mutate_rule(rule: ast.Rule, relations: Relations) -> Iterator[tuple[str, Sp
 
 
 def _body(body: ast.Body, relations: Relations) -> Bodies:
-    """Make the bodies with one literal changed."""
     for at, literal in enumerate(body):
         for what, span, replacement in (*_whole(literal), *_inside(literal, relations)):
             yield what, span, (*body[:at], *replacement, *body[at + 1 :])
@@ -348,7 +347,6 @@ def _inside(literal: ast.Literal, relations: Relations) -> Bodies:
 
 
 def _some(body: ast.Body, relations: Relations) -> Bodies:
-    """Make the bodies of `_body` that are not empty."""
     return (mutant for mutant in _body(body, relations) if mutant[2])
 
 

@@ -101,7 +101,6 @@ def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
 
 
 def _group(problem: Problem, every: Iterable[Assumption]) -> list[Group]:
-    """Group assumptions that are alike."""
     items = {item.id: item for item in problem.items}
     groups: dict[tuple[object, ...], list[Assumption]] = {}
     for assumption in every:
@@ -154,7 +153,6 @@ def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable
 
 
 def _reason(problem: Problem, group: Group) -> Reason:
-    """A group of a conflict in words."""
     names = [assumption[1] for assumption in group]
     racks = sorted({assumption[2] for assumption in group if len(assumption) > 2})
     by_id = {item.id: item for item in problem.items}

@@ -189,7 +189,6 @@ class _Search:
         return used <= {place.zone} and sort.allows(place)
 
     def _lacking(self, sort: Sort) -> list[int]:
-        """Spreads of a sort that need more locations."""
         return [
             index for index in sort.constraints if len(self.locations[index]) < (self.constraints[index].at_least or 0)
         ]
@@ -199,7 +198,6 @@ class _Search:
 
 
 def _needs(sorts: tuple[Sort, ...]) -> Counter[tuple[str, str]]:
-    """What a bundle of these sorts needs by kind and resource class."""
     needs: Counter[tuple[str, str]] = Counter()
     for sort in sorts:
         for name, amount in sort.demand:

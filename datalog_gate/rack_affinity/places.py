@@ -92,7 +92,6 @@ def read_places(file: str) -> list[dict[str, str]]:
 
 
 def _locate(provider: Provider, rows: Collection[Mapping[str, str]], members: Mapping[str, frozenset[str]]) -> Location:
-    """Find the location of a provider by its traits and the rows of the file."""
     rack, zone = _read_trait(provider.traits, RACK), _read_trait(provider.traits, ZONE)
     aggregates = set()
     for row in rows:

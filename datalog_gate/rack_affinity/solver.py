@@ -178,7 +178,6 @@ class _Model:
         return [sort for sort in self._candidates if index in sort.constraints]
 
     def _by_location(self, sorts: Iterable[Sort], level: Level) -> dict[str, list[Any]]:
-        """The variables of these sorts by where their places are."""
         locations: dict[str, list[Any]] = defaultdict(list)
         for sort in sorts:
             taken = self._taken[sort]
@@ -187,7 +186,6 @@ class _Model:
         return locations
 
     def _assign(self, solver: Any) -> dict[str, str]:
-        """Items with their places, by the counts that the solver found."""
         waiting: dict[tuple[Sort, str], list[Unit]] = defaultdict(list)
         for sorts, racks in self._in_rack.items():
             group = iter(self._bundles[sorts])

@@ -176,7 +176,6 @@ class _Calls:
         self.doubtful = False
 
     def __call__(self, call: Callable[[Service], Result]) -> Result:
-        """The answer of the service to one call. Errors: PluginError."""
         service, breaker = self._broker.service(self._name)
         seconds = min(self._broker.limits.call, self._end - self._broker.ticks())
         if seconds <= 0:

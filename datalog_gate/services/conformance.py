@@ -250,7 +250,6 @@ class Conformance:
 
 
 def _says(service: Service, request: Request, held: bool) -> None:
-    """It says whether it holds this, or that it can't tell."""
     status = service.status(claim_of(request))
     assert status in get_args(Status), status
     assert status == "unknown" or (status in HOLDING) is held, f"{request.uuid or 'nothing'} is {status}"

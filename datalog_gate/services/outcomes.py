@@ -132,7 +132,6 @@ def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -
 
 
 def _tell_plugin(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> str:
-    """Tell one plugin, and return why it could not be told, if so."""
     if plugin is None:
         return "it is not enabled any more"
     try:

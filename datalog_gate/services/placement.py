@@ -210,7 +210,6 @@ def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _detail(found: object) -> str:
-    """The detail of an error, in a line."""
     match found:
         case {"errors": [{"detail": str(detail)}, *_]}:
             return " ".join(detail.split())[:WORDS]

@@ -71,7 +71,6 @@ def reconcile(broker: Broker, find_stack: FindStack) -> list[ReconcileResult]:
 
 
 def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> ReconcileResult | None:
-    """Settle one claim. Errors: PluginError."""
     now = broker.clock()
     if claim.state == "intent":
         return _release(broker, claim, "it was broken off while its service was asked")
