@@ -52,24 +52,36 @@ def evaluation(
     policies: Sequence[Policy],
     engine: Engine,
     whole: bool = True,
-    against: Sequence[Stack] = (),
 ) -> Evaluation:
-    """The model over the stacks as one set of facts, which tell of the stacks that they are held `against`, too. What
-    no policy rests on is in it as well if it is to be `whole` and the budgets allow it. Errors: EngineError if the
-    engine refuses the program or runs out of time."""
+    """The model over the stacks as one set of facts. If it is to be `whole`, it also has facts of the older state of
+    the request, and what no policy rests on, if the budgets allow it.
+
+    Each level has a budget of its own: first come the policies that deny, with what unlocks services, then those that
+    warn, those that record, and whatever no policy reads if none went beyond its budget: what took it would take it
+    again. Errors: EngineError if the engine refuses the program or runs out of time."""
     facts = FactSet()
-    wanted = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)
+    read = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)
     for stack in stacks:
-        flatten(stack, rules.catalogue, wanted, facts)
+        flatten(stack, rules.catalogue, read, facts)
     _add_request(facts, stacks, request)
-    if against:
-        _add_against(facts, rules, stacks, against, request)
+    if whole and request.against:
+        _add_against(facts, rules, stacks, request)
     known = _with_inventory(facts, request.inventory)
     maybe = frozenset(name for name, rows in facts.maybe.items() if rows)
     key = frozenset(known.unknown.items()), maybe
     assumed = (UNLOCKED, EFFECTIVE.name)
     program = _SPLIT.get(rules.program, key, lambda: split(rules.program, known.unknown, maybe, assumed))
-    model, exceeded = _evaluated(policies, program, facts, request, engine, whole)
+    model = request.inventory.model if request.inventory else Model()
+    inputs = _inputs(facts)
+    exceeded: dict[Level, BudgetError] = {}
+    by_level, rest = _LAYERS.get(program, tuple([policy.id for policy in policies]), lambda: _layers(program, policies))
+    for level, wanted, layer in by_level:
+        # what a level that went beyond its budget did not derive, a later one may need
+        model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
+        if model.exceeded:
+            exceeded[level] = model.exceeded
+    if whole and not exceeded:
+        model = engine(rest, inputs, request.budget, model)
     return Evaluation(facts, known.digests, program, model, exceeded)
 
 
@@ -87,14 +99,12 @@ def _add_request(facts: FactSet, stacks: Sequence[Stack], request: DecisionReque
         facts.add(EFFECTIVE.name, (grant,))
 
 
-def _add_against(
-    facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], against: Sequence[Stack], request: DecisionRequest
-) -> None:
+def _add_against(facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest) -> None:
     """Add what rules read of the older state, the grants among it that are in effect now."""
-    past = add_old_facts(facts, against, stacks, rules.catalogue, rules.program.inputs)
+    past = add_old_facts(facts, request.against, stacks, rules.catalogue, rules.program.inputs)
     name = old_version(EFFECTIVE.name)
     if name in rules.program.inputs:
-        for grant in effective(past, against, request.services, request.now):
+        for grant in effective(past, request.against, request.services, request.now):
             facts.add(name, (grant,))
         for row, doubt in past.maybe.get("gate:grant", {}).items():
             facts.add(name, row[:1], maybe=doubt)
@@ -111,29 +121,6 @@ def _with_inventory(facts: FactSet, inventory: Inventory | None) -> Summary:
         if relation in inventory.rows and table.rows:
             facts.rows[relation] = table.rows
     return Summary({**known.digests, **inventory.summary.digests}, {**known.unknown, **inventory.summary.unknown})
-
-
-def _evaluated(
-    policies: Sequence[Policy],
-    program: CheckedProgram,
-    facts: FactSet,
-    request: DecisionRequest,
-    engine: Engine,
-    whole: bool,
-) -> tuple[Model, dict[Level, BudgetError]]:
-    """The model, and by level what went beyond the budget. Each level has a budget of its own: first come the policies
-    that deny, with what unlocks services, then those that warn, those that record, and for the `whole` model whatever
-    no policy reads if none went beyond its budget: what took it would take it again."""
-    model = request.inventory.model if request.inventory else Model()
-    inputs = _inputs(facts)
-    exceeded: dict[Level, BudgetError] = {}
-    by_level, rest = _LAYERS.get(program, tuple([policy.id for policy in policies]), lambda: _layers(program, policies))
-    for level, wanted, layer in by_level:
-        # what a level that went beyond its budget did not derive, a later one may need
-        model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
-        if model.exceeded:
-            exceeded[level] = model.exceeded
-    return model if exceeded or not whole else engine(rest, inputs, request.budget, model), exceeded
 
 
 _Layers = tuple[list[tuple[Level, frozenset[RelationRef], CheckedProgram]], CheckedProgram]

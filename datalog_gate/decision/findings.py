@@ -27,7 +27,7 @@ from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.facts.factset import FactSet, place_of
-from datalog_gate.schema.declaration import Relation, RelationRef, certain_version, possible_version, relation_name
+from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version, relation_name
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
@@ -136,7 +136,7 @@ class FindingReader:
         project = self.request.caller.project if self.request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
         hints = (policy.hint, f"waiver {waiver.id} {lapse}" if waiver and lapse else "")
-        span = find_place(subject, row, support, self.evaluation.facts, self.rules.program.relations)
+        span = self._place(subject, row, support)
         violation = Violation(
             policy=policy.id,
             level=policy.level,
@@ -157,6 +157,34 @@ class FindingReader:
         )
         self.read.append((violation, (relation, row)))
         return violation
+
+    def _place(self, subject: ResourceId | None, row: Row, support: Support) -> Span | None:
+        """Find the place of the value at fault: of the first value of the violation's row that a leaf about the subject
+        holds; else of the subject if it lacks something; else of the most precise such leaf, a list item before a
+        resource; else of the subject, or of any leaf."""
+        about = [leaf for leaf in support.leaves if subject is None or leaf.row[:1] == (subject,)]
+        for value in row:
+            if value is not None and value != subject:
+                for leaf in about:
+                    if span := self._column_holding(value, leaf):
+                        return span
+        found = (self.evaluation.facts.origin(leaf.relation, leaf.row) for leaf in about or support.leaves)
+        origins = [origin for origin in found if origin]
+        if not origins:
+            return None
+        best = max(origins, key=lambda origin: len(origin[1]))
+        return place_of(best) if len(best[1]) > 1 and subject not in support.lacking else best[0].locate(())
+
+    def _column_holding(self, value: Value, leaf: FactUse) -> Span | None:
+        described = self.rules.program.relations.get(leaf.relation)
+        origin = self.evaluation.facts.origin(leaf.relation, leaf.row)
+        if described is None or origin is None:
+            return None
+        for at in leaf.columns:
+            name = described.columns[at].name
+            if leaf.row[at] == value and name not in NAMELESS:
+                return place_of(origin, name)
+        return None
 
     def _subject(self, policy: Policy, row: Row) -> ResourceId | None:
         value = row[policy.subject] if policy.subject is not None else None
@@ -235,26 +263,6 @@ def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Sup
     return Support(list(leaves), lacking)
 
 
-def find_place(
-    subject: ResourceId | None, row: Row, support: Support, facts: FactSet, relations: Mapping[RelationRef, Relation]
-) -> Span | None:
-    """Find the place of the value at fault: of the first value of the violation's row that a leaf about the subject
-    holds; else of the subject if it lacks something; else of the most precise such leaf, a list item before a resource;
-    else of the subject, or of any leaf."""
-    leaves = support.leaves
-    about = [leaf for leaf in leaves if subject is None or leaf.row[:1] == (subject,)]
-    for value in row:
-        if value is not None and value != subject:
-            for leaf in about:
-                if span := _column_holding(value, leaf, facts, relations):
-                    return span
-    origins = [origin for leaf in about or leaves if (origin := facts.origin(leaf.relation, leaf.row))]
-    if not origins:
-        return None
-    best = max(origins, key=lambda origin: len(origin[1]))
-    return place_of(best) if len(best[1]) > 1 and subject not in support.lacking else best[0].locate(())
-
-
 def find_deciding_unknowns(
     subject: ResourceId | None,
     leaves: Sequence[FactUse],
@@ -326,17 +334,3 @@ def _unknowns(leaf: FactUse, facts: FactSet) -> Iterator[Unknown]:
         value = leaf.row[at]
         if isinstance(value, Unknown) and not (reason and rests_on(value, reason)):
             yield value
-
-
-def _column_holding(
-    value: Value, leaf: FactUse, facts: FactSet, relations: Mapping[RelationRef, Relation]
-) -> Span | None:
-    described = relations.get(leaf.relation)
-    origin = facts.origin(leaf.relation, leaf.row)
-    if described is None or origin is None:
-        return None
-    for at in leaf.columns:
-        name = described.columns[at].name
-        if leaf.row[at] == value and name not in NAMELESS:
-            return place_of(origin, name)
-    return None

@@ -70,7 +70,7 @@ def judge(
     undetermined where it can. Errors: EngineError if the engine refuses the program or runs out of time."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
-    evaluated = evaluation(rules, stacks, request, policies, engine, against=request.against)
+    evaluated = evaluation(rules, stacks, request, policies, engine)
     secrets = Secrets(evaluated.facts, evaluated.program)
     changes = Changes(rules, policies, request, evaluated, engine)
     reader = FindingReader(rules, stacks, request, evaluated, changes, secrets)
