@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
+from tests.test_decision import NOW
 
-NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 RULES = """
 @{level}("zone", "{s} stands in {z}"{more})
 zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z in ["nova-2", "nova-3"].

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,21 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.doors.cli.decision_text import format_decision
 from datalog_gate.doors.cli.main import main
-from datalog_gate.engine import engine
 from datalog_gate.engine.budget import UNLIMITED
+from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.explanation import format_lines
 from datalog_gate.files.templates import read_stack
 from tests.pages import DOCS
+from tests.test_decision import NOW, server
 
 HEAD = "heat_template_version: 2018-08-31\nresources:\n"
-NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def judge(rules: str, template: str, name: str = "native", **request: Any) -> ExplainedDecision:
+def judge(rules: str, template: str, **request: Any) -> ExplainedDecision:
     policies = load([RuleFile("m", "m.dl", rules)])
     fields = DecisionRequest(**{"action": "create", "now": NOW, **request})
     stacks = [read_stack(template=template, stack_name="s")]
-    return ExplainedDecision.of(judgement.judge(policies, stacks, fields, engine(name)))
+    return ExplainedDecision.of(judgement.judge(policies, stacks, fields, evaluate))
 
 
 def whys(rules: str, template: str, **request: Any) -> list[str]:
@@ -47,11 +46,6 @@ def fixes(rules: str, template: str, **request: Any) -> list[str | None]:
     decision = judge(rules, template, **request)
     found_fixes = [decision.explanation.of(violation).fix for violation in decision.violations]
     return [line.text if line else None for line in found_fixes]
-
-
-def server(called: str = "web", more: str = "", **properties: str) -> str:
-    extra = "".join(f", {key}: {value}" for key, value in {"flavor": "tiny", **properties}.items())
-    return f"  {called}: {{type: OS::Nova::Server, {more}properties: {{image: debian{extra}}}}}\n"
 
 
 SSH = """\

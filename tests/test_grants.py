@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +13,8 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
+from tests.test_decision import NOW
 
-NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 SERVICES = frozenset({"rack", "edge"})
 RULES = load(
     [

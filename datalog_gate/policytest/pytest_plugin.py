@@ -1,6 +1,4 @@
-"""The pytest plugin, which runs policy tests.
-
-Each case of a `test.yaml` that stands beside rule files (`*.dl`) is a test.
+"""The pytest plugin: each case of a `test.yaml` beside rule files is a test.
 
 The package is imported only once there is such a file, so that other projects' pytest starts as fast as without it.
 """

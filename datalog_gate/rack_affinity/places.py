@@ -1,7 +1,5 @@
 """Hosts and storage pools, with their racks and zones.
 
-They are read from the providers of Placement and a file.
-
 A provider that has an inventory of the resource class for VCPU is a host. Any other that has one for DISK_GB is a
 storage pool. Its rack and zone are those of its traits CUSTOM_RACK_R1 and CUSTOM_ZONE_AZ1, in small letters: r1 and
 az1. The file has one JSON object a line, and the last that applies counts:

@@ -1,14 +1,7 @@
 """The service `rack_affinity`, for the affinity of servers and volumes to racks.
 
-Servers and volumes are together in a rack, or spread over several.
-
-Options of a grant: `same: rack`, `host` or `zone`, for all servers and volumes in scope; `spread: {level: rack,
-at_least: 3}`, to spread those in scope over at least so many. The first grant of a stack that comes decides for all
-grants of the stack, and the others take their shares. A template reads by the name of a server or a volume, with dots
-for those within a resource in scope:
-
-    {get_attr: [GRANT, decision, db, availability_zone]}     null where there are no zones
-    {get_attr: [GRANT, decision, group.0, rack]}             also: host, aggregates, scheduler_hints
+The first grant of a stack that comes decides for all grants of the stack, and the others take their shares.
+docs/grants.md shows the options of a grant and what a template reads.
 
 The scheduler still chooses the host. The service claims that there is a host with room that nobody else was promised.
 Its claims are of resource classes of its own, such as CUSTOM_GATE_VCPU for VCPU: Nova claims its own when it makes the

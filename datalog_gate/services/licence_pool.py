@@ -1,8 +1,6 @@
 """The service `licence`, which counts licences in OpenStack Placement.
 
 The licence `acme_db` is the class CUSTOM_LICENSE_ACME_DB; the totals of its inventories are the seats that there are.
-Options of a grant: `name`, and `seats`, by default one for each resource in scope, where a group counts as its members.
-A template reads for each resource in scope the `licence` and the `seats` that all have together.
 
 Settings, besides those of `placement.Placement`:
 

@@ -1,8 +1,5 @@
 """A client of OpenStack Placement for services.
 
-It reads what providers have free, and reads and changes allocations. An allocation is changed only if nobody changed it
-since it was read.
-
 Settings of every service that holds things there:
 
     endpoint       its URL: alone for one without Keystone (auth_strategy noauth2), else in place of the catalogue's
