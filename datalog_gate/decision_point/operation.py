@@ -62,12 +62,15 @@ class Answer:
         """Whether the operation may go on."""
         return self.verdict == "allowed"
 
+    @classmethod
+    def of(cls, decision: Decision) -> Answer:
+        """The answer that a decision makes."""
+        verdict, reason = _compute_verdict(decision)
+        return cls(verdict, decision.id, truncate_reason(reason), format_warnings(decision), decision)
 
-def compute_verdict(decision: Decision) -> tuple[Verdict, str]:
-    """Compute the verdict of a door on a decision, and the reason if it stops the operation.
 
-    A violation that depends on a value that only Heat can read is not let through.
-    """
+def _compute_verdict(decision: Decision) -> tuple[Verdict, str]:
+    """The verdict and its reason. A violation that depends on a value that only Heat can read is not let through."""
     if decision.outcome == "deny":
         return "denied", f"The policies deny this stack: {format_denial(decision, REASON - 40)}"
     if decision.outcome == "indeterminate":

@@ -24,15 +24,7 @@ from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import SCHEMA, DecisionLog
-from datalog_gate.decision_point.operation import (
-    CLOSED,
-    Answer,
-    Operation,
-    compute_verdict,
-    format_diagnostic,
-    format_warnings,
-    truncate_reason,
-)
+from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, truncate_reason
 from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
 from datalog_gate.decision_point.record import NOT_JUDGED, DecisionTrace, build_record
 from datalog_gate.decision_point.roles import Entitlements
@@ -184,9 +176,7 @@ class DecisionPoint:
         except EngineError as error:
             message = f"The policies could not be evaluated: {error}"
             return *self._lift(operation, mode, Answer("undecided", _new_id(), truncate_reason(message))), None
-        decision = trace.decision
-        verdict, reason = compute_verdict(decision)
-        answer = Answer(verdict, decision.id, truncate_reason(reason), format_warnings(decision), decision)
+        answer = Answer.of(trace.decision)
         if answer.allowed:
             return answer, "", trace
         return *self._lift(operation, mode, answer), trace

@@ -54,6 +54,16 @@ def redact_definition(definition: Mapping[str, Any], stacks: Iterable[Stack]) ->
     return {**definition, **masked}, sorted(names)
 
 
+def remove_masked(environment: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Remove what Heat masks from an environment, but for `own` values. Return the section and name of each."""
+    sections = {name: section for name in SECTIONS if isinstance(section := environment.get(name), dict)}
+    masked = [(name, key) for name, section in sections.items() for key in section if section[key] == MASK]
+    hidden = tuple((name, key) for name, key in masked if key not in own.get(name, {}))
+    for name, key in hidden:
+        del sections[name][key]
+    return hidden
+
+
 @dataclass(frozen=True, slots=True)
 class _Secrets:
     """Masks the values of hidden parameters."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision_point.redaction import MASK
+from datalog_gate.decision_point.redaction import MASK, remove_masked
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Live, Stack
@@ -125,17 +125,9 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     path = f"/stacks/{quote(shown_name, safe='')}/{quote(stack_id, safe='')}"
     template, environment, files = (heat.get(f"{path}/{part}") for part in ("template", "environment", "files"))
     listed = heat.get(f"{path}/resources?nested_depth={MAX_DEPTH}").get("resources")
-    masked = [
-        (section, parameter)
-        for section in ("parameters", "parameter_defaults")
-        for parameter, value in _object(environment.get(section) or {}).items()
-        if value == MASK
-    ]
-    for section, parameter in masked:
-        del environment[section][parameter]
     if not all(isinstance(text, str) for text in files.values()):
         raise _unreadable(f"Heat holds files of the stack {name} that are no text")
-    definition = StackDefinition(template, environment, files=files, masked=tuple(masked))
+    definition = StackDefinition(template, environment, files=files, masked=remove_masked(environment, {}))
     stack = definition.stack(stack_name or shown_name, catalogue)
     if not any(nested.resources for nested in stack.walk()):
         raise InputError([Diagnostic("no-resources", f"the stack {name} leaves nothing to judge: it has no resource")])

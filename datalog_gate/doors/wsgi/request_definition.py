@@ -13,7 +13,7 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.redaction import MASK
+from datalog_gate.decision_point.redaction import MASK, remove_masked
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import input_error
 from datalog_gate.doors.wsgi.stored import StoredStack
@@ -61,7 +61,8 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
 
 def stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
     """The definition of a stored stack; if `masked`, Heat shows hidden values as `MASK`."""
-    return _definition(stored.template, stored, {}, stored.files, masked)
+    own = {} if masked else stored.environment
+    return _definition(stored.template, stored.environment, own, stored.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def merge_update(body: Mapping[str, Any], stored: StoredStack) -> MergedUpdate:
     if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
         raise input_error("clear_parameters is no list of names")
     environment = _merge_environment(stored, own, cleared)
-    definition = _definition(template, StoredStack(stored.template, environment, files), own, files, True)
+    definition = _definition(template, environment, own, files)
     merged = definition.environment
     assert isinstance(merged, dict)
     forwarded = {name: value for name, value in body.items() if name not in _UNCHANGED | {"clear_parameters"}}
@@ -213,31 +214,19 @@ def _removes(registry: Mapping[str, Any]) -> bool:
 
 
 def _definition(
-    template: Mapping[str, Any] | str,
-    stored: StoredStack,
-    own: Mapping[str, Any],
-    files: Mapping[str, str],
-    masked: bool,
+    template: Mapping[str, Any] | str, stored: Mapping[str, Any], own: Mapping[str, Any], files: Mapping[str, str]
 ) -> StackDefinition:
-    """The definition with the environment of a stored stack.
+    """The definition with a stored environment.
 
-    It lacks parameters that the template does not declare, which Heat drops, and masked values that the request does
-    not set itself.
+    It lacks parameters that the template does not declare, which Heat drops, and masked values that are not the
+    request's own.
     """
     declared = _declared(template)
-    environment: dict[str, Any] = {name: dict(_map(stored.environment, name)) for name in MAPS}
+    environment: dict[str, Any] = {name: dict(_map(stored, name)) for name in MAPS}
     environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
-    environment["event_sinks"] = stored.environment.get("event_sinks") or []
+    environment["event_sinks"] = stored.get("event_sinks") or []
     _check_environment(environment, "<environment>")
-    hidden = [
-        (section, name)
-        for section in MAPS[:2]
-        for name, value in environment[section].items()
-        if masked and value == MASK and name not in own.get(section, {})
-    ]
-    for section, name in hidden:
-        del environment[section][name]
-    return StackDefinition(template, environment, None, files, (), tuple(hidden))
+    return StackDefinition(template, environment, None, files, masked=remove_masked(environment, own))
 
 
 def _declared(template: Mapping[str, Any] | str) -> set[str]:
