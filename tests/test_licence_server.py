@@ -20,19 +20,8 @@ from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.licence_server import ANSWER_LIMIT, LicenceServerPlugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
-from tests.licence_server import (
-    Answer,
-    Server,
-    allow,
-    allow_packed,
-    break_off,
-    drip,
-    hang,
-    licence_server,
-    refuse,
-    says,
-    slam,
-)
+from tests import licence_server as answers
+from tests.licence_server import Answer, Server, licence_server, says
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
@@ -145,11 +134,11 @@ def test_only_the_same_request_has_the_same_key(server: Server) -> None:
 @pytest.mark.parametrize(
     ("answer", "ends"),
     [
-        (allow, "passed"),
-        (allow_packed, "passed"),
+        (answers.allow, "passed"),
+        (answers.allow_packed, "passed"),
         (says(b' {"allowed"\n:true}\n'), "passed"),
-        (refuse("2 of 2 licences are taken"), "refused: 2 of 2 licences are taken"),
-        (refuse(""), "refused: the licence server refuses without a reason"),
+        (answers.refuse("2 of 2 licences are taken"), "refused: 2 of 2 licences are taken"),
+        (answers.refuse(""), "refused: the licence server refuses without a reason"),
         *(
             (says(body), f"unavailable: {SAYS_NOTHING.format(200)}")
             for body in (
@@ -173,7 +162,7 @@ def test_only_the_same_request_has_the_same_key(server: Server) -> None:
             says(gzip.compress(b'{"allowed": true}'), Content_Encoding="gzip"),
             f"unavailable: {SAYS_NOTHING.format(200)}",
         ),
-        (break_off, f"unavailable: {SAYS_NOTHING.format(200)}"),
+        (answers.break_off, f"unavailable: {SAYS_NOTHING.format(200)}"),
     ],
 )
 def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, answer: Answer, ends: str) -> None:
@@ -186,10 +175,10 @@ def test_only_a_plain_yes_passes_and_only_a_plain_no_refuses(server: Server, ans
     ("answers", "ends", "times"),
     [
         ([OVERLOADED, OVERLOADED], "passed", 3),
-        ([says(b"", 502), says(b"", 504), refuse("no")], "refused: no", 3),
-        ([slam, slam], "passed", 3),
+        ([says(b"", 502), says(b"", 504), answers.refuse("no")], "refused: no", 3),
+        ([answers.slam, answers.slam], "passed", 3),
         ([OVERLOADED] * 3, f"unavailable: {SAYS_NOTHING.format(503)}", 3),
-        ([slam] * 3, f"unavailable: {UNREACHED}", 3),
+        ([answers.slam] * 3, f"unavailable: {UNREACHED}", 3),
     ],
 )
 def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[Answer], ends: str, times: int) -> None:
@@ -198,7 +187,7 @@ def test_what_may_be_tried_again_is_with_its_key(server: Server, answers: list[A
     assert (len(server.keys), len(set(server.keys))) == (times, 1)
 
 
-@pytest.mark.parametrize("answer", [hang, drip])
+@pytest.mark.parametrize("answer", [answers.hang, answers.drip])
 def test_a_consultation_ends_at_its_deadline(server: Server, answer: Answer) -> None:
     server.answers = [answer]
     ends = read_answer(LicenceServerPlugin({"url": server.url, "deadline": "0.3"}))
@@ -256,7 +245,7 @@ def test_a_server_that_fails_five_times_is_left_alone_for_half_a_minute(server: 
 
 def test_a_refusal_is_an_answer_and_opens_nothing(server: Server, clock: Clock) -> None:
     plugin = LicenceServerPlugin({"url": server.url}, clock)
-    server.answers = [*[says(b"", 500)] * 4, refuse("no"), *[says(b"", 500)] * 4, *[refuse("no")] * 6]
+    server.answers = [*[says(b"", 500)] * 4, answers.refuse("no"), *[says(b"", 500)] * 4, *[answers.refuse("no")] * 6]
     assert [read_answer(plugin).split(":")[0] for _ in range(15)] == [
         *["unavailable"] * 4,
         "refused",
@@ -294,7 +283,7 @@ def test_the_token_is_read_each_time_and_never_logged(
         file.write_text(text)
         ends.append(read_answer(plugin))
     file.unlink()
-    server.answers = [slam] * 3
+    server.answers = [answers.slam] * 3
     ends.append(read_answer(plugin))
     assert ends == ["passed", "passed", *[f"unavailable: {UNREACHED}"] * 4]
     assert [sent for _, _, sent, _, _ in server.requests] == ["Bearer t0ken-one", "Bearer t0ken-two"]
