@@ -12,22 +12,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 
+from datalog_gate.base import values
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.values import (
-    Kind,
-    ResourceId,
-    Row,
-    Unknown,
-    Value,
-    from_python,
-    hidden_value,
-    kind_of,
-    row_key,
-    show,
-    to_json,
-)
+from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import Relation, RelationRef
@@ -65,7 +54,7 @@ class FactLine:
         """The positional row, its values of the columns' kinds if it is of no resource type. Errors: InputError."""
         row = self.positional(relation)
         for column, value in zip(relation.columns, row, strict=True):
-            kind = kind_of(value)
+            kind = values.kind_of(value)
             if not relation.named_only and not kind & (column.kinds | Kind.UNKNOWN):
                 message = f"{relation.name}.{column.name} is {column.kinds.describe()}, here {kind.describe()}"
                 raise _bad(message, self.span, _PLAIN.get(value.lower()) if isinstance(value, str) else None)
@@ -75,8 +64,8 @@ class FactLine:
 def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """Write the facts as lines, sorted by relation and row."""
     for reference, relation, row, span in _sorted_rows(facts, catalogue):
-        values = [to_json(value, tagged=True) for value in facts.shown(reference, row)]
-        cells = {column.name: value for column, value in zip(relation.columns, values, strict=True)}
+        shown = zip(relation.columns, facts.shown(reference, row), strict=True)
+        cells = {column.name: values.to_json(value, tagged=True) for column, value in shown}
         line = {"relation": str(reference), "row": cells, "place": span.to_json() if span else None}
         yield json.dumps(line, ensure_ascii=False)
 
@@ -85,7 +74,7 @@ def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
     """Write the facts for a person, sorted: the columns that are not null, long texts as digests, then the place."""
     for reference, relation, row, span in _sorted_rows(facts, catalogue):
         cells = [
-            f"{column.name}={_brief(value) if isinstance(value, str) else show(value)}"
+            f"{column.name}={_brief(value) if isinstance(value, str) else values.show(value)}"
             for column, value in zip(relation.columns, facts.shown(reference, row), strict=True)
             if value is not None
         ]
@@ -96,7 +85,7 @@ def _sorted_rows(facts: FactSet, catalogue: Catalogue) -> Iterator[tuple[Relatio
     for reference in sorted(facts.rows, key=str):
         relation = catalogue.relation(reference)
         assert relation is not None, reference
-        for row in sorted(facts.rows[reference], key=row_key):
+        for row in sorted(facts.rows[reference], key=values.row_key):
             origin = facts.origin(reference, row)
             yield reference, relation, row, place_of(origin) if origin else None
 
@@ -147,11 +136,11 @@ def _value(cell: object, span: Span) -> Value:
         case {"$unknown": {"expression": str(expression)}}:
             return Unknown(phrase(expression))
         case {"$hidden": True}:
-            return hidden_value(str(span))
+            return values.hidden_value(str(span))
         case dict() | list():
             raise _bad(f"{json.dumps(cell, default=str)[:80]} is not a value", span, "a value is a scalar")
     try:
-        return from_python(cell)
+        return values.from_python(cell)
     except ValueError as error:
         raise _bad(str(error), span) from None
 

@@ -47,14 +47,13 @@ def _find_uses(resource: Resource, context: StackContext) -> Iterator[FunctionUs
     template = context.stack.template
     if template is None:
         return
-    finder = _CallFinder(template)
     for part, data in resource.written(_PARTS, template.functions).items():
         if part == "condition":
-            for place, _, function, arguments in finder.condition(data):
+            for place, _, function, arguments in _condition(data, template, (), (), set()):
                 yield FunctionUse(".condition", ("condition", *place), function, arguments)
             continue
         prefix: Path = () if part == "properties" else ("", part)
-        for place, outermost, function, arguments in finder.values(data, ()):
+        for place, outermost, function, arguments in _calls(data, (), template):
             yield FunctionUse(path_text((*prefix, *outermost)), (part, *place), function, arguments)
 
 
@@ -62,56 +61,40 @@ _Call = tuple[Path, Path, str, Data]
 """The path of a call, the path of the outermost call around it, the function and its arguments."""
 
 
-class _CallFinder:
-    """Finds the calls of functions in the text of one template."""
-
-    def __init__(self, template: Template) -> None:
-        self.template = template
-        self.value_functions = _value_functions(template.functions)
-
-    def values(self, data: Data, place: Path) -> list[_Call]:
-        """The calls in data outside of conditions."""
-        calls: list[_Call] = []
-        self._values(data, place, None, calls)
-        return calls
-
-    def condition(self, data: Data) -> list[_Call]:
-        """The calls in a condition and in the conditions that it names, at the path of the name."""
-        calls: list[_Call] = []
-        self._condition(data, (), (), set(), calls)
-        return calls
-
-    def _values(self, data: Data, place: Path, outermost: Path | None, calls: list[_Call]) -> None:
-        # most data is strings: testing for them first saves time
-        if isinstance(data, dict):
-            if len(data) == 1:
-                [(function, arguments)] = data.items()
-                if function in self.value_functions:
-                    outermost = place if outermost is None else outermost
-                    calls.append((place, outermost, function, arguments))
-                    if function in ("if", "Fn::If") and isinstance(arguments, list) and arguments:
-                        self._condition(arguments[0], (*place, function, 0), outermost, set(), calls)
-            for key, value in data.items():
-                if type(value) is not str and isinstance(value, _CONTAINERS):
-                    self._values(value, (*place, str(key)), outermost, calls)
-        elif isinstance(data, list):
-            for at, item in enumerate(data):
-                if type(item) is not str and isinstance(item, _CONTAINERS):
-                    self._values(item, (*place, at), outermost, calls)
-
-    def _condition(self, data: Data, place: Path, outermost: Path, visited: set[str], calls: list[_Call]) -> None:
-        if isinstance(data, str) and data in self.template.conditions and data not in visited:
-            visited.add(data)
-            self._condition(self.template.conditions[data], place, outermost, visited, calls)
-        elif isinstance(data, dict) and len(data) == 1:
+def _calls(data: Data, place: Path, template: Template, outermost: Path | None = None) -> Iterator[_Call]:
+    """The calls of functions in data outside of conditions."""
+    # most data is strings: testing for them first saves time
+    if isinstance(data, dict):
+        if len(data) == 1:
             [(function, arguments)] = data.items()
-            if function in _CONNECTIVES & self.template.functions:
-                calls.append((place, outermost, function, arguments))
-                for part in arguments if isinstance(arguments, list) else [arguments]:
-                    self._condition(part, place, outermost, visited, calls)
-            elif function in self.template.functions:
-                calls.append((place, outermost, function, arguments))
-                self._values(arguments, place, outermost, calls)
+            if function in _value_functions(template.functions):
+                outermost = place if outermost is None else outermost
+                yield place, outermost, function, arguments
+                if function in ("if", "Fn::If") and isinstance(arguments, list) and arguments:
+                    yield from _condition(arguments[0], template, (*place, function, 0), outermost, set())
+        for key, value in data.items():
+            if type(value) is not str and isinstance(value, _CONTAINERS):
+                yield from _calls(value, (*place, str(key)), template, outermost)
+    elif isinstance(data, list):
+        for at, item in enumerate(data):
+            if type(item) is not str and isinstance(item, _CONTAINERS):
+                yield from _calls(item, (*place, at), template, outermost)
+
+
+def _condition(data: Data, template: Template, place: Path, outermost: Path, visited: set[str]) -> Iterator[_Call]:
+    """The calls in a condition and in the conditions that it names, at the path of the name."""
+    if isinstance(data, str) and data in template.conditions and data not in visited:
+        visited.add(data)
+        yield from _condition(template.conditions[data], template, place, outermost, visited)
+    elif isinstance(data, dict) and len(data) == 1:
+        [(function, arguments)] = data.items()
+        if function in template.functions:
+            yield place, outermost, function, arguments
+        if function in _CONNECTIVES & template.functions:
+            for part in arguments if isinstance(arguments, list) else [arguments]:
+                yield from _condition(part, template, place, outermost, visited)
+        elif function in template.functions:
+            yield from _calls(arguments, place, template, outermost)
 
 
 def _functions(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
@@ -160,10 +143,9 @@ def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
     template = stack.template
     if template is None or template.stack != stack.id:
         return
-    finder = _CallFinder(template)
-    calls = [*finder.values(template.resources, ()), *finder.values(template.outputs, ())]
+    calls = [*_calls(template.resources, (), template), *_calls(template.outputs, (), template)]
     for condition in template.conditions.values():
-        calls += finder.condition(condition)
+        calls += _condition(condition, template, (), (), set())
     for _, _, function, arguments in calls:
         name = _parameter(function, arguments, template.resources)
         if isinstance(name, str):

@@ -50,6 +50,8 @@ STACK = "OS::Heat::Stack"
 ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
 """The types that hold a stack whose template is not at hand: the operator may choose it (heat/engine/resources/aws/lb/
 loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
+NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
+"""The types that hold a stack, besides those that are a template's file."""
 
 
 def nowhere(_path: Path) -> Span | None:

@@ -13,21 +13,9 @@ from datalog_gate.base.unknown import resources_read
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import ResourceType
-from datalog_gate.stack.difference import Difference, Doubt, differ, difference
+from datalog_gate.stack import replacement
 from datalog_gate.stack.model import Data, Live, Path, Resource, Stack
-from datalog_gate.stack.replacement import (
-    BY_NAME,
-    DISRUPTED,
-    HANDLES,
-    KEPT_MEMBERS,
-    KINDS,
-    SUBSTITUTED,
-    Effect,
-    effects,
-    further_effects,
-    is_template,
-    status_effects,
-)
+from datalog_gate.stack.replacement import Difference, Doubt, Effect
 
 STRENGTH = ("unchanged", "update", "replace")
 
@@ -124,16 +112,16 @@ class _Pair:
         if not old or not new:
             return
         self.kind = catalogue.type(new.type)
-        same_type = old.type == new.type or SUBSTITUTED.get(old.type) == new.type
-        if not same_type and not (is_template(old) and is_template(new)):
+        same_type = old.type == new.type or replacement.SUBSTITUTED.get(old.type) == new.type
+        if not same_type and not (replacement.is_template(old) and replacement.is_template(new)):
             self._take(Effect("replace"), None, ())
             return
-        gone = self.kind and not self.kind.properties and new.type not in HANDLES
+        gone = self.kind and not self.kind.properties and new.type not in replacement.HANDLES
         if gone or self._kept or new.written(("external_id",), frozenset()):  # resource.py:1641
             return
-        self.found = difference(old, new, self.kind)
+        self.found = replacement.difference(old, new, self.kind)
         self._judge(self.found)
-        for status_effect in status_effects(old, live.get(old.id)):
+        for status_effect in replacement.status_effects(old, live.get(old.id)):
             self._take(status_effect, None, ())
         for section, doubt in _of_definition(old, new) if self.must == STRENGTH[0] else ():
             self._take(Effect("update"), doubt, (section,))
@@ -161,16 +149,18 @@ class _Pair:
     def outcome(self, stirred: bool) -> Outcome:
         old, new = self.old, self.new
         was, will = self._doubts()
+        changes: dict[str, Doubt]
         if old is None or new is None:
             what, doubt = ("create", will) if old is None else ("delete", was)
             if unread := self._unread():  # it may be one of the members that nobody read
-                done: dict[str, Doubt] = dict.fromkeys(KINDS if self.of.type in DISRUPTED else (), unread)
-                return Outcome(self.of, dict.fromkeys((what, *STRENGTH), unread), done, (), True)
+                kinds: Iterable[str] = replacement.KINDS if self.of.type in replacement.DISRUPTED else ()
+                changes = dict.fromkeys((what, *STRENGTH), unread)
+                return Outcome(self.of, changes, dict.fromkeys(kinds, unread), (), True)
             return Outcome(self.of, {what: doubt}, {}, (), stirred)
         must = "update" if self.must == STRENGTH[0] and (old.nested and new.nested) else self.must
         may = {what: doubt for what, doubt in self.may.items() if STRENGTH.index(what) > STRENGTH.index(must)}
         unsure = next(iter(may.values()), None)
-        changes: dict[str, Doubt] = {must: unsure, **may}
+        changes = {must: unsure, **may}
         if was != will:
             unsure = will or was
             changes = {what: doubt or unsure for what, doubt in changes.items()}
@@ -179,8 +169,8 @@ class _Pair:
         elif was:
             unsure = was
             changes = {what: doubt or was for what, doubt in changes.items()}
-        kinds = {} if must == "replace" else {kind: doubt or unsure for kind, doubt in self.disruptions.items()}
-        return Outcome(new, changes, kinds, self.path, stirred)
+        done = {} if must == "replace" else {kind: doubt or unsure for kind, doubt in self.disruptions.items()}
+        return Outcome(new, changes, done, self.path, stirred)
 
     def _doubts(self) -> tuple[Doubt, Doubt]:
         """The conditions under which it exists, before and after."""
@@ -197,19 +187,19 @@ class _Pair:
     def _kept(self) -> bool:
         """Whether the group that holds it leaves it as it is."""
         group = self.holder.new if self.holder else None
-        policy = KEPT_MEMBERS.get(group.type) if group else None
+        policy = replacement.KEPT_MEMBERS.get(group.type) if group else None
         if group is None or policy is None:
             return False
         return not (isinstance(group.update_policy, dict) and group.update_policy.get(policy))
 
     def _judge(self, found: Difference) -> None:
         """Take the effects of all properties that differ."""
-        template = is_template(self.of) or (self.kind is None and self.of.nested is not None)
+        template = replacement.is_template(self.of) or (self.kind is None and self.of.nested is not None)
         for name, doubt in found.properties.items():
-            for effect in [Effect("update")] if template else effects(self.kind, name, found):
+            for effect in [Effect("update")] if template else replacement.effects(self.kind, name, found):
                 self._take(effect, doubt, ("properties", name))
         assert self.old
-        for further_effect in further_effects(self.old, self.of, found):
+        for further_effect in replacement.further_effects(self.old, self.of, found):
             self._take(further_effect, None, ("properties",))
 
     def _take(self, effect: Effect, doubt: Doubt, path: Path) -> None:
@@ -240,7 +230,7 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
     was, will = (resource.written(("depends_on", "condition"), frozenset()) for resource in (old, new))
     sections |= {section: (was.get(section), will.get(section)) for section in {**was, **will}}
     for section, (before, after) in sections.items():
-        surely, doubt = differ(before, after)
+        surely, doubt = replacement.differ(before, after)
         if surely or doubt:
             yield section, None if surely else doubt
 
@@ -254,5 +244,5 @@ def _moved(
             yield symbol
     elif symbol in known and known[symbol].new:
         for effect in known[symbol].replacement():
-            by_name = known[symbol].kind is None or known[symbol].of.type in BY_NAME
+            by_name = known[symbol].kind is None or known[symbol].of.type in replacement.BY_NAME
             yield effect.doubt or (Unknown(phrase(f"the id of {symbol.path}")) if by_name else None)

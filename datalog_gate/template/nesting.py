@@ -13,27 +13,16 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import at_member
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import (
-    DEPLOYMENTS,
-    ELSEWHERE,
-    GROUPS,
-    INSTANCE_GROUPS,
-    STACK,
-    Data,
-    Locate,
-    Path,
-    Resource,
-)
+from datalog_gate.stack import model
+from datalog_gate.stack.model import Data, Locate, Path, Resource
 from datalog_gate.template.document import Document
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 
-NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
-"""The types that hold a stack, besides those that are a template's file."""
 VERSIONS: Mapping[str, tuple[str, str]] = {
     group: ("HeatTemplateFormatVersion", "2012-12-12")
-    if group in INSTANCE_GROUPS
+    if group in model.INSTANCE_GROUPS
     else ("heat_template_version", "2015-04-30")
-    for group in GROUPS
+    for group in model.GROUPS
 }
 """The version of the template that Heat makes of a group's members (heat/scaling/template.py:60, engine/resources/
 openstack/heat/instance_group.py:268)."""
@@ -151,7 +140,7 @@ def read_group(
     launch: Callable[[Data], Resource | None],
 ) -> Group:
     """The group `own` of that type. `launch` gives the launch configuration of a property. Errors: InputError."""
-    if kind in DEPLOYMENTS:
+    if kind in model.DEPLOYMENTS:
         return _deployments(kind, properties, where, tree)
     match kind:
         case "OS::Heat::ResourceGroup":
@@ -314,6 +303,6 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
         if not isinstance(name, str) or "/" in name:
             message = f"a resource's name is a text without a slash: `{name}`"
             tree.report("bad-template", message, where(("properties", "servers", name)))
-    kind = DEPLOYMENTS[kind]
+    kind = model.DEPLOYMENTS[kind]
     members = (Member(str(name), kind, {**shared, "server": server}) for name, server in servers.items())
     return Group(tuple(members), where)

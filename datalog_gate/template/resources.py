@@ -11,11 +11,11 @@ from dataclasses import replace as with_changes
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import ResourceId, Unknown
-from datalog_gate.stack.model import ELSEWHERE, GROUPS, STACK, Alike, Data, Path, Resource, Resources, Stack
+from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.template.nesting import NESTING, VERSIONS, Group, Member, Where, read_group
+from datalog_gate.template.nesting import VERSIONS, Group, Member, Where, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
 from datalog_gate.template.resolver import SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
@@ -203,9 +203,6 @@ def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[st
     if found is None:
         return None, Unknown(phrase(f"what {name} holds"), where(("type",)), unread=True) if is_remote(name) else None
     file, text = found
-    if file in below.ancestors:
-        tree.report("nesting", f"{file} nests itself", where(("type",)))
-        return None, None
     return _below(tree, file, file, text, below, given, where, "properties"), None
 
 
@@ -227,15 +224,16 @@ def _of_text(
     if isinstance(named, dict) and isinstance(named.get("get_file"), str):
         found = scope.tree.fetch(named["get_file"], scope.inside.base)
         file = found[0] if found else file
-    if file in below.ancestors:
-        scope.tree.report("nesting", f"{file} nests itself", where(("properties", "template")))
-        return None, None
     return _below(scope.tree, file, below.base, text, below, given, where, "parameters"), None
 
 
 def _below(
     tree: Tree, file: str, base: str, text: Text, below: Nesting, given: Mapping[str, Data], where: Where, at: str
 ) -> Stack | None:
+    if file in below.ancestors:
+        place = where(("type",) if at == "properties" else ("properties", "template"))
+        tree.report("nesting", f"{file} nests itself", place)
+        return None
     if below.depth > MAX_NESTING:
         tree.report("nesting", f"stacks are nested more than {MAX_NESTING} deep", where(()))
         return None
