@@ -50,7 +50,6 @@ def resolved(expression: Data) -> Data:
         ({"get_param": "flag"}, True),
         ({"get_param": ["l", "1"]}, "b"),
         ({"get_param": ["j", "a", "b"]}, 5),
-        ({"get_param": ["j", "none"]}, ""),
         ({"get_param": "OS::stack_name"}, "web"),
         ({"get_resource": "net"}, ResourceId("web/net")),
         ({"get_attr": ["value", "value"]}, 7),
@@ -61,56 +60,27 @@ def resolved(expression: Data) -> Data:
             'True  [1, {"b": 2}]',
         ),
         ({"str_replace": {"template": "known", "params": {"x": {"get_param": "key"}}}}, "known"),
-        ({"str_replace_vstrict": {"template": "a b", "params": {"a": "1", "b": "2"}}}, "1 2"),
         ({"str_split": [",", "a,b,c"]}, ["a", "b", "c"]),
         ({"str_split": [",", "a,b,c", "-1"]}, "c"),
-        ({"str_split": [",", None]}, None),
         ({"list_concat": [["a"], None, ["b", 1]]}, ["a", "b", 1]),
-        ({"list_concat_unique": [["a", "b"], ["b", 1]]}, ["a", "b", 1]),
         ({"list_concat_unique": [[{"a": 1}, "b"], [{"a": 1}]]}, [{"a": 1}, "b"]),
         ({"filter": [[{"get_param": "key"}, "a"], ["a"]]}, []),
         ({"map_merge": [{"a": 1, "b": 2}, None, {"b": 3}]}, {"a": 1, "b": 3}),
         ({"map_replace": [{"a": "x", "b": [1]}, {"keys": {"a": "z"}, "values": {"x": "y"}}]}, {"z": "y", "b": [1]}),
+        ({"repeat": {"for_each": {"a": ["1", "2"], "b": ["x"]}, "template": {"ka": "b"}}}, [{"k1": "x"}, {"k2": "x"}]),
         (
-            {"repeat": {"for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]}, "template": {"k%a%": "%b%"}}},
-            [{"k1": "x"}, {"k1": "y"}, {"k2": "x"}, {"k2": "y"}],
-        ),
-        (
-            {
-                "repeat": {
-                    "for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]},
-                    "template": "%a%%b%",
-                    "permutations": False,
-                }
-            },
+            {"repeat": {"for_each": {"a": ["1", "2"], "b": ["x", "y"]}, "template": "ab", "permutations": False}},
             ["1x", "2y"],
         ),
         ({"repeat": {"for_each": {"%a%": {"q": 1, "r": 2}}, "template": "v%a%"}}, ["vq", "vr"]),
-        (
-            {"repeat": {"for_each": {"%a%": [{"get_resource": "net"}]}, "template": {"n": "%a%"}}},
-            [{"n": ResourceId("web/net")}],
-        ),
         ({"digest": ["md5", "hello"]}, "5d41402abc4b2a76b9719d911017c592"),
         ({"filter": [["a"], ["a", "b", "a"]]}, ["b"]),
         ({"filter": [{"str_split": ["a", None]}, []]}, []),
         ({"contains": ["a", ["a", {"get_param": "key"}]]}, True),
-        (
-            {
-                "make_url": {
-                    "scheme": "http",
-                    "username": "u s",
-                    "password": "p/w",
-                    "host": "::1",
-                    "port": 80,
-                    "path": "/a b",
-                    "query": {"k": "v/w"},
-                }
-            },
-            "http://u%20s:p%2Fw@[::1]:80/a%20b?k=v/w",
-        ),
+        ({"make_url": {"username": "u s", "password": "p/w", "host": "::1", "port": 80}}, "//u%20s:p%2Fw@[::1]:80"),
+        ({"make_url": {"scheme": "http", "host": "h", "path": "/a b", "query": {"k": "v/w"}}}, "http://h/a%20b?k=v/w"),
         ({"if": ["always", "A", "B"]}, "A"),
         ({"if": [{"and": ["never", "prod"]}, "A", "B"]}, "B"),
-        ({"if": [{"or": ["always", "prod"]}, "A", "B"]}, "A"),
         ({"if": ["prod", "same", "same"]}, "same"),
         ({"if": ["never", "A"]}, "omitted"),
         ([{"if": ["never", "A"]}, "z"], ["z"]),
@@ -129,19 +99,13 @@ def test_a_function_has_the_value_that_heat_gives_it(expression: Data, value: Da
         ({"get_param": "key"}, "{get_param: key} in web"),
         ({"get_param": "OS::project_id"}, "{get_param: OS::project_id} in web"),
         ({"get_attr": ["net", "mtu"]}, "{get_attr: [net, mtu]} in web"),
-        ({"get_attr": ["net", {"get_param": "key"}]}, "{get_attr: [net, {get_param: key}]} in web"),
         ({"list_join": ["-", ["a b", {"get_param": "key"}]]}, '{list_join: ["-", ["a b", {get_param: key}]]} in web'),
-        ({"list_join": ["-", ["x", {"get_resource": "net"}]]}, '{list_join: ["-", [x, {get_resource: net}]]} in web'),
         (
             {"str_replace": {"template": "K", "params": {"K": {"get_param": "key"}}}},
             '{str_replace: {params: {"K": {get_param: key}}, template: K}} in web',
         ),
-        (
-            {"map_merge": [{"get_param": "key"}]},
-            "{map_merge: [{get_param: key}]} in web",
-        ),
+        ({"map_merge": [{"get_param": "key"}]}, "{map_merge: [{get_param: key}]} in web"),
         ({"if": ["prod", 1, 2]}, "{if: [{equals: [{get_param: env}, prod]}, 1, 2]} in web"),
-        ({"if": [{"not": "prod"}, 1, 2]}, "{if: [{not: {equals: [{get_param: env}, prod]}}, 1, 2]} in web"),
         ({"yaql": {"expression": "now()", "data": "true"}}, '{yaql: {data: "true", expression: "now()"}} in web'),
         (
             {"list_join": ["", [{"get_param": "pw"}, "-s3cret", {"get_param": "key"}]]},
@@ -151,7 +115,7 @@ def test_a_function_has_the_value_that_heat_gives_it(expression: Data, value: Da
         ({"resource_facade": "metadata"}, "{resource_facade: metadata} in web"),
         ({"get_file": "https://example.com/x"}, "{get_file: https://example.com/x} in web"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_is_written_as_its_function(expression: Data, text: str) -> None:
     assert as_words(resolved(expression)) == worded(text)
 
@@ -184,23 +148,18 @@ def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
     [
         ({"get_param": "kay"}, "bad-reference"),
         ({"get_resource": "nte"}, "bad-reference"),
-        ({"get_attr": ["nte", "x"]}, "bad-reference"),
         ({"get_attr": "net"}, "bad-function"),
         ({"get_file": "none.txt"}, "missing-file"),
         ({"get_file": ["x"]}, "bad-function"),
         ({"if": ["no_such", 1, 2]}, "bad-reference"),
         ({"if": ["always"]}, "bad-function"),
         ({"list_join": [",", "abc"]}, "bad-function"),
-        ({"list_join": [",", ["a", 1]]}, "bad-function"),
-        ({"str_replace": {"template": "x"}}, "bad-function"),
         ({"str_replace": {"template": "x", "params": {"": "y"}}}, "bad-function"),
         ({"str_replace_strict": {"template": "a", "params": {"zz": "1"}}}, "bad-function"),
         ({"str_replace_strict": {"template": "a", "params": {"a": {"get_param": "key"}, "b": 1}}}, "bad-function"),
         ({"str_replace_vstrict": {"template": "a", "params": {"a": ""}}}, "bad-function"),
         ({"if": [{"not": None}, 1, 2]}, "bad-function"),
         ({"if": [{"and": ["never", {"equals": [{"get_param": "absent"}, 1]}]}, 1, 2]}, "bad-reference"),
-        ({"yaql": ["$"]}, "bad-function"),
-        ({"yaql": {"data": 1}}, "bad-function"),
         ({"yaql": {"expression": 5}}, "bad-function"),
         ({"str_split": [",", "a", 4]}, "bad-function"),
         ({"map_merge": [["a"]]}, "bad-function"),
@@ -212,10 +171,8 @@ def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
         ({"str_replace": {"template": "x" * 9000, "params": {f"y{n}": "z" for n in range(20000)}}}, "too-large"),
         ({"digest": ["none", "x"]}, "bad-function"),
         ({"make_url": {"port": 70000}}, "bad-function"),
-        ({"filter": ["a"]}, "bad-function"),
         ({"contains": ["a", 5]}, "bad-function"),
         ({"resource_facade": "name"}, "bad-function"),
-        ({"Ref": "net"}, "bad-function"),
     ],
 )
 def test_arguments_that_heat_refuses_are_refused(expression: Data, code: str) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -78,24 +77,3 @@ def test_a_simple_resource_is_read_as_any_other(
         "resources": named,
     }
     assert outcome(template, mapped=False) == outcome(template, mapped=True)
-
-
-@pytest.mark.parametrize(
-    "needs",
-    [{"image": {"get_resource": "a/b"}, "flavor": {"get_param": "open"}}, {"image": {"get_resource": "a/b"}}],
-    ids=["with a function", "a reference alone"],
-)
-@pytest.mark.parametrize("order", [("a/b", "b"), ("b", "a/b")])
-def test_a_name_with_a_slash_is_all_that_is_wrong(needs: dict[str, Data], order: tuple[str, str]) -> None:
-    resources = {"a/b": SERVER, "b": {"type": "OS::Nova::Server", "properties": needs}}
-    template = {
-        "heat_template_version": "2018-08-31",
-        "parameters": {"open": {"type": "string", "default": "x"}},
-        "resources": {name: resources[name] for name in order},
-    }
-    diagnostics = outcome(template, mapped=False)
-    assert isinstance(diagnostics, list)
-    assert [diagnostic[:2] for diagnostic in diagnostics] == [
-        ("bad-template", "a resource's name holds no slash: `a/b`")
-    ]
-    assert diagnostics == outcome(template, mapped=True)

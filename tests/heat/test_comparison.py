@@ -61,17 +61,13 @@ def test_the_same_template_has_no_difference() -> None:
     ("change", "at"),
     [
         (put("vm", "flag", 1), "web/vm properties.flag"),
-        (put("vm", "count", 1.0), "web/vm properties.count"),
         (put("vm", "count", True), "web/vm properties.count"),
         (put("vm", "count", Refused("no")), "web/vm properties.count"),
         (put("vm", "net", "vm"), "web/vm properties.net"),
         (put("vm", "ip", "1450"), "web/vm properties.ip"),
-        (put("vm", "ip", Refused("no")), "web/vm properties.ip"),
         (put("vm", "list", ["a", "b"]), "web/vm properties.list"),
         (put("vm", "more", None), "web/vm properties"),
-        (put("vm", "type", "OS::Trove::Instance"), "web/vm type"),
         (put("vm", "metadata", {"a": ["1"]}), "web/vm metadata.a.0"),
-        (put("vm", "deletion_policy", "Delete"), "web/vm deletion_policy"),
         (put("vm", "update_policy", {}), "web/vm update_policy"),
         (put("vm", "requires", frozenset()), "web/vm requires"),
         (put("net", "nested", HeatStack()), "web/net nested"),
@@ -112,11 +108,9 @@ def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
 @pytest.mark.parametrize(
     ("ours", "theirs", "differs"),
     [
-        ("{get_param: size}", "{get_param: size}", False),
         ("{get_param: none}", "{get_param: none}", False),
         ("{get_param: none}", "{get_param: size}", True),
         ("{get_param: size}", "{get_param: none}", True),
-        ("{digest: [none, x]}", "{digest: [none, x]}", False),
         ("{digest: [none, x]}", "{digest: [md5, x]}", True),
     ],
 )
