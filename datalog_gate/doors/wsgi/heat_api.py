@@ -145,9 +145,9 @@ class _Update:
     def read_definition(self) -> StackDefinition:
         """Read what the stack would be made of. Errors: InputError, HeatAnswerError."""
         patch = self.environ["REQUEST_METHOD"] == "PATCH"
+        if "adopt_stack_data" in self.body:
+            raise input_error("adopt_stack_data belongs to the creation of a stack")
         if not patch and not self.body.get("existing"):
-            if "adopt_stack_data" in self.body:
-                raise input_error("adopt_stack_data belongs to the creation of a stack")
             return new_definition(self.body)
         if not patch and self.body.get("template") is None:
             raise input_error("template is missing or of a wrong type")

@@ -81,8 +81,6 @@ class MergedUpdate:
 def merge_update(body: Mapping[str, Any], stored: StoredStack) -> MergedUpdate:
     """Merge a body that says only what changes with the stored stack."""
     _check(body)
-    if "adopt_stack_data" in body:
-        raise input_error("adopt_stack_data belongs to the creation of a stack")
     template = stored.template if body.get("template") is None else body["template"]
     if not isinstance(template, dict | str):
         raise input_error("template is missing or of a wrong type")
