@@ -7,16 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.sampling import sample
+
+if TYPE_CHECKING:
+    from datalog_gate.decision_point.point import DecisionPoint
 
 with suppress(ImportError):  # not every environment generates cases
     from hypothesis import settings
 
     settings.register_profile("patient", deadline=None, max_examples=sample(100))
     settings.load_profile("patient")
+
+
+@pytest.fixture(scope="module")
+def point(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
+    """A decision point with the `RULES` of the module."""
+    from tests.fake_heat import point_of
+
+    path = tmp_path_factory.mktemp("rules") / "m.dl"
+    path.write_text(request.module.RULES)
+    return point_of(path)
 
 
 @pytest.hookimpl(tryfirst=True)

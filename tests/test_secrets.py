@@ -29,7 +29,7 @@ from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
 from tests.expressions import unknown_of, worded
-from tests.fake_heat import Client, FakeHeat, point_of
+from tests.fake_heat import Client, FakeHeat
 from tests.sampling import sample
 
 PW = "S3CR3T-XQZJVKWYBF"
@@ -169,13 +169,6 @@ def secrets_in(output: str, stack: Stack | None) -> set[str]:
     pieces = {PW[at : at + 5] for at in range(len(PW) - 4)}
     digests = set(re.findall("[0-9a-f]{64}", repr(stack and [tree.resources for tree in stack.walk()])))
     return {piece for piece in pieces | digests if piece in output}
-
-
-@pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
-    path = tmp_path_factory.mktemp("rules") / "m.dl"
-    path.write_text(RULES)
-    return point_of(path)
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import filter_factory, wrap
 from datalog_gate.files.templates import read_stack
-from tests.fake_heat import Client, FakeHeat, point_of
+from tests.fake_heat import Client, FakeHeat
 
 RULES = """
 @deny("flavor", "{server} takes {flavor}", hint="take a small one")
@@ -47,13 +47,6 @@ def renamed(kind: str) -> object:
 
 def body_of(stack_template: object = None, **fields: object) -> bytes:
     return json.dumps({"stack_name": "s", "template": stack_template or template(), **fields}).encode()
-
-
-@pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
-    path = tmp_path_factory.mktemp("rules") / "m.dl"
-    path.write_text(RULES)
-    return point_of(path)
 
 
 @pytest.fixture

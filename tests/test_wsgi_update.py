@@ -10,7 +10,7 @@ import pytest
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import wrap
-from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat, point_of
+from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 
 RULES = """
 @deny("flavor", "{server} takes {flavor}")
@@ -42,13 +42,6 @@ SECRET: dict[str, Any] = {
     "template": QUIET,
     "environment": {**NONE, "parameters": {"f": "tiny", "key": "clear"}},
 }
-
-
-@pytest.fixture(scope="module")
-def point(tmp_path_factory: pytest.TempPathFactory) -> DecisionPoint:
-    path = tmp_path_factory.mktemp("rules") / "m.dl"
-    path.write_text(RULES)
-    return point_of(path)
 
 
 def client(point: DecisionPoint, stored: dict[str, Any] = STORED, limit: int = 9000) -> Client:
