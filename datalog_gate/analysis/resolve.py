@@ -122,9 +122,15 @@ class Names:
             return self._older(atom, module)
         if atom.name in self.given and not (prefix in self.scopes and bare in self.scopes[prefix].relations):
             return self.given[atom.name]
-        if prefix in self.scopes:
-            return self._in_module(atom, prefix, bare, module)
-        return self.catalogue.relation(atom.name) or self._undefined(atom, module)
+        if prefix not in self.scopes:
+            return self.catalogue.relation(atom.name) or self._undefined(atom, module)
+        scope = self.scopes[prefix]
+        if bare not in scope.relations:
+            return self._undefined(atom, module)
+        if prefix != module and bare not in scope.exports and module != self.query:
+            message = f"{bare} is private to the module {prefix}"
+            self._report("private-relation", message, atom.name_span, f"write `export {bare}.` in {prefix}")
+        return scope.relations[bare]
 
     def _older(self, atom: Atom, module: str) -> Relation | Builtin | None:
         rest, span = atom.name.removeprefix(OLD), atom.name_span
@@ -166,15 +172,6 @@ class Names:
         if owners:
             return self.scopes[owners[0]].relations[atom.name]
         return BUILTINS.get(atom.name) or self.given.get(atom.name) or self._undefined(atom, module)
-
-    def _in_module(self, atom: Atom, owner: str, bare: str, module: str) -> Relation | None:
-        scope = self.scopes[owner]
-        if bare not in scope.relations:
-            return self._undefined(atom, module)
-        if owner != module and bare not in scope.exports and module != self.query:
-            message = f"{bare} is private to the module {owner}"
-            self._report("private-relation", message, atom.name_span, f"write `export {bare}.` in {owner}")
-        return scope.relations[bare]
 
     def _undefined(self, atom: Atom, module: str) -> Relation | None:
         count = len(self.diagnostics)

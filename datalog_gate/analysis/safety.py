@@ -123,7 +123,8 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
     while pending and not unbound:
         ready = next((candidate for candidate in pending if candidate.ready(bound)), None)
         if ready is None:
-            unbound = _blocking(pending, bound)
+            needed = {var for item in pending for var in (item.needs or variables(item.literal))} - bound
+            unbound = _named(needed) or needed
             break
         pending.remove(ready)
         literal = ready.literal
@@ -134,12 +135,6 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
         ordered.append(literal)
         bound |= binds(literal)
     return tuple(ordered), unbound | (wanted - bound)
-
-
-def _blocking(pending: Iterable[ScopedLiteral], bound: set[Var]) -> set[Var]:
-    """The unbound variables to report: the author's own that some literal needs, if there are any."""
-    needed = {var for literal in pending for var in (literal.needs or variables(literal.literal))} - bound
-    return _named(needed) or needed
 
 
 def _named(unbound: Iterable[Var]) -> set[Var]:

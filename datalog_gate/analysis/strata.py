@@ -69,8 +69,6 @@ def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tupl
                 yield from reads(literal.body, "not ")
             case ir.Fold():
                 yield from reads(literal.body, f"{literal.function} of ")
-            case _:
-                pass
 
 
 def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], bool]) -> None:

@@ -114,7 +114,11 @@ class Inference:
                 judging, self.judging = self.judging, False
                 inner = self._settle(literal.body, kinds)
                 self.judging = judging
-                self._meet(kinds, literal.target, self._folded(literal, inner), False)
+                if literal.function in ("min", "max"):
+                    given = self._kind(literal.terms[0], inner) & NOT_NULL
+                else:
+                    given = Kind.STRING if literal.function == "list" else Kind.NUMBER
+                self._meet(kinds, literal.target, given, False)
             case ir.Without() | ir.Compare():
                 pass
 
@@ -136,11 +140,6 @@ class Inference:
             left, right = (self._kind(term, kinds) for term in call.inputs)
             return (left & NOT_NULL) | right
         return column.kinds
-
-    def _folded(self, fold: ir.Fold, kinds: Kinds) -> Kind:
-        if fold.function in ("min", "max"):
-            return self._kind(fold.terms[0], kinds) & NOT_NULL
-        return Kind.STRING if fold.function == "list" else Kind.NUMBER
 
     def _judge(self, literal: ir.CheckedLiteral, kinds: Kinds) -> None:
         match literal:

@@ -276,16 +276,11 @@ def _end_loops_early(steps: tuple[Step, ...], wanted: set[int]) -> tuple[Step, .
 
 def _cannot_fail(step: Step) -> bool:
     match step:
-        case Scan() | Let():
-            return True
+        case Exists(steps) | Aggregation("count", _, steps):
+            return all(map(_cannot_fail, steps))
         case ComparisonTest(comparator):
             return comparator in ("=", "!=")
-        case Exists(steps):
-            return all(map(_cannot_fail, steps))
-        case Aggregation(function, _, steps):
-            return function == "count" and all(map(_cannot_fail, steps))
-        case BuiltinTest() | BuiltinCall():
-            return False
+    return isinstance(step, Scan | Let)
 
 
 def slots_read(step: Step) -> Iterator[int]:
@@ -314,12 +309,8 @@ def slots_filled(step: Step) -> Iterator[int]:
     match step:
         case Scan(binds=binds):
             yield from (slot for _, slot in binds)
-        case Let(slot=slot) | Aggregation(slot=slot, stored=True):
+        case Let(slot=slot) | Aggregation(slot=slot, stored=True) | BuiltinCall(output=int(slot), stored=True):
             yield slot
-        case BuiltinCall(output=int(slot), stored=True):
-            yield slot
-        case _:
-            pass
 
 
 def _slots(*terms: Term | None) -> Iterator[int]:

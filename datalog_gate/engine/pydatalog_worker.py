@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyDatalog import Logic, pyEngine
@@ -121,10 +122,8 @@ class _Worker:
                     if isinstance(side, ir.Var) and side not in bound:
                         yield self.resolver([other], side, lambda value: [value])
                         return
-                null = item.literal.null_test
-                yield self.resolver(
-                    [left, right], None, lambda left, right: compare(comparator, left, right, when_unknown, null)
-                )
+                test = partial(compare, comparator, when_unknown=when_unknown, null_test=item.literal.null_test)
+                yield self.resolver([left, right], None, test)
             case ir.Call(builtin, inputs, (), _, when_unknown):
                 yield self.resolver(inputs, None, lambda *values: holds(builtin, values, when_unknown))
             case ir.Call(builtin, inputs, (output,)):
@@ -154,8 +153,7 @@ class _Worker:
             if argument is not None:
                 tests.append((terms[-1], argument))
         yield self.literal(self.growing, terms)
-        for term, argument in tests:
-            yield self.test_value(term, argument)
+        yield from (self.test_value(term, argument) for term, argument in tests)
 
     def test_value(self, var: ir.Var, wanted: ir.Operand) -> Any:
         constant = isinstance(wanted, ir.Const)

@@ -24,23 +24,14 @@ def add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Di
     """The module with the facts. Each relation that it declares is given, and nothing else is: a limit that is missing
     or misspelt would be one that holds nothing back. Kinds and columns are checked as those of any fact."""
     declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
-    diagnostics = [
-        Diagnostic(
-            "bad-limits",
-            f"{module.file} declares no relation {limit.name}",
-            limit.span,
-            did_you_mean(limit.name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}"),
-        )
-        for limit in limits
-        if limit.name not in declared
-    ]
+    diagnostics = []
+    for limit in (limit for limit in limits if limit.name not in declared):
+        message = f"{module.file} declares no relation {limit.name}"
+        advice = did_you_mean(limit.name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}")
+        diagnostics.append(Diagnostic("bad-limits", message, limit.span, advice))
     named = {limit.name for limit in limits}
-    diagnostics += [
-        Diagnostic(
-            "bad-limits", f"{FILE} gives no {name}", declaration.span, f"write `{name}:` there, with [] for none"
-        )
-        for name, declaration in declared.items()
-        if name not in named
-    ]
+    for name in (name for name in declared if name not in named):
+        advice = f"write `{name}:` there, with [] for none"
+        diagnostics.append(Diagnostic("bad-limits", f"{FILE} gives no {name}", declared[name].span, advice))
     facts = tuple(fact for limit in limits if limit.name in declared for fact in limit.facts)
     return replace(module, statements=(*module.statements, *facts)), diagnostics

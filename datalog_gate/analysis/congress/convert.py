@@ -62,17 +62,15 @@ def _tidy(rule: ast.Rule) -> ast.Rule:
 def _tidy_literal(literal: ast.Literal, once: set[str]) -> ast.Literal:
     match literal:
         case ast.Atom():
-            return with_terms(_renamed(literal), [_tidy_term(term, once) for term in terms(literal)])
+            rare = [isinstance(term, ast.Variable) and term.name in once for term in terms(literal)]
+            tidy = (ast.Wildcard() if single else term for term, single in zip(terms(literal), rare, strict=True))
+            return with_terms(_renamed(literal), tuple(tidy))
         case ast.Negation():
             return replace(literal, body=tuple(_tidy_literal(inner, set()) for inner in literal.body))
         case ast.Disjunction():
             branches = tuple(tuple(_tidy_literal(literal, once) for literal in branch) for branch in literal.branches)
             return replace(literal, branches=branches)
     return literal
-
-
-def _tidy_term(term: ast.Term, once: set[str]) -> ast.Term:
-    return ast.Wildcard() if isinstance(term, ast.Variable) and term.name in once else term
 
 
 def _renamed(atom: ast.Atom) -> ast.Atom:

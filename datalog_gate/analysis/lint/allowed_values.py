@@ -130,8 +130,6 @@ def _held(body: Sequence[ir.CheckedLiteral], outer: Held, domains: Domains) -> H
                     held[left] = held[right] = _both(held.get(left), held.get(right))
                 case ir.Call("??", (value, default), (ir.Var() as result,)):
                     held[result] = _both(held.get(result), _either(_of(value, held), _of(default, held)))
-                case _:
-                    pass
     return held
 
 
@@ -159,8 +157,6 @@ class _Judge:
                         yield from _strange(f"{name_of(value)} is never", default, known._replace(complete=False), span)
                 case ir.Without(inner) | ir.Fold(_, _, inner):
                     yield from self.body(inner, held)
-                case _:
-                    pass
 
     def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
         for at, argument in enumerate(match.arguments):

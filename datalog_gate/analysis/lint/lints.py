@@ -34,7 +34,8 @@ def lint(
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
     warnings = [*checked.warnings, *_of_policies(checked, tested)]
-    live = _live(rules, checked.program.inputs)
+    inputs: Set[RelationRef] = checked.program.inputs
+    live = fixpoint(lambda some: some | {rule.relation for rule in rules if not _dead(rule, some)}, inputs)
     used = _used(modules, checked, names, by_relation)
     for module in modules:
         warnings += _unused(module, names, used)
@@ -61,10 +62,6 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
         if policy.id not in tested:
             suggestion = f"write a case into the test.yaml beside it that expects {{policy: {policy.id}}}"
             yield _warning("no-test", f"no test expects {policy.id}", policy.span, suggestion)
-
-
-def _live(rules: Sequence[CheckedRule], inputs: Set[RelationRef]) -> Set[RelationRef]:
-    return fixpoint(lambda live: live | {rule.relation for rule in rules if not _dead(rule, live)}, inputs)
 
 
 def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
