@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 LONGEST = 1000
-"""The most characters of a pattern."""
 MEMORY = 1 << 20
 STEPS = 10**8
 """The most steps of one search: characters times the size of the compiled pattern, about a second."""

@@ -48,7 +48,6 @@ class Policy:
     """The text with placeholders for columns: ``{server} is open``."""
     hint: str
     on: frozenset[str]
-    """The actions that it judges."""
     on_unknown: str
     """What an undetermined violation does: defer, deny or allow."""
     subject: int | None
@@ -56,9 +55,8 @@ class Policy:
     enforce_from: date | None
     """The first day on which it denies; it warns before."""
     texts: Mapping[str, str]
-    """All attributes that are texts."""
     lists: Mapping[str, tuple[str, ...]]
-    """All attributes that are lists."""
+    """All attributes, by whether they are texts or lists."""
     span: Span
     """The head of the annotated rule."""
 

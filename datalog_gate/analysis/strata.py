@@ -30,7 +30,6 @@ class Step(NamedTuple):
 
 T = TypeVar("T")
 Steps = Mapping[RelationRef, Collection[Step]]
-"""For each relation what its rules read."""
 
 
 def stratify(rules: Sequence[ir.CheckedRule]) -> tuple[tuple[ir.Stratum, ...], tuple[Diagnostic, ...]]:

@@ -218,8 +218,8 @@ class Assignments:
             return self._results[key][1]
         search = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # order does not matter
         assignments = search.of_body(self.body(item), known)
-        literal = item.literal
-        result = _compute_aggregate(literal, assignments) if isinstance(literal, Fold) else _find_none(assignments)
+        assert isinstance(item.literal, Without | Fold)
+        result = _summarize(item.literal, assignments)
         if self.ordered:
             self._results[key] = item, result
         return result
@@ -229,23 +229,17 @@ _Level = tuple[Sequence[Match], Sequence[ScopedLiteral], Iterator[Assignment]]
 """The matches and the other literals that remain, and the assignments of the matches before."""
 
 
-def _find_none(assignments: Iterable[Assignment]) -> Cause | bool:
-    least: Cause | None = None
-    for _, cause in assignments:
-        if cause is None:
-            return False
-        least = _least(least, cause)
-    return least or True
-
-
-def _compute_aggregate(literal: Fold, assignments: Iterable[Assignment]) -> Cause | Value:
+def _summarize(literal: Without | Fold, assignments: Iterable[Assignment]) -> Cause | bool | Value:
+    """Whether a negation holds, or the value of an aggregate; the least error if one decides it."""
     least: Cause | None = None
     rows: set[Row] = set()
     for binding, cause in assignments:
+        if cause is None and isinstance(literal, Without):
+            return False
         least = _least(least, cause)
-        if least is None:
+        if least is None and isinstance(literal, Fold):
             rows.add(tuple(_value(term, binding) for term in literal.terms))
-    return least or aggregate(literal.function, rows)
+    return least or (True if isinstance(literal, Without) else aggregate(literal.function, rows))
 
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:

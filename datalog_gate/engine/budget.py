@@ -20,7 +20,6 @@ class Budget:
     """The limits of an evaluation. None is no limit."""
 
     facts: int | None = None
-    """The most facts that may be derived."""
     seconds: float | None = None
     """The longest duration by the `clock`."""
     clock: Callable[[], float] = monotonic

@@ -33,7 +33,6 @@ DIGITS = 4000
 SMALL = 10**18
 """Arithmetic on numbers between -SMALL and SMALL can't exceed `DIGITS`."""
 CHARACTERS = 1_000_000
-"""The most characters of a text."""
 _UNKNOWN = frozenset((Unknown, Tuples))
 _INPUT_TYPES = {name: [types_of(column.kinds) for column in call.inputs] for name, call in CALLS.items()}
 

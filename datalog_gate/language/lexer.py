@@ -18,7 +18,6 @@ from datalog_gate.language.ast import Operator
 RANKS: Final[dict[Operator, int]] = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "??": 3}
 """The precedence of the operators; all are left-associative."""
 RESERVED: Final = frozenset({"not", "NOT", "or", "in", "true", "false", "null"})
-"""The words that are reserved everywhere."""
 STATEMENTS: Final = frozenset({"relation", "import", "export", "execute", "insert", "delete"})
 """The words that are reserved at the start of a statement."""
 MAX_DIGITS: Final = 1000

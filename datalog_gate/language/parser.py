@@ -16,9 +16,7 @@ from datalog_gate.language import ast
 from datalog_gate.language.lexer import RANKS, RESERVED, STATEMENTS, Refused, Source, Token
 
 MAX_NESTING: Final = 25
-"""The maximum nesting of parentheses and aggregates."""
 MAX_OPERATORS: Final = 100
-"""The maximum number of operators in a term."""
 
 _WORDS: dict[str, Value] = {"null": None, "true": TRUE, "false": FALSE}
 _OPERATORS: dict[str, ast.Operator] = {operator: operator for operator in RANKS}

@@ -50,18 +50,14 @@ class Catalogue:
         version; ``old:heat:resource`` means that too."""
         name = parse_reference(reference)
         if not isinstance(name, str):
-            current = self._of_stack(name.name)
-            return current and replace(current, old=True)
+            current = None if name.name.startswith(OLD) or name.name in TIMELESS else self.relation(name.name)
+            return current and (None if current is cloud.relation(name.name) else replace(current, old=True))
         if name in FIXED:
             return FIXED[name]
         if cloud_relation := cloud.relation(name):
             return cloud_relation
         owner = self.owner(name.partition(".")[0])
         return self._of_type(owner).get(name) if owner else None
-
-    def _of_stack(self, name: str) -> Relation | None:
-        described = None if name.startswith(OLD) or name in TIMELESS else self.relation(name)
-        return None if described is cloud.relation(name) else described
 
     def names(self) -> Iterator[str]:
         """The names of all relations. This parses every resource type, so use it for suggestions only."""

@@ -28,6 +28,8 @@ _SHARED = {
         Column("path", Kind.STRING, r"The way to the value, `networks.0.port`; a dot in a key is written `\.`."),
         Column("value", Kind.ANY, "The value; a list or map where one is taken whole is its JSON text."),
         Column("service", Kind.STRING, "The name of a service."),
+        Column("function", Kind.STRING, "The function's name."),
+        Column("parameter", Kind.STRING, "The parameter's name."),
         Column("target", Kind.RESOURCE, "The resource referred to."),
     )
 }
@@ -125,14 +127,12 @@ _RELATIONS = (
         "The functions in the definition of a resource, those within others and in its conditions too.",
         (DB, "user_data", "str_replace"),
         WRITTEN,
-        Column("function", Kind.STRING, "The function's name."),
     ),
     _relation(
         "heat:nested_function(id, path, function, depth)",
         "How deep calls of one function stand within each other.",
         (DB, "name", "get_param", 2),
         WRITTEN,
-        Column("function", Kind.STRING, "The function's name."),
         Column("depth", Kind.NUMBER, "From 2; a call with two within it, one in the other, is one of 3 and of 2."),
     ),
     _relation(
@@ -149,7 +149,6 @@ _RELATIONS = (
         "The parameters that the definition of a resource and its conditions read.",
         (DB, ".condition", "environment"),
         WRITTEN,
-        Column("parameter", Kind.STRING, "The parameter's name."),
     ),
     _relation(
         "heat:uses_file(id, path, file)",
@@ -177,7 +176,6 @@ _RELATIONS = (
         "The parameters that a template's text reads, in a resource, an output or a condition, whether these are there "
         "or not.",
         ("web", "key"),
-        Column("parameter", Kind.STRING, "The parameter's name."),
     ),
     _relation("heat:output(stack*, name*, value)", "The outputs.", ("web", "size", 3)),
     _relation("heat:condition(stack*, name*, value)", "The conditions.", ("web", "large", FALSE)),

@@ -116,12 +116,9 @@ def shipped(sources: tuple[str, ...]) -> dict[str, str]:
 
 
 def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
-    moved = tuple((_way(source), target and _way(target)) for source, target in data.get("moved", {}).items())
+    ways = data.get("moved", {}).items()
+    moved = tuple((tuple(source.split(".")), target and tuple(target.split("."))) for source, target in ways)
     return ResourceType(name, data["relation"], _properties(data["properties"]), data["attributes"], moved)
-
-
-def _way(path: str) -> tuple[str, ...]:
-    return tuple(path.split("."))
 
 
 def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
