@@ -24,7 +24,6 @@ from datalog_gate.decision_point.point import DecisionPoint, build_caller, creat
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.commands import read_conf
@@ -597,19 +596,6 @@ def test_a_failed_post_operation_is_in_the_log(make_point: PointFactory) -> None
     assert (record["id"], [problem.partition(":")[0] for problem in record["problems"]]) == (
         answer.id, ["licence was not told that the operation is failed"],
     )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("licence", "is not NAME.KEY=VALUE"),
-        ("licence.url", "is not NAME.KEY=VALUE"),
-        ("other.a=b", "other has settings"),
-    ],
-)
-def test_plugins_that_cannot_be_made_make_no_point(make_point: PointFactory, option: str, message: str) -> None:
-    with pytest.raises((ValueError, PluginLoadError), match=message):
-        make_point(preflight_option=option)
 
 
 def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_it(tmp_path: Path) -> None:

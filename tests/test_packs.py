@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from importlib import invalidate_caches
 from pathlib import Path
 
@@ -198,16 +199,7 @@ def test_the_packs_of_this_project_are_listed(
     assert main(["rules", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "schema": "datalog-gate/rules/1",
-        "packs": [
-            {
-                "name": mine.name,
-                "version": mine.version,
-                "policies": mine.policies,
-                "summary": mine.summary,
-                "folder": mine.folder,
-            }
-            for mine in ours
-        ],
+        "packs": [asdict(mine) for mine in ours],
     }
 
 

@@ -115,40 +115,18 @@ def make_plugin(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
     return plugin
 
 
-@pytest.mark.parametrize(
-    ("plugins", "order"),
-    [
-        ({}, ""),
-        ({"b": make_plugin(), "a": make_plugin()}, "ab"),
-        ({"a": make_plugin(2), "b": make_plugin(1), "c": make_plugin(-1)}, "cba"),
-        ({"a": make_plugin(1, after=("b",)), "b": make_plugin(9)}, "ba"),
-        ({"a": make_plugin(9, before=("b",)), "b": make_plugin(1)}, "ab"),
-        ({"a": make_plugin(1, requires=("b",)), "b": make_plugin(9), "c": make_plugin(5)}, "cba"),
-        ({"a": make_plugin(after=("gone",)), "b": make_plugin(before=("gone", "a"))}, "ba"),
-        ({"a": make_plugin(before=("b",)), "b": make_plugin(after=("a",))}, "ab"),
-    ],
-)
-def test_names_bind_and_ordinals_decide_among_the_free(plugins: Mapping[str, Plugin], order: str) -> None:
-    assert order_plugins(plugins) == tuple(order)
+CIRCLE = "plugins come before each other: "
 
 
 @pytest.mark.parametrize(
     ("plugins", "message"),
     [
+        ({"a": make_plugin(after=("b",)), "b": make_plugin(after=("a",))}, f"{CIRCLE}a -> b -> a"),
         (
-            {"a": make_plugin(after=("b",)), "b": make_plugin(after=("a",))},
-            "plugins come before each other: a -> b -> a",
+            {"a": make_plugin(before=("c",)), "b": make_plugin(before=("a",)), "c": make_plugin(before=("b",))},
+            f"{CIRCLE}a -> c -> b -> a",
         ),
-        (
-            {
-                "a": make_plugin(before=("c",)),
-                "b": make_plugin(before=("a",)),
-                "c": make_plugin(before=("b",)),
-                "d": make_plugin(),
-            },
-            "plugins come before each other: a -> c -> b -> a",
-        ),
-        ({"a": make_plugin(before=("a",))}, "plugins come before each other: a -> a"),
+        ({"a": make_plugin(before=("a",))}, f"{CIRCLE}a -> a"),
         (
             {"a": make_plugin(requires=("x", "b")), "b": make_plugin(requires=("y",))},
             "a requires x, which is not enabled; b requires y, which is not enabled",
@@ -256,42 +234,18 @@ def test_a_refusal_names_post_operations_that_fail_while_unwinding() -> None:
 def test_a_plugin_sees_the_stack_with_what_is_hidden_covered_and_no_tokens() -> None:
     zone = unknown_of("{get_param: zone} in s")
     snapshot = taken(read(), user_id="u", roles=["member"], auth_token="t0ken", password="t0ken")
-    assert (
-        snapshot.action,
-        snapshot.stack_name,
-        snapshot.stack_id,
-        snapshot.project,
-        snapshot.decision_id,
-        snapshot.request_id,
-    ) == (*("create", "s", "1", "p"), *("d", "r"))
+    fields = ("action", "stack_name", "stack_id", "project", "decision_id", "request_id")
+    assert [getattr(snapshot, name) for name in fields] == ["create", "s", "1", "p", "d", "r"]
     assert snapshot.credentials == {"user_id": "u", "roles": ("member",)}
     assert snapshot.parameters == {"pw": SECRET, "size": "small", "zone": zone, "key": SECRET}
+    open_ = {"flavor": "small", "image": ResourceId("s/image"), "availability_zone": zone}
+    web = {**open_, "admin_pass": SECRET, "user_data": SECRET}
+    group = {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}}
+    note = {"note": (SECRET, "plain")}
     assert snapshot.parts == (
-        Part(
-            "s/web",
-            "OS::Nova::Server",
-            {
-                "flavor": "small",
-                "image": ResourceId("s/image"),
-                "admin_pass": SECRET,
-                "user_data": SECRET,
-                "availability_zone": zone,
-            },
-            {"note": (SECRET, "plain")},
-            frozenset({"image"}),
-            False,
-            False,
-        ),
+        Part("s/web", "OS::Nova::Server", web, note, frozenset({"image"}), False, False),
         Part("s/image", "OS::Glance::WebImage", {"tags": ("a", "b")}, None, frozenset(), True, False),
-        Part(
-            "s/group",
-            "OS::Heat::ResourceGroup",
-            {"count": 1, "resource_def": {"type": "OS::Nova::KeyPair", "properties": {"name": "k"}}},
-            None,
-            frozenset(),
-            True,
-            False,
-        ),
+        Part("s/group", "OS::Heat::ResourceGroup", group, None, frozenset(), True, False),
         Part("s/group/0", "OS::Nova::KeyPair", {"name": "k"}, None, frozenset(), True, False),
     )
 

@@ -73,61 +73,33 @@ CLAIM = Claim(
     decision={},
 )
 ALARM = "not released for 3600 seconds: nobody there"
+UNSETTLED = "broken off 3600 seconds ago, and nobody has settled it: is `services reconcile` running?"
+RELEASING = replace(CLAIM, state="releasing", problem="nobody there")
 
 
 @pytest.mark.parametrize(
-    ("claim", "after", "lines"),
+    ("claim", "after", "state", "end", "more", "alarms"),
     [
-        (CLAIM, 119, ["reserved for 119 s: edge s/grant of project p, stack 1b1b", "1 claim, 0 to look at"]),
-        (
-            replace(CLAIM, state="committed", abandoned=True),
-            7200,
-            ["committed for 2 h: edge s/grant of project p, stack 1b1b, abandoned", "1 claim, 0 to look at"],
-        ),
-        (
-            replace(CLAIM, problem="nobody\x1b[31m"),
-            172800,
-            [
-                "reserved for 2 d: edge s/grant of project p, stack 1b1b",
-                "  last  nobody\ufffd[31m",
-                "1 claim, 0 to look at",
-            ],
-        ),
-        (
-            replace(CLAIM, state="releasing", problem="nobody there"),
-            3599,
-            [
-                "releasing for 59 min: edge s/grant of project p, stack 1b1b",
-                "  last  nobody there",
-                "1 claim, 0 to look at",
-            ],
-        ),
-        (
-            replace(CLAIM, state="releasing", problem="nobody there"),
-            3600,
-            [
-                "releasing for 60 min: edge s/grant of project p, stack 1b1b",
-                f"  alarm {ALARM}",
-                "1 claim, 1 to look at",
-            ],
-        ),
-        (
-            replace(CLAIM, state="intent"),
-            3600,
-            [
-                "intent for 60 min: edge s/grant of project p, stack 1b1b",
-                "  alarm broken off 3600 seconds ago, and nobody has settled it: is `services reconcile` running?",
-                "1 claim, 1 to look at",
-            ],
-        ),
+        (CLAIM, 119, "reserved for 119 s", "", [], 0),
+        (replace(CLAIM, state="committed", abandoned=True), 7200, "committed for 2 h", ", abandoned", [], 0),
+        (replace(CLAIM, problem="nobody\x1b[31m"), 172800, "reserved for 2 d", "", ["last  nobody\ufffd[31m"], 0),
+        (RELEASING, 3599, "releasing for 59 min", "", ["last  nobody there"], 0),
+        (RELEASING, 3600, "releasing for 60 min", "", [f"alarm {ALARM}"], 1),
+        (replace(CLAIM, state="intent"), 3600, "intent for 60 min", "", [f"alarm {UNSETTLED}"], 1),
     ],
 )
-def test_a_claim_is_shown_with_its_age_and_what_is_wrong(claim: Claim, after: float, lines: list[str]) -> None:
-    assert list(format_claims((claim,), NOW + after, "text")) == lines
+def test_a_claim_is_shown_with_its_age_and_what_is_wrong(
+    claim: Claim, after: float, state: str, end: str, more: list[str], alarms: int
+) -> None:
+    assert list(format_claims((claim,), NOW + after, "text")) == [
+        f"{state}: edge s/grant of project p, stack 1b1b{end}",
+        *(f"  {line}" for line in more),
+        f"1 claim, {alarms} to look at",
+    ]
 
 
 def test_the_claims_are_shown_as_json() -> None:
-    claim = replace(CLAIM, state="releasing", problem="nobody there", why="it was deleted", attempts=7)
+    claim = replace(RELEASING, why="it was deleted", attempts=7)
     [line] = format_claims((claim,), NOW + 3600, "json")
     assert json.loads(line) == {
         "schema": SCHEMA,
@@ -240,55 +212,33 @@ def test_a_heat_without_keystone_knows_nobody(
     assert (code, out, err.splitlines()[0]) == (3, "", "error[unreadable] the credentials name nobody")
 
 
+NO_JOURNAL = "services need service_journal, the file in which is written down what they hold"
+
+
 @pytest.mark.parametrize(
-    ("part", "text", "message"),
+    ("part", "options", "message"),
     [
-        ("status", "[datalog_gate]\n", "DIR/heat.conf: no service_journal is set"),
-        (
-            "status",
-            "[datalog_gate]\nservice_journal = DIR/none\n",
-            "DIR/heat.conf: the journal DIR/none is not there: nothing was granted yet",
-        ),
-        (
-            "status",
-            "[datalog_gate]\nservice_journal = DIR/heat.conf\n",
-            "DIR/heat.conf: heat.conf: file is not a database",
-        ),
-        ("status", "datalog_gate\n", "DIR/heat.conf can't be read: ..."),
-        (
-            "reconcile",
-            "[datalog_gate]\npreflight = licence\npreflight_option = licence.url=https://[::1]/\n",
-            "DIR/heat.conf: no services are enabled, nor plugins of preflight with a service_journal",
-        ),
-        (
-            "reconcile",
-            "[datalog_gate]\nservices = edge\n",
-            "DIR/heat.conf: services need service_journal, the file in which is written down what they hold",
-        ),
-        (
-            "reconcile",
-            "[datalog_gate]\nservices = none\nservice_journal = DIR/journal\n",
-            "DIR/heat.conf: the plugins of datalog_gate.services can't be loaded: none is not installed",
-        ),
-        (
-            "reconcile",
-            "[datalog_gate]\nservice_option = edge\n",
-            "DIR/heat.conf: service_option edge is not NAME.KEY=VALUE",
-        ),
+        ("status", [], ": no service_journal is set"),
+        ("status", ["service_journal = DIR/none"], ": the journal DIR/none is not there: nothing was granted yet"),
+        ("status", ["service_journal = DIR/heat.conf"], ": heat.conf: file is not a database"),
+        ("status", ["["], " can't be read: ..."),
+        ("reconcile", ["preflight = licence", "preflight_option = licence.url=https://[::1]/"],
+         ": no services are enabled, nor plugins of preflight with a service_journal"),
+        ("reconcile", ["services = edge"], f": {NO_JOURNAL}"),
+        ("reconcile", ["services = none", "service_journal = DIR/journal"],
+         ": the plugins of datalog_gate.services can't be loaded: none is not installed"),
+        ("reconcile", ["service_option = edge"], ": service_option edge is not NAME.KEY=VALUE"),
     ],
-)
+)  # fmt: skip
 def test_what_can_not_be_read_exits_with_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, text: str, message: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, options: list[str], message: str
 ) -> None:
     conf = tmp_path / "heat.conf"
-    conf.write_text(text.replace("DIR", str(tmp_path)))
+    conf.write_text("\n".join(["[datalog_gate]", *options, ""]).replace("DIR", str(tmp_path)))
     code, out, err = run(capsys, "services", part, "--heat-conf", conf)
-    error = err.replace(str(tmp_path), "DIR").removeprefix("error[unreadable] ").rstrip("\n")
-    assert (code, out, error[: len(message) - 3] if message.endswith("...") else error) == (
-        3,
-        "",
-        message.removesuffix("..."),
-    )
+    error = err.replace(str(tmp_path), "DIR").rstrip("\n")
+    start = f"error[unreadable] DIR/heat.conf{message.removesuffix('...')}"
+    assert (code, out, error[: len(start)] if message.endswith("...") else error) == (3, "", start)
 
 
 @pytest.mark.parametrize(
