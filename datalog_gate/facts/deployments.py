@@ -47,8 +47,6 @@ def deployments(resource: Resource, context: StackContext) -> Iterator[LocatedRo
 
 
 class _OpenItem(NamedTuple):
-    """The items of an unknown list."""
-
     unknown: Unknown
 
 

@@ -149,7 +149,6 @@ def _with_read_properties(batch: Batch) -> Batch | None:
 
 
 def _add_rows(facts: FactSet, relation: str, add_rows: AddRows, batches: Iterable[Batch]) -> None:
-    """Add the rows that the batches have in a relation."""
     rows = RelationRows()
     for batch in batches:
         if maybe := batch.maybe:
@@ -210,7 +209,6 @@ def _add_member_wildcards(
 
 
 def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
-    """Mark in the facts the values that came from a hidden parameter."""
     secret_names: set[str] = set()
     for stack in stacks:
         hidden_parameters = [parameter.name for parameter in stack.parameters if parameter.hidden]

@@ -57,13 +57,11 @@ def add_old_facts(
 
 
 def _add_outcome(facts: FactSet, relation: str, outcome: Outcome, values: Mapping[str, Unknown | None]) -> None:
-    """Add a row for each value, with the unknown that decides it."""
     origin = outcome.of, outcome.path
     facts.extend(relation, (((outcome.of.id, value), origin, maybe) for value, maybe in values.items()))
 
 
 def _add_member_wildcards(facts: FactSet, relation: str, roots: Sequence[Stack]) -> None:
-    """Add a wildcard for each group whose members are not all known."""
     for root in roots:
         for stack in root.walk():
             for resource in stack.apart.others.values():

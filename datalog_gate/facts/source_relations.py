@@ -36,7 +36,6 @@ def _value_functions(functions: frozenset[str]) -> frozenset[str]:
 
 
 def _uses(resource: Resource, context: StackContext) -> Sequence[FunctionUse]:
-    """Every use of a function in the resource's definition."""
     uses = context.function_uses.get(resource.name)
     if uses is None:
         uses = context.function_uses[resource.name] = tuple(_find_uses(resource, context))
@@ -62,7 +61,6 @@ _Call = tuple[Path, Path, str, Data]
 
 
 def _calls(data: Data, place: Path, template: Template, outermost: Path | None = None) -> Iterator[_Call]:
-    """The calls of functions in data outside of conditions."""
     # most data is strings: testing for them first saves time
     if isinstance(data, dict):
         if len(data) == 1:
@@ -109,7 +107,6 @@ def _nested_functions(resource: Resource, context: StackContext) -> Iterator[Loc
 
 
 def _depth(function: str, data: Data) -> int:
-    """The depth of nested calls of the function in the data."""
     parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
     below = max((_depth(function, part) for part in parts), default=0)
     return below + (isinstance(data, dict) and len(data) == 1 and function in data)

@@ -25,14 +25,8 @@ SCALING = {
 
 def _parameters(stack: Stack) -> Iterator[LocatedRow]:
     for parameter in stack.parameters:
-        row = (
-            stack.id,
-            parameter.name,
-            parameter.type,
-            typed("any", parameter.value),
-            parameter.origin,
-            boolean(parameter.hidden),
-        )
+        value, hidden = typed("any", parameter.value), boolean(parameter.hidden)
+        row = (stack.id, parameter.name, parameter.type, value, parameter.origin, hidden)
         yield row, ("parameters", parameter.name), None
 
 
@@ -114,7 +108,6 @@ def _unknowns(resource: Resource, context: StackContext) -> Iterator[LocatedRow]
 
 
 def _leaves(resource: Resource, context: StackContext) -> Sequence[Leaf]:
-    """The scalars of the properties, typed."""
     if resource.name not in context.leaves:
         if resource.type not in context.schemas:
             kind = context.type_of(resource.type)

@@ -119,8 +119,6 @@ _SMALL = 2**63
 
 
 class _Column(NamedTuple):
-    """A column of a table."""
-
     property: Property
     own_types: frozenset[type]
     """The types whose data are values of the column as they are."""

@@ -129,7 +129,6 @@ def read_number(data: Data) -> int | float:
 
 
 def _writable(data: Data) -> object:
-    """The data with what JSON does not have in a readable form."""
     match data:
         case dict():
             return {str(key): _writable(value) for key, value in data.items()}

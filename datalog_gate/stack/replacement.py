@@ -253,7 +253,6 @@ def status_effects(resource: Resource, live: Live | None) -> Iterator[Effect]:
 
 
 def _if(value: Data, wanted: object) -> Iterator[Effect]:
-    """A replacement if the value is the one that asks for it."""
     if isinstance(value, Unknown):
         yield Effect("replace", doubt=value)
     elif value == wanted or str(value).lower() == str(wanted).lower():
@@ -261,7 +260,6 @@ def _if(value: Data, wanted: object) -> Iterator[Effect]:
 
 
 def _differing(left: Data, right: Data) -> Iterator[Effect]:
-    """A replacement if the two differ."""
     surely, doubt = differ(left, right)
     if surely or doubt:
         yield Effect("replace", doubt=None if surely else doubt)

@@ -61,7 +61,6 @@ def _stirred(pairs: Iterable[_Pair]) -> set[ResourceId]:
 
 
 def _pairs(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
-    """The resources of a stack before and after, and of the stacks within."""
     before, after = ({resource.name: resource for resource in each.resources} if each else {} for each in (old, new))
     for name in {**after, **before}:
         pair = _Pair(before.get(name), after.get(name), holder)
@@ -193,7 +192,6 @@ class _Pair:
         return not (isinstance(group.update_policy, dict) and group.update_policy.get(policy))
 
     def _judge(self, found: Difference) -> None:
-        """Take the effects of all properties that differ."""
         template = replacement.is_template(self.of) or (self.kind is None and self.of.nested is not None)
         for name, doubt in found.properties.items():
             for effect in [Effect("update")] if template else replacement.effects(self.kind, name, found):

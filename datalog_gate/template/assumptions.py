@@ -101,5 +101,4 @@ class Assumptions:
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")
 
     def _tells(self, text: str, expression: str) -> bool:
-        """Whether the text assumes something of the expression."""
         return text == expression if isinstance(self.assumed, Mapping) else text.startswith(f"{expression}=")

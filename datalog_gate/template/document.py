@@ -157,8 +157,6 @@ def _wrong(code: str, message: str, span: Span | None, text: str | None = None) 
 
 
 class _Open:
-    """A mapping or sequence whose end is not read yet."""
-
     __slots__ = ("anchor", "data", "key", "merged", "nodes", "size", "start")
 
     def __init__(self, data: Any, nodes: Any, event: Any) -> None:

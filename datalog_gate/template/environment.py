@@ -15,14 +15,8 @@ from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import Document
 from datalog_gate.template.parameters import Given
 
-SECTIONS = (
-    "parameters",
-    "parameter_defaults",
-    "resource_registry",
-    "parameter_merge_strategies",
-    "encrypted_param_names",
-    "event_sinks",
-)
+_LISTS = ("encrypted_param_names", "event_sinks")
+SECTIONS = ("parameters", "parameter_defaults", "resource_registry", "parameter_merge_strategies", *_LISTS)
 STRATEGIES = ("overwrite", "merge", "deep_merge")
 SPECIAL = {
     "hooks": tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete")),
@@ -168,7 +162,7 @@ def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
         if name not in SECTIONS:
             near = closest(str(name), SECTIONS)
             wrong(f"an environment has no section `{name}`", (name,), near and f"did you mean `{near}`?")
-        elif not isinstance(section, list if name in ("encrypted_param_names", "event_sinks") else dict):
+        elif not isinstance(section, list if name in _LISTS else dict):
             wrong(f"the section `{name}` has the wrong form", (name,))
         elif isinstance(section, dict):
             maps[name] = section
@@ -182,7 +176,6 @@ def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterat
 
 
 def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, report: Report) -> None:
-    """Puts a value to the one there is, by the parameter's type."""
     old = target[key].value if key in target else None
     written = (target[key].written if key in target else ()) + given.written
     try:
@@ -190,11 +183,9 @@ def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: b
             _merged(old, given.value, str(kind), deep), "environment", given.place, written, locate=given.locate
         )
     except (TypeError, ValueError, AttributeError):
-        message = (
-            f"`{key}` can't be merged as {kind}"
-            if kind
-            else f"the type of `{key}`, which is to be merged, is not known"
-        )
+        message = f"`{key}` can't be merged as {kind}"
+        if not kind:
+            message = f"the type of `{key}`, which is to be merged, is not known"
         report(Diagnostic("bad-environment", message, given.place))
 
 

@@ -301,7 +301,6 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
 
 
 def _limit(name: str, limit: Data) -> Data:
-    """The limit with its numbers read. Errors: ValueError, TypeError and others for a wrong form."""
     if name in _BOUNDS:
         if not isinstance(limit, dict) or limit.keys() - set(_BOUNDS[name]):
             raise ValueError

@@ -104,7 +104,6 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
 
 
 def _read(source: Source, tree: Tree) -> Stack:
-    """The stack, as `read_template` gives it, of one reading."""
     try:
         body = parsed(tree, "<environment>", source.environment, as_json=False) if source.environment else None
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
@@ -171,11 +170,8 @@ def _templates(data: Data) -> Iterator[str]:
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
-            yield from (
-                name
-                for key in ("type", "Type")
-                if isinstance(name := part.get(key), str) and name.endswith(TEMPLATE_ENDINGS)
-            )
+            names = (part.get("type"), part.get("Type"))
+            yield from (name for name in names if isinstance(name, str) and name.endswith(TEMPLATE_ENDINGS))
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 

@@ -231,17 +231,12 @@ class Scope:
                 return self._if(name, raw, path, names)
             if name in LOGIC:
                 return self._logic(name, raw, path)
-            if (
-                name == "filter" and isinstance(raw, list) and len(raw) == 2
-            ):  # what is left out of nothing, Heat ignores
-                whole = self.resolve(raw[1], (*path, 1), names)
-                before = len(self.tree.problems)
+            if name == "filter" and isinstance(raw, list) and len(raw) == 2:
+                whole, problems = self.resolve(raw[1], (*path, 1), names), self.tree.problems
+                before = len(problems)
                 arguments = [self.resolve(raw[0], (*path, 0), names), whole]
-                if not whole and not isinstance(whole, Unknown):
-                    said = self.tree.problems[before:]
-                    self.tree.problems[before:] = [
-                        diagnostic for diagnostic in said if diagnostic.code != "bad-function"
-                    ]
+                if not whole and not isinstance(whole, Unknown):  # what is left out of nothing, Heat ignores
+                    problems[before:] = [problem for problem in problems[before:] if problem.code != "bad-function"]
                     return whole
             else:
                 arguments = self.resolve(raw, path, names) if isinstance(raw, _CONTAINERS) else raw
@@ -372,9 +367,8 @@ class Scope:
             self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
             return False
         if self.exists(name) is False:
-            if (
-                path[0] != self.dialect.key("outputs") or why == "attribute"
-            ):  # Heat shows such an output without a value
+            # Heat shows an output that refers to it without a value
+            if path[0] != self.dialect.key("outputs") or why == "attribute":
                 self._wrong("bad-reference", f"the condition of the resource `{name}` is false", path)
             return False
         self.requires.setdefault(name, why)

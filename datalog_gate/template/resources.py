@@ -369,11 +369,9 @@ def _simple_resources(scope: Scope) -> Resources:
         if type(definition) is not dict or len(definition) != 2 or "/" in name:
             continue
         kind, properties = definition.get("type"), definition.get("properties")
-        if (
-            type(kind) is not str
-            or type(properties) is not dict
-            or (len(properties) == 1 and properties.keys() & stops)
-        ):
+        if type(kind) is not str or type(properties) is not dict:
+            continue
+        if len(properties) == 1 and properties.keys() & stops:
             continue
         alike = types.get(kind)
         if alike is None and (kind in NESTING or kind.endswith(TEMPLATE_ENDINGS)):

@@ -122,7 +122,6 @@ def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data
 
 
 def _expect(form: str) -> Never:
-    """Errors: BadFunction with the form that a function takes."""
     raise BadFunction(f"takes {form}")
 
 
@@ -154,7 +153,6 @@ def _map(value: Data, form: str) -> Mapping[Data, Data]:
 
 
 def _bounded(length: int) -> None:
-    """Errors: TooLarge for a text of more than `MAX_TEXT` characters."""
     if length > MAX_TEXT:
         raise TooLarge(f"gives more than {MAX_TEXT} characters")
 
