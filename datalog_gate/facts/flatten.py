@@ -140,11 +140,8 @@ def _with_read_properties(batch: Batch) -> Batch | None:
     """The batch; None if the resources are external, of which Heat reads no property (heat/engine/resource.py:1187).
     One that may be external is treated like one under an undecided condition."""
     external = bool(batch.built) and batch.built[0].external
-    match external:
-        case False:
-            return batch
-        case True:
-            return None
+    if isinstance(external, bool):
+        return None if external else batch
     return replace(batch, maybe=batch.maybe or external)
 
 

@@ -281,7 +281,18 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
     maybe = group.open if group.sampled else None
-    inner = _of_members(scope, kind, below, group)
+    dialect = dialect_of(dict([VERSIONS[kind]]))  # what is plain data in the template may be a function there
+    assert isinstance(dialect, Dialect)
+    inner = Scope(
+        tree,
+        group.where.document,
+        dialect,
+        below,
+        {member.name: {} for member in group.members},
+        lambda _scope, _name: None,
+        parameters=pseudo_parameters(dialect, below.id, None),
+        hidden=group.where.hidden,
+    )
     resources = []
     for member in group.members:
         inner.requires = {member.after: "explicit"} if member.after else {}
@@ -305,22 +316,6 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         sources=tree.sources,
     )
     return stack, group.open
-
-
-def _of_members(scope: Scope, kind: str, below: Nesting, group: Group) -> Scope:
-    """The names in the template that Heat makes of a group's members, whose functions are those of its own version."""
-    dialect = dialect_of(dict([VERSIONS[kind]]))
-    assert isinstance(dialect, Dialect)
-    return Scope(
-        scope.tree,
-        group.where.document,
-        dialect,
-        below,
-        {member.name: {} for member in group.members},
-        lambda _scope, _name: None,
-        parameters=pseudo_parameters(dialect, below.id, None),
-        hidden=group.where.hidden,
-    )
 
 
 def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
