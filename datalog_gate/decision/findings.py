@@ -208,7 +208,7 @@ class FindingReader:
 
     @cached_property
     def _shared_names(self) -> Collection[str]:
-        stacks = [stack for root in self.stacks for stack in root.walk()]
+        stacks = (stack for root in self.stacks for stack in root.walk())
         names = Counter(resource.name for stack in stacks for resource in stack.resources)
         return {name for name, count in names.items() if count > 1}
 

@@ -135,15 +135,13 @@ class Explanation:
         return tuple(lines) or (ExplanationLine(0, "holds", "the rule has no conditions", tree.rule.span),)
 
     def _below(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
-        """The premises of a row: rows, then what else holds, with as many checks on a line as have room. A tree is no
-        deeper than the rows that are followed in it."""
+        """The premises of a row: rows, then what else holds, with as many checks on a line as have room."""
         assert node.rule
         messages = RuleMessages(self._messages, node.rule, node.binding)
         for premise in node.premises:
-            if isinstance(premise, Node):
-                self._row(premise, depth, lines, seen)
-        for premise in node.premises:
             match premise:
+                case Node():
+                    self._row(premise, depth, lines, seen)
                 case Compare() | Call():
                     if text := messages.check(premise):
                         last = lines[-1] if lines else None
