@@ -48,13 +48,13 @@ def loaded(rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory
     with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
     program = rules.program
     own = {name: rows.get(name, {}) for name in program.inputs if _fills(rules.catalogue, name)}
-    added = {name: found for name, found in rows.items() if found and name not in own}
+    added = {name: table_rows for name, table_rows in rows.items() if table_rows and name not in own}
     old = before.model if before and before.rules == rules.digest else Model()
     tables = {
         name: old.tables[name]
-        if name in old.tables and old.tables[name].rows.keys() == found.keys()
-        else IndexedTable(dict.fromkeys(found))
-        for name, found in own.items()
+        if name in old.tables and old.tables[name].rows.keys() == table_rows.keys()
+        else IndexedTable(dict.fromkeys(table_rows))
+        for name, table_rows in own.items()
     }
     known = summarize(FactSet({name: table.rows for name, table in tables.items() if table.rows}))
     model = Model(tables)
@@ -71,8 +71,8 @@ def loaded(rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory
 
 def _fills(catalogue: Catalogue, name: RelationRef) -> bool:
     """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
-    found = catalogue.relation(name)
-    return found is relation(str(name)) if found else current_version(name) != EFFECTIVE.name
+    declared = catalogue.relation(name)
+    return declared is relation(str(name)) if declared else current_version(name) != EFFECTIVE.name
 
 
 def _unchanged(

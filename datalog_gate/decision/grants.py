@@ -46,15 +46,15 @@ def grants_of(
         grant, resource = row
         scopes.setdefault(grant, set()).update(() if row in maybe else (resource,))
     open_to = {(service, resource) for service, resource in unlocked}
-    found = []
+    grants = []
     for grant, service, reason in _judge(facts, stacks, services, now):
         scope = scopes.get(grant)
         unlocks = (
             not reason and (service, grant) in derived and any((service, value) in open_to for value in scope or ())
         )
         why = "no rule unlocks it" if scope else "nothing is in its scope" if scope is None else PERHAPS[1]
-        found.append(Grant(grant, show(service), unlocks, reason or ("unlocked" if unlocks else why)))
-    return tuple(found)
+        grants.append(Grant(grant, show(service), unlocks, reason or ("unlocked" if unlocks else why)))
+    return tuple(grants)
 
 
 def _judge(
@@ -91,11 +91,11 @@ def _problems(
 ) -> list[str]:
     """What keeps a grant from being one, whatever the rules say, and what to change. `services` are those that are
     enabled and that the caller may use."""
-    found = []
+    problems = []
     if isinstance(service, Unknown):
-        found.append(f"its service hangs on {service.expression}: {LATE}")
+        problems.append(f"its service hangs on {service.expression}: {LATE}")
     elif service not in services:
-        found.append(
+        problems.append(
             f"the service {service} is not enabled here, or not for this caller: it takes --services {service} at the "
             f"command line, and at the gate the operator and the policy datalog_gate:grant:{service}"
         )
@@ -103,15 +103,15 @@ def _problems(
     own = home.template if home.template and home.template.stack == home.id else None
     scope = SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope")
     needed = find_required(named, [grant.name]) - {grant.name}
-    found += _scope_problems(scope, {*named, *(own.resources if own else ())}, needed)
+    problems += _scope_problems(scope, {*named, *(own.resources if own else ())}, needed)
     if expires is not None and (why := _expiry(expires, now)):
-        found.append(why)
+        problems.append(why)
     if grant.written(("external_id",), frozenset()).get("external_id") is not None:
-        found.append("its external_id names something that exists: leave it out")
+        problems.append("its external_id names something that exists: leave it out")
     elif grant.deletion_policy not in (None, "Delete"):
         policy = grant.deletion_policy
-        found.append(f"its deletion_policy is {policy}, by which nothing would be given back: leave it out")
-    return found
+        problems.append(f"its deletion_policy is {policy}, by which nothing would be given back: leave it out")
+    return problems
 
 
 def _scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:

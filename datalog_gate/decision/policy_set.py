@@ -43,11 +43,11 @@ class RuleFile:
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         if self.entries is not None:
             return parse_library(self.entries, self.file, self.module, self.title)
-        module, found = parse(self.text, self.file, self.module, congress=self.congress)
+        module, diagnostics = parse(self.text, self.file, self.module, congress=self.congress)
         if self.limits is None:
-            return module, found
+            return module, diagnostics
         module, wrong = add_limits(module, self.limits)
-        return module, (*found, *wrong)
+        return module, (*diagnostics, *wrong)
 
 
 @dataclass(frozen=True, slots=True)

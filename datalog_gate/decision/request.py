@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
 
 from datalog_gate.analysis.policy import ACTIONS, CHANGING
 from datalog_gate.base.errors import UsageError
@@ -87,7 +86,7 @@ def read_caller(caller: Mapping[str, object] | None) -> Caller | None:
 def read_mode(mode: str) -> Mode:
     """Read a mode by its name. Errors: UsageError."""
     if mode in MODES:
-        return cast(Mode, mode)
+        return mode
     raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
 
 

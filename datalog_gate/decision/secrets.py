@@ -38,8 +38,8 @@ class Secrets:
         """The variables of a rule that hold a secret, or may."""
         if self._taint is None:
             return frozenset()
-        found = levels(self._taint, rule).items()
-        return {var for var, level in found if level == MADE or var not in binding or binding[var] in self._values}
+        by_level = levels(self._taint, rule).items()
+        return {var for var, level in by_level if level == MADE or var not in binding or binding[var] in self._values}
 
     def guarded(self, relation: RelationRef, at: int) -> bool:
         """Whether a column can hold a secret."""

@@ -61,15 +61,15 @@ def assumptions(problem: Problem) -> list[Assumption]:
     ("room", KIND, RACK, RESOURCE_CLASS)    the capacity of the places of a rack
     ("demand", ITEM)                        what an item takes
     """
-    found: list[Assumption] = [("constraint", str(index)) for index in range(len(problem.constraints))]
-    found += [("where", item.id) for item in problem.items if item.zone is not None or item.place is not None]
+    every: list[Assumption] = [("constraint", str(index)) for index in range(len(problem.constraints))]
+    every += [("where", item.id) for item in problem.items if item.zone is not None or item.place is not None]
     for kind in sorted({item.kind for item in problem.items}):
         racks = {place.rack for place in problem.of(kind)}
         demanded = {name for item in problem.items if item.kind == kind for name in item.demand if item.demand[name]}
-        found += [("missing", kind, rack) for rack in problem.racks() or [""] if rack not in racks]
-        found += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(racks)]
+        every += [("missing", kind, rack) for rack in problem.racks() or [""] if rack not in racks]
+        every += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(racks)]
     # last, and so left out first: without demands all servers are alike, and the model is small
-    return found + [("demand", item.id) for item in problem.items if any(item.demand.values())]
+    return every + [("demand", item.id) for item in problem.items if any(item.demand.values())]
 
 
 def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:

@@ -77,20 +77,20 @@ class LicencePool(PlacementService):
             if not total:
                 raise RefusedError(f"there are no seats of the licence {name}, and {_many(seats)}")
             raise RefusedError(f"the licence {name} has {left} of {total} seats left, and {_many(seats)}")
-        found = []
+        taken = []
         for provider in sorted(there, key=lambda provider: (provider.uuid not in mine, provider.name)):
             if take := min(seats, max(0, free[provider.uuid, resource_class])):
-                found.append((provider.uuid, resource_class, take))
+                taken.append((provider.uuid, resource_class, take))
                 seats -= take
-        return found
+        return taken
 
     def _there(self, resource_class: str, known: set[str]) -> list[Provider]:
         """The providers that have seats; where any will do, those with some left and those where some are held."""
         placement = self._claims.placement
         if not self._providers:
-            found = placement.providers(resource_class)
-            more = [provider for uuid in sorted(known - found.keys()) if (provider := placement.provider(uuid))]
-            return [*found.values(), *more]
+            providers = placement.providers(resource_class)
+            more = [provider for uuid in sorted(known - providers.keys()) if (provider := placement.provider(uuid))]
+            return [*providers.values(), *more]
         uuids = [uuid for name in self._providers if (uuid := placement.named(name))]
         return [provider for uuid in dict.fromkeys(uuids) if (provider := placement.provider(uuid))]
 

@@ -93,14 +93,14 @@ class Placement:
     def providers(self, resource_class: str) -> dict[str, Provider]:
         """The providers with something left of a resource class, by uuid; none if there is no such class."""
         query = urlencode({"resources": f"{resource_class}:1"})
-        status, found = self._ask("GET", f"/allocation_candidates?{query}", also=(400,))
+        status, body = self._ask("GET", f"/allocation_candidates?{query}", also=(400,))
         if status == 400:
             if self._ask("GET", f"/resource_classes/{quote(resource_class)}", also=(404,))[0] == 404:
                 return {}
-            raise UnavailableError(f"Placement does not understand a question: {_detail(found)}")
+            raise UnavailableError(f"Placement does not understand a question: {_detail(body)}")
         summaries = {
             uuid: summary
-            for uuid, summary in found["provider_summaries"].items()
+            for uuid, summary in body["provider_summaries"].items()
             if resource_class in summary["resources"]
         }
         rows = self._get(f"/resource_providers?{query}")["resource_providers"]
@@ -120,13 +120,13 @@ class Placement:
     def provider(self, uuid: str) -> Provider | None:
         """A provider that may have nothing left; None if it is gone."""
         path = f"/resource_providers/{quote(uuid, safe='')}"
-        status, found = self._ask("GET", path, also=(404,))
+        status, body = self._ask("GET", path, also=(404,))
         if status == 404:
             return None
         inventories = self._get(f"{path}/inventories")["inventories"]
         return Provider(
             uuid,
-            found["name"],
+            body["name"],
             {
                 name: int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])
                 for name, inventory in inventories.items()
@@ -136,21 +136,21 @@ class Placement:
         )
 
     def named(self, name: str) -> str | None:
-        found = self._get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
-        return str(found[0]["uuid"]) if found else None
+        body = self._get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
+        return str(body[0]["uuid"]) if body else None
 
     def members(self, aggregate: str) -> frozenset[str]:
         """The uuids of the providers in an aggregate."""
-        found = self._get(f"/resource_providers?{urlencode({'member_of': aggregate})}")["resource_providers"]
-        return frozenset(provider["uuid"] for provider in found)
+        body = self._get(f"/resource_providers?{urlencode({'member_of': aggregate})}")["resource_providers"]
+        return frozenset(provider["uuid"] for provider in body)
 
     def allocation(self, consumer: str) -> tuple[Amounts, int | None]:
         """What a consumer holds, and its generation: None if it holds nothing."""
-        found = self._get(f"/allocations/{consumer}")
+        body = self._get(f"/allocations/{consumer}")
         held: Amounts = Counter()
-        for uuid, allocation in found["allocations"].items():
+        for uuid, allocation in body["allocations"].items():
             held.update({(uuid, name): amount for name, amount in allocation["resources"].items()})
-        return held, found.get("consumer_generation")
+        return held, body.get("consumer_generation")
 
     def allocate(self, consumer: str, project: str, amounts: Amounts, generation: int | None) -> None:
         """Have a consumer of this generation hold these amounts and nothing else. Errors: FullError, ChangedError."""
@@ -165,12 +165,12 @@ class Placement:
             "consumer_generation": generation,
             "consumer_type": CONSUMER_TYPE,
         }
-        status, found = self._ask("PUT", f"/allocations/{consumer}", body, also=(409, 500, 503))
+        status, answer = self._ask("PUT", f"/allocations/{consumer}", body, also=(409, 500, 503))
         if status >= 500:
-            raise ChangedError(f"it answered {status}: {_detail(found)}")
+            raise ChangedError(f"it answered {status}: {_detail(answer)}")
         if status == 409:
-            changed = any(error.get("code") == "placement.concurrent_update" for error in found.get("errors", ()))
-            raise (ChangedError if changed else FullError)(_detail(found))
+            changed = any(error.get("code") == "placement.concurrent_update" for error in answer.get("errors", ()))
+            raise (ChangedError if changed else FullError)(_detail(answer))
 
     def _get(self, path: str) -> Any:
         return self._ask("GET", path)[1]
@@ -179,14 +179,14 @@ class Placement:
         """Status and body of a successful answer, or of one with a status in `also`."""
         try:
             answer = self._adapter.request(path, method, json=body, headers={"Accept": "application/json"})
-            found = answer.json() if answer.content else {}
+            data = answer.json() if answer.content else {}
         except ValueError:
             raise UnavailableError(f"Placement answered {answer.status_code} with something else than JSON") from None
         except self._errors as error:
             raise UnavailableError(f"Placement does not answer: {type(error).__name__}") from error
         if answer.status_code // 100 != 2 and answer.status_code not in also:
-            raise UnavailableError(f"Placement answered {answer.status_code}: {_detail(found)}")
-        return answer.status_code, found
+            raise UnavailableError(f"Placement answered {answer.status_code}: {_detail(data)}")
+        return answer.status_code, data
 
 
 def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
@@ -206,8 +206,8 @@ def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-def _detail(found: object) -> str:
-    match found:
+def _detail(body: object) -> str:
+    match body:
         case {"errors": [{"detail": str(detail)}, *_]}:
             return " ".join(detail.split())[:WORDS]
     return "without a reason"
