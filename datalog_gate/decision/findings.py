@@ -314,14 +314,12 @@ def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:
 
 def _lacking(derivation: Derivation) -> Iterator[Value]:
     """List the resources of which the derivation's rule requires that templates have no row in some relation."""
-    for literal in derivation.rule.body:
-        if not isinstance(literal, Without):
-            continue
-        for inner in literal.body:
-            if isinstance(inner, Match) and relation_name(inner.relation).startswith(TEMPLATE_RELATIONS):
-                first = inner.arguments[0]
-                if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
-                    yield value
+    absent = [literal for literal in derivation.rule.body if isinstance(literal, Without)]
+    for inner in (inner for literal in absent for inner in literal.body):
+        if isinstance(inner, Match) and relation_name(inner.relation).startswith(TEMPLATE_RELATIONS):
+            first = inner.arguments[0]
+            if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
+                yield value
 
 
 def _unknowns(leaf: FactUse, facts: FactSet) -> Iterator[Unknown]:

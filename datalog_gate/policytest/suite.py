@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
-from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import judge
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
@@ -73,8 +72,18 @@ class Suite:
             return CaseResult(tuple(findings), {})
         decision = judgement.decision
         findings = [
-            *self._violations("violations", decision.violations),
-            *self._violations("undetermined", decision.undetermined),
+            CaseFinding(
+                list=name,
+                name=violation.policy,
+                place=violation.place,
+                message=violation.message,
+                resource=violation.resource,
+                violation=violation,
+                policy=violation.policy,
+            )
+            for name, violations in (("violations", decision.violations), ("undetermined", decision.undetermined))
+            for violation in violations
+            if violation.policy in self.policies
         ]
         for failure in decision.errors:
             if failure.policy in self.policies:
@@ -82,19 +91,6 @@ class Suite:
                 findings.append(CaseFinding("diagnostics", failure.code, failure.place, message, policy=failure.policy))
         relations = [relation for relation in case.expect.get("rows", {}) if relation in decision.derived]
         return CaseResult(tuple(findings), {relation: decision.rows(relation) for relation in relations}, judgement)
-
-    def _violations(self, name: str, violations: Sequence[Violation]) -> Iterator[CaseFinding]:
-        for violation in violations:
-            if violation.policy in self.policies:
-                yield CaseFinding(
-                    list=name,
-                    name=violation.policy,
-                    place=violation.place,
-                    message=violation.message,
-                    resource=violation.resource,
-                    violation=violation,
-                    policy=violation.policy,
-                )
 
     def stacks(self, case: Case) -> tuple[Stack, ...]:
         """Read the stack of the case, and its modules. Errors: InputError."""
