@@ -15,7 +15,7 @@ from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, D
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.template.nesting import VERSIONS, Group, Member, Where, read_group
+from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
 from datalog_gate.template.parameters import Given, pseudo_parameters
 from datalog_gate.template.resolver import SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
