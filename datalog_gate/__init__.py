@@ -1,4 +1,4 @@
-"""A datalog policy gate for OpenStack Heat: `load_rules`, `read_stack`, `query`, and the errors they raise.
+"""A datalog policy gate for OpenStack Heat.
 
 What is used is imported when it is first asked for, so that no door pays for another's.
 """

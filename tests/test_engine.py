@@ -1,4 +1,4 @@
-"""The native engine against the oracle, which knows no order of rules, literals and facts."""
+"""The native engine against the oracle."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from datalog_gate.language.parser import parse, parse_query
 from datalog_gate.language.printer import print_module
 from tests.sampling import sample
 
+op = ast.BinaryOperation
+
 W, X, Y, Z = ast.Wildcard(), ast.Variable("x"), ast.Variable("y"), ast.Variable("z")
 P, PX, QX = ast.Atom("p"), ast.Atom("p", (X,)), ast.Atom("q", (X,))
 
@@ -41,23 +43,23 @@ BODIES: list[tuple[str, ast.Body]] = [
     ("((x) or p)", (ast.Disjunction(((ast.Atom("x"),), (P,))),)),
     ("((x) = y or p)", (ast.Disjunction(((ast.Comparison("=", X, Y),), (P,))),)),
     ("(x + 1) * 2 > (3)", (
-        ast.Comparison(">", ast.Operation("*", ast.Operation("+", X, c(1)), c(2)), c(3)),
+        ast.Comparison(">", op("*", op("+", X, c(1)), c(2)), c(3)),
     )),
     ("x in [1, -2, 'a'], x in []", (ast.Membership(X, (c(1), c(-2), c("a"))), ast.Membership(X, ()))),
     ("x - 1 -1 = y-1", (
-        ast.Comparison("=", ast.Operation("-", ast.Operation("-", X, c(1)), c(1)), ast.Operation("-", Y, c(1))),
+        ast.Comparison("=", op("-", op("-", X, c(1)), c(1)), op("-", Y, c(1))),
     )),
     ("x + y * z ?? 0 ?? 1 <= 2", (
-        ast.Comparison("<=", ast.Operation("+", X, ast.Operation(
-            "*", Y, ast.Operation("??", ast.Operation("??", Z, c(0)), c(1)))), c(2)),
+        ast.Comparison("<=", op("+", X, op(
+            "*", Y, op("??", op("??", Z, c(0)), c(1)))), c(2)),
     )),
     ("-x ?? 1 % 2 = - 3", (
-        ast.Comparison("=", ast.Operation("%", ast.Operation("-", c(0), ast.Operation("??", X, c(1))), c(2)), c(-3)),
+        ast.Comparison("=", op("%", op("-", c(0), op("??", X, c(1))), c(2)), c(-3)),
     )),
     ("n = count{ x, y : p(x), q(x) }", (
         ast.Comparison("=", ast.Variable("n"), ast.Aggregate("count", (X, Y), (PX, QX))),
     )),
-    ("p(max{ x : p(x) } + 1)", (ast.Atom("p", (ast.Operation("+", ast.Aggregate("max", (X,), (PX,)), c(1)),)),)),
+    ("p(max{ x : p(x) } + 1)", (ast.Atom("p", (op("+", ast.Aggregate("max", (X,), (PX,)), c(1)),)),)),
     ("old:p(x)", (ast.Atom("old:p", (X,)),)),
 ]  # fmt: skip
 

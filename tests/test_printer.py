@@ -26,10 +26,10 @@ TERMS: list[tuple[ast.Term, str]] = [
     (ast.Constant(Decimal("-1.5")), "-1.5"),
     (ast.Constant(Decimal("1E-9")), "1E-9"),
     (ast.Constant('a"\\\n\t\r\u2028\U000e0001é\U0001f600'), '"a\\"\\\\\\n\\t\\u000d\\u2028\\U000e0001é\U0001f600"'),
-    (ast.Operation("-", ast.Operation("-", X, Y), ONE), "x - y - 1"),
-    (ast.Operation("-", X, ast.Operation("-", Y, ONE)), "x - (y - 1)"),
-    (ast.Operation("*", ast.Operation("+", X, Y), ast.Operation("??", X, ONE)), "(x + y) * x ?? 1"),
-    (ast.Operation("??", ast.Operation("-", ast.Constant(0), X), ast.Constant(-1)), "(0 - x) ?? -1"),
+    (ast.BinaryOperation("-", ast.BinaryOperation("-", X, Y), ONE), "x - y - 1"),
+    (ast.BinaryOperation("-", X, ast.BinaryOperation("-", Y, ONE)), "x - (y - 1)"),
+    (ast.BinaryOperation("*", ast.BinaryOperation("+", X, Y), ast.BinaryOperation("??", X, ONE)), "(x + y) * x ?? 1"),
+    (ast.BinaryOperation("??", ast.BinaryOperation("-", ast.Constant(0), X), ast.Constant(-1)), "(0 - x) ?? -1"),
     (ast.Aggregate("sum", (X, Y), (ast.Atom("p", (X, Y)),)), "sum{ x, y : p(x, y) }"),
 ]
 
@@ -98,7 +98,7 @@ values = (
 constants = st.builds(ast.Constant, values)
 leaves = st.builds(ast.Variable, identifiers) | st.builds(ast.Wildcard) | constants
 operators = st.sampled_from(["+", "-", "*", "/", "%", "??"])
-terms = st.recursive(leaves, lambda inner: st.builds(ast.Operation, operators, inner, inner), max_leaves=6)
+terms = st.recursive(leaves, lambda inner: st.builds(ast.BinaryOperation, operators, inner, inner), max_leaves=6)
 
 
 def several(items: st.SearchStrategy[T], low: int = 0, high: int = 3) -> st.SearchStrategy[tuple[T, ...]]:

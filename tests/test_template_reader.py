@@ -11,7 +11,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Path, Resource, Stack
-from datalog_gate.template.reader import Source, read_template
+from datalog_gate.template.reader import TemplateSource, read_template
 from tests.expressions import unknown_of, worded
 
 HEAD = "heat_template_version: wallaby\n"
@@ -223,7 +223,9 @@ parameters:
 
 def with_files(*files: str, **parameters: Data) -> Stack:
     named = [(f"{at}.yaml", file) for at, file in enumerate(files)]
-    return read_template(Source(TYPED, "t.yaml", "web", environments=named, parameters=parameters), lambda *_: None)
+    return read_template(
+        TemplateSource(TYPED, "t.yaml", "web", environments=named, parameters=parameters), lambda *_: None
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def merged_below(key: str, first: str, second: str) -> Stack:
     registry = "resource_registry: {resources: {x: {'My::B': b.yaml}}, 'My::B': b.yaml}\n"
     how = "parameter_merge_strategies: {default: merge}\n"
     files = [f"{registry}{how}parameter_defaults: {{{key}: {value}}}\n" for value in (first, second)]
-    source = Source(text, "t.yaml", "web", environments=[(f"{at}.env", file) for at, file in enumerate(files)])
+    source = TemplateSource(text, "t.yaml", "web", environments=[(f"{at}.env", file) for at, file in enumerate(files)])
     return read_template(source, lambda name, _: (name, BELOW[name]) if name in BELOW else None)
 
 
@@ -318,7 +320,7 @@ def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str]
 def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:
     file = "parameters: {s: file, unknown: x}\n"
     assert with_files(file, s="caller").parameters[0].value == "file"
-    source = Source(TYPED, "t", "web", environment="parameters: {s: body}", parameters={"s": "caller"})
+    source = TemplateSource(TYPED, "t", "web", environment="parameters: {s: body}", parameters={"s": "caller"})
     body = read_template(source, lambda *_: None)
     assert body.parameters[0].value == "caller"
 
@@ -329,7 +331,7 @@ def test_a_later_file_replaces_registry_entries_and_takes_none_away() -> None:
         ("b.yaml", "resource_registry: {A: Two, B: null, resources: {c: {C: Own}}}\n"),
     ]
     text = HEAD + "resources: {a: {type: A}, b: {type: B}, c: {type: C}}\n"
-    stack = read_template(Source(text, "t", "web", environments=files), lambda *_: None)
+    stack = read_template(TemplateSource(text, "t", "web", environments=files), lambda *_: None)
     assert [resource.type for resource in stack.resources] == ["Two", "One", "Own"]
 
 

@@ -1,4 +1,4 @@
-"""Checks modules of rules and lowers them to a program for an engine.
+"""Checks rules and lowers them to a program for an engine.
 
 Layer 2: may import layers 0 to 1. The passes in order: `resolve` finds what names mean, `lower` makes plain rules of
 bodies, `types` infers kinds, `safety` orders literals, `strata` orders relations. `check` runs them all.

@@ -235,7 +235,7 @@ class Lowering:
                     patterns.append(ir.Const(term.value))
                 case ast.Variable():
                     patterns.append(self._variable(term, scope))
-                case ast.Operation():
+                case ast.BinaryOperation():
                     inputs, more = self._operands((term.left, term.right), scope)
                     target = self._temporary(term.span)
                     extra += [*more, ir.Call(term.operator, inputs, (target,), term.span)]

@@ -1,4 +1,4 @@
-"""Taint analysis: which columns can hold a secret or what follows from one.
+"""Taint analysis: columns that can hold what came from a secret.
 
 A column that merely depends on a secret, by a comparison or by a row that exists because of it, holds none.
 """

@@ -1,4 +1,4 @@
-"""The evaluation of a policy set over some stacks: the model with its facts."""
+"""The evaluation of a policy set over stacks."""
 
 from __future__ import annotations
 

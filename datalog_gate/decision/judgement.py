@@ -1,4 +1,4 @@
-"""The judging of stacks by rules, for one request: the one evaluator behind every door."""
+"""The judgement of stacks by rules, for one request."""
 
 from __future__ import annotations
 

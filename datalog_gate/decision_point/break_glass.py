@@ -1,4 +1,4 @@
-"""The break-glass file, by which an operator lets refused requests pass for a while."""
+"""The break-glass file: refused requests pass for a while."""
 
 from __future__ import annotations
 

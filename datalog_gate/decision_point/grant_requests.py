@@ -1,4 +1,4 @@
-"""The requests of a stack's grants to their services, and objections to them."""
+"""Requests of a stack's grants to services, and objections to them."""
 
 from __future__ import annotations
 

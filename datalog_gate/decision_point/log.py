@@ -1,4 +1,4 @@
-"""The decision log: one JSON object per line, which a thread of its own writes.
+"""The decision log: one JSON object per line.
 
 The log is a file of at most half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share
 it, also after a fork. Records that cannot be written are dropped and counted. The next record that can be written says

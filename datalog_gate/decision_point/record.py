@@ -1,4 +1,4 @@
-"""The record of an answer, which holds enough to decide again, without secrets."""
+"""The record of an answer in the decision log, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replay of decisions of the decision log, by the same rules or by others."""
+"""The replay of logged decisions, by the same rules or others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the gate in a service: every option of the section ``[datalog_gate]``."""
+"""The options of the section ``[datalog_gate]``."""
 
 from __future__ import annotations
 

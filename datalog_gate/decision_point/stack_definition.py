@@ -1,4 +1,4 @@
-"""The definition of a stack, as a door got it from its host."""
+"""The definition of a stack, as its host sent it."""
 
 from __future__ import annotations
 

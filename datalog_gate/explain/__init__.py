@@ -1,4 +1,4 @@
-"""Explains a finding: why it holds, why a row does not, and what to change.
+"""Explains a finding: why it holds, and what to change.
 
 Layer 4: may import layers 0 to 3, and beside it `decision`. `why` walks derivations, `fix` tries changes and judges
 the stack again, `explanation` puts both in lines with places.

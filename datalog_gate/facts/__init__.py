@@ -1,4 +1,4 @@
-"""Turns a stack into typed facts, each with its place in a file.
+"""Turns a stack into typed facts with places.
 
 Layer 2: may import layers 0 to 1, and beside it `stack`. `flatten` fills all relations of a stack, `factset` holds
 them, `lines` writes and reads them as lines of JSON, `old_relations` adds the stack as it was.

@@ -1,4 +1,4 @@
-"""Facts as lines of JSON, as `facts` prints and `--inventory` and `query --facts` read them.
+"""Facts as lines of JSON.
 
 A line is ``{"relation": name, "row": {column: value} or [value, ...], "place": ...}``. A resource id is
 ``{"$resource": path}``, an unknown ``{"$unknown": {"expression", "place"}}``, a hidden value ``{"$hidden": true}``.

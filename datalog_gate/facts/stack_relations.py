@@ -1,4 +1,4 @@
-"""Rows of the relations ``heat:*`` of stacks and resources, and ``gate:grant*`` of grants."""
+"""Rows of the relations about stacks, resources and grants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of resources of one type, and the rows of the relations of their type.
+"""Tables of resources of one type.
 
 A list or map of unknown extent gives a *wildcard*: a maybe row that stands for all rows that may be in it.
 """

@@ -1,4 +1,4 @@
-"""The inventories and waivers that a request names, from files or as data."""
+"""Inventories and waivers, from files or as data."""
 
 from __future__ import annotations
 

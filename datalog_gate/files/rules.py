@@ -1,4 +1,4 @@
-"""A reader of rule files, libraries of Congress, and the limits of packs."""
+"""A reader of rule files and of the limits of packs."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def read_stack(
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
-    from datalog_gate.template.reader import Source, read_template
+    from datalog_gate.template.reader import TemplateSource, read_template
     from datalog_gate.template.resources import Text
 
     paths = [Path(path) for path in environments]
@@ -86,7 +86,7 @@ def read_stack(
             return name, files[name]
         return None if root is None else _read_local(name, base, root)
 
-    inputs = Source(
+    inputs = TemplateSource(
         text=body,
         file=label,
         stack_name=stack_name or name,

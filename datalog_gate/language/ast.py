@@ -41,7 +41,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class BinaryOperation:
     """``left operator right``. A minus sign before a term is ``0 - term``, before a number part of the number."""
 
     operator: Operator
@@ -60,7 +60,7 @@ class Aggregate:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Term = Variable | Wildcard | Constant | Operation | Aggregate
+Term = Variable | Wildcard | Constant | BinaryOperation | Aggregate
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,7 @@ class _Parser:
         left = self.operand(expected)
         while (operator := _OPERATORS.get(self.token.kind)) and RANKS[operator] >= rank:
             self.operator()
-            left = ast.Operation(operator, left, self.operation(RANKS[operator] + 1), self.since(start))
+            left = ast.BinaryOperation(operator, left, self.operation(RANKS[operator] + 1), self.since(start))
         return left
 
     def operator(self) -> None:
@@ -312,7 +312,7 @@ class _Parser:
         zero = ast.Constant(0, self.since(sign.start))
         term = self.operation(RANKS["??"])
         self.nesting -= 1
-        return ast.Operation("-", zero, term, self.since(sign.start))
+        return ast.BinaryOperation("-", zero, term, self.since(sign.start))
 
     def named_operand(self) -> ast.Term:
         token, follower = self.token, self.peek().kind

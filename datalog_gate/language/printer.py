@@ -150,7 +150,7 @@ def _term(term: ast.Term) -> Doc:
             return ("_",)
         case ast.Constant():
             return (print_value(term.value),)
-        case ast.Operation():
+        case ast.BinaryOperation():
             rank = RANKS[term.operator]
             return (*_operand(term.left, rank), f" {term.operator} ", *_operand(term.right, rank + 1))
         case ast.Aggregate():
@@ -162,7 +162,7 @@ def _term(term: ast.Term) -> Doc:
 
 def _operand(term: ast.Term, rank: int) -> Doc:
     doc = _term(term)
-    return ("(", *doc, ")") if isinstance(term, ast.Operation) and RANKS[term.operator] < rank else doc
+    return ("(", *doc, ")") if isinstance(term, ast.BinaryOperation) and RANKS[term.operator] < rank else doc
 
 
 def _annotation(annotation: ast.Annotation) -> LayoutItem:

@@ -24,7 +24,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case ast.Atom():
             return terms(node)
-        case ast.Comparison() | ast.Operation():
+        case ast.Comparison() | ast.BinaryOperation():
             return (node.left, node.right)
         case ast.Membership():
             return (node.term, *node.items)

@@ -1,4 +1,4 @@
-"""A circuit breaker: a server that keeps failing is not called for a while."""
+"""A circuit breaker: a failing server is left alone for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of preflight plugins and services, and their reasons in one line."""
+"""The errors of preflight plugins and services."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ def _term(term: ast.Term, relations: Relations) -> Terms:
         case ast.Constant(value=value) if value is not None:
             new = replace(term, value=_other(value))
             yield _changed(print_term(term), print_term(new)), term.span, new
-        case ast.Operation(left=left, right=right):
+        case ast.BinaryOperation(left=left, right=right):
             yield from ((what, span, replace(term, left=new)) for what, span, new in _term(left, relations))
             yield from ((what, span, replace(term, right=new)) for what, span, new in _term(right, relations))
         case ast.Aggregate():

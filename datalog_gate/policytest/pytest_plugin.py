@@ -1,4 +1,4 @@
-"""The pytest plugin: each case of a `test.yaml` beside rule files is a test.
+"""The pytest plugin: cases of `test.yaml` are tests.
 
 The package is imported only once there is such a file, so that other projects' pytest starts as fast as without it.
 """

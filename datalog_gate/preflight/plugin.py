@@ -1,4 +1,4 @@
-"""The interface of preflight plugins: asked before every operation, and told its outcome."""
+"""The interface of preflight plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update changes of a resource, and what these changes do to it.
+"""What an update does to a resource.
 
 Heat compares properties as values, at the top level only (heat/engine/resource.py:646-698). The lines are those of
 openstack-heat 27.0.1, under heat/engine: look for `needs_replace` and `_needs_update` there.

@@ -1,4 +1,4 @@
-"""The outcome of a stack update for each resource, from the stacks before and after.
+"""The outcome of an update for each resource of a stack.
 
 Source: heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403.
 """

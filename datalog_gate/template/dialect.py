@@ -1,4 +1,4 @@
-"""The versions of templates: their names of sections and keys, and their functions.
+"""The versions of templates, with their sections, keys and functions.
 
 Source: heat/engine/hot/template.py and heat/engine/cfn/template.py. Other maps of one key are plain data there, too.
 """

@@ -32,7 +32,7 @@ _VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateF
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TemplateSource:
     """What a stack is read from, and what was fetched and parsed for it.
 
     As in Heat the `environment` of the request yields to `parameters`, and these to the `environments`.
@@ -61,7 +61,7 @@ class Source:
 
 
 @paused()
-def read_template(source: Source, fetch: Fetch, strict: bool = True) -> Stack:
+def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> Stack:
     """Read the stack of a template. Unless `strict`, it need not use all that is assumed.
 
     Errors: InputError with all diagnostics of the template, its environments and what it nests.
@@ -90,7 +90,7 @@ def read_template(source: Source, fetch: Fetch, strict: bool = True) -> Stack:
 def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
     """The stack read again with these values for unknowns; one that no template gave stays. Errors: InputError."""
     source = stack.source
-    if not isinstance(source, Source):
+    if not isinstance(source, TemplateSource):
         return stack
 
     def fetch_known(name: str, base: str) -> tuple[str, str] | None:
@@ -103,7 +103,7 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
     return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
 
 
-def _read(source: Source, tree: Tree) -> Stack:
+def _read(source: TemplateSource, tree: Tree) -> Stack:
     try:
         body = parsed(tree, "<environment>", source.environment, as_json=False) if source.environment else None
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]

@@ -1,4 +1,4 @@
-"""Generated texts of templates and environments: each is read as Heat reads it, or refused.
+"""Generated texts of templates and environments, compared with Heat.
 
 ``DATALOG_GATE_TEXTS=1000000 pytest tests/heat/test_texts.py`` tries so many of each kind, from ``DATALOG_GATE_SEED``.
 """

@@ -143,7 +143,7 @@ def _choices(variable: ast.Variable, compared: list[ast.Comparison]) -> ast.Body
         other = bound.right if bound.left == variable else bound.left
         # it is not null, or this would not load
         if isinstance(other, ast.Variable | ast.Constant) and other != variable:
-            defaulted = ast.Operation("??", variable, other)
+            defaulted = ast.BinaryOperation("??", variable, other)
             left, right = (defaulted, other) if bound.left == variable else (other, defaulted)
             return (ast.Comparison(bound.comparator, left, right),)
     return (ast.Disjunction(((ast.Comparison("=", variable, NULL),), tuple(compared))),) if compared else ()

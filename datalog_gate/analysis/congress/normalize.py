@@ -164,7 +164,7 @@ class _Rewriting:
         match term:
             case ast.Variable(name=word) if word in WORDS:
                 return ast.Constant(WORDS[word][1], term.span)
-            case ast.Operation():
+            case ast.BinaryOperation():
                 return replace(term, left=self._value(term.left), right=self._value(term.right))
             case ast.Aggregate():
                 return replace(term, terms=tuple(map(self._value, term.terms)), body=self._body(term.body))

@@ -1,4 +1,4 @@
-"""A client for Heat's API, with the credentials of the openstack client (``OS_*``)."""
+"""A client for Heat's API, with the openstack client's credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader of heat.conf by oslo.config, and of ini files with the line of each option."""
+"""Options of heat.conf, and lines of ini files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of stacks and operations in Heat, as an admin of all projects sees them.
+"""The states of stacks and operations in Heat, for `reconcile`.
 
 The answer is None wherever Heat's answer is no proof, since `reconcile` releases claims by it. Heat's API shows the
 replaced resources of a failed update only by their physical ids (convergence), or not at all (the backup stack of the

@@ -1,4 +1,4 @@
-"""The filters in front of Heat's two APIs, for paste and as plain WSGI.
+"""The filters in front of Heat's two APIs.
 
 `filter_factory` and `cfn_filter_factory` are the entry points that api-paste.ini names.
 

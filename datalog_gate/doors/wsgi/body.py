@@ -1,4 +1,4 @@
-"""A reader of request bodies of bounded size, exactly as Heat reads them.
+"""A reader of request bodies, as Heat reads them.
 
 A body that can be read in more than one way is an InputError. Heat ignores Content-Encoding, so a compressed body is
 not JSON.

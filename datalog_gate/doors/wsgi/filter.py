@@ -1,4 +1,4 @@
-"""The WSGI filter in front of Heat's APIs, which forwards or refuses each request.
+"""The filter that forwards or refuses requests to Heat.
 
 Heat answers exactly the request that was judged. An error of the gate never becomes a 500. A request that creates or
 changes a stack is answered with 503. Any other goes on, with an ERROR in the log.

@@ -1,4 +1,4 @@
-"""A reader of requests to heat-api. Other stacks are read only when a policy needs them."""
+"""A reader of requests to heat-api."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stack definition that Heat makes of a request and a stored stack.
+"""The definition of a stack in a request.
 
 Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are merged as in
 heat/engine/service.py:941-1063. Errors are InputError, for the user.

@@ -1,4 +1,4 @@
-"""The command `doctor`, which checks that the gate stands in front of a Heat and works."""
+"""The command `doctor`, which checks the installation of the gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `facts` and `query`: the facts of templates, and answers about facts."""
+"""The commands `facts` and `query`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `waive` and `waivers check`: write a waiver, and list those that need attention."""
+"""The commands `waive` and `waivers check`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The checks of the command `doctor`: pipelines of api-paste.ini, and the installation of the gate."""
+"""The checks of the command `doctor`."""

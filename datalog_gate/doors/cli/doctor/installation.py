@@ -1,4 +1,4 @@
-"""The checks of the engine, the settings, the rules and the decision log."""
+"""Checks of the settings, the rules and the decision log."""
 
 from __future__ import annotations
 

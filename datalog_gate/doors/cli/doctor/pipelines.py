@@ -1,4 +1,4 @@
-"""Checks of the pipelines of api-paste.ini: which requests to Heat pass a door of the gate."""
+"""Checks of the pipelines of api-paste.ini."""
 
 from __future__ import annotations
 
