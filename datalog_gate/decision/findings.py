@@ -105,9 +105,10 @@ class FindingReader:
 
     def errors(self, policies: Sequence[Policy]) -> Iterator[PolicyError]:
         """Read for each policy the first error that it depends on, or that the budget ended before it was judged."""
-        for policy in policies:
-            if error := self._error(policy):
-                yield error
+        if self.evaluation.model.errors or self.evaluation.exceeded:
+            for policy in policies:
+                if error := self._error(policy):
+                    yield error
 
     def _error(self, policy: Policy) -> PolicyError | None:
         model, exceeded = self.evaluation.model, self.evaluation.exceeded.get(policy.level)
@@ -208,7 +209,9 @@ class FindingReader:
 
     @cached_property
     def _shared_names(self) -> Collection[str]:
-        stacks = (stack for root in self.stacks for stack in root.walk())
+        stacks = [stack for root in self.stacks for stack in root.walk()]
+        if len(stacks) == 1:  # so that no resource is made for its name
+            return ()
         names = Counter(resource.name for stack in stacks for resource in stack.resources)
         return {name for name, count in names.items() if count > 1}
 

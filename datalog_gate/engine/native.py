@@ -48,8 +48,9 @@ def evaluate(
     for split in _SPLIT_STRATA.get(program, (), lambda: tuple(map(_SplitStratum.of, program.strata))):
         relations = split.stratum.relations
         if relations[0] not in tables:
-            if not evaluation.errors and not any(part.needs <= evaluation.filled for part in split.once):
-                tables.update(dict.fromkeys(relations, empty))
+            if not evaluation.errors and not any(map(evaluation.filled.issuperset, split.needs)):
+                for name in relations:
+                    tables[name] = empty
                 continue
             try:
                 evaluation.derive(split)
@@ -60,7 +61,9 @@ def evaluate(
                 for name in relations:
                     del tables[name]
                 break
-        evaluation.filled.update(name for name in relations if tables[name].rows)
+        for name in relations:
+            if tables[name].rows:
+                evaluation.filled.add(name)
     return Model(tables, evaluation.model_errors(), exceeded)
 
 
@@ -137,6 +140,8 @@ class _SplitStratum:
     stratum: Stratum
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
+    needs: tuple[frozenset[RelationRef], ...]
+    """What each of the parts that run once needs: the stratum has no rows unless one of them has all of that."""
 
     @staticmethod
     def of(stratum: Stratum) -> _SplitStratum:
@@ -148,7 +153,7 @@ class _SplitStratum:
             recursive = [at for at, literal in literals if isinstance(literal, Match) and literal.relation in own]
             each_round += [_Part.of(rule, own, at) for at in recursive]
             once += [] if recursive else [_Part.of(rule, own)]
-        return _SplitStratum(stratum, tuple(once), tuple(each_round))
+        return _SplitStratum(stratum, tuple(once), tuple(each_round), tuple(part.needs for part in once))
 
 
 _SPLIT_STRATA = ProgramCache[tuple[_SplitStratum, ...]]()

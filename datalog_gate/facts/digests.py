@@ -35,7 +35,8 @@ def summarize(facts: FactSet) -> Summary:
         open_columns = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
         if open_columns:
             unknown[relation] = frozenset(open_columns)
-        if uncertain or any(_hidden(value) for at in open_columns for value in columns[at]):
+        unknowns = [value for at in open_columns for value in columns[at] if type(value) is Unknown]
+        if uncertain or any(value.hidden for value in unknowns):
             text = _encode_any(facts, relation)
         elif open_columns:
             parts: tuple[list[Row], list[Row]] = ([], [])
@@ -72,18 +73,14 @@ def _encode_any(facts: FactSet, relation: RelationRef) -> str:
     return _JSON.encode(sorted(map(_JSON.encode, cells)))
 
 
-def _hidden(value: object) -> bool:
-    return isinstance(value, Unknown) and value.hidden
-
-
 def _to_json(value: object) -> object:
     match value:
+        case Unknown():
+            return {"$hidden": True} if value.hidden else {"$unknown": value.expression}
         case Boolean():
             return value.truth
         case Decimal():
             return {"$number": str(value)}
-        case Unknown():
-            return {"$hidden": True} if value.hidden else {"$unknown": value.expression}
     raise TypeError
 
 

@@ -57,6 +57,8 @@ class Registry:
 
     def read_option(self, name: str, key: str) -> tuple[str, ...]:
         """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
+        if not self.resources:
+            return ()
         found: dict[str, None] = {}
         for pattern, said in self.resources.items():
             if isinstance(values := said.get(key), list) and fnmatchcase(name, pattern):

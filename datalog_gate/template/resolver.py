@@ -5,7 +5,7 @@ Errors in the template are reported to the `Tree`, which all templates of one re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -81,6 +81,8 @@ class Scope:
     """The resources that the one being read requires, each with why."""
     done: dict[str, Resource | None] = field(default_factory=dict)
     """The resources that were read, None while one is being read."""
+    begun: dict[str, tuple[str, Mapping[str, Data], Sequence[str]]] = field(default_factory=dict)
+    """Resources of which all but some properties are resolved: the type, the properties, the keys of those left."""
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
     """The conditions that were resolved, None while one is being resolved."""
     hidden: Hidden = field(default_factory=Hidden)
@@ -107,6 +109,10 @@ class Scope:
         is given back itself, so that what is large and plain is neither copied nor held twice."""
         value = self._resolve(data, path, self.dialect.functions if names is None else names)
         return None if value is OMITTED else value
+
+    def resolve_part(self, data: Data, path: Path) -> Data:
+        """As `resolve`, but `OMITTED` for what is left out of a map."""
+        return self._resolve(data, path, self.dialect.functions)
 
     def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
         items: Iterable[tuple[str | int, Data]]
