@@ -542,8 +542,23 @@ resources:
     assert inner.resources[0].locate(("properties", "nets", 0)) == Span("<template>", 4, 55, 4, 74)
 
 
+@pytest.mark.parametrize(
+    ("mappings", "kind"),
+    [
+        ({"My::*": "OS::Heat::*", "My::X": "OS::Heat::RandomString"}, "OS::Heat::RandomString"),
+        ({"My::*": "OS::Heat::*", "My::X": "OS::Nova::Servant"}, "OS::Heat::X"),
+        ({"My::X": "Their::X", "Their::*": "OS::Heat::*", "Their::X": "OS::Heat::Value"}, "OS::Heat::Value"),
+    ],
+)
+def test_a_mapping_that_leads_to_no_type_is_skipped_if_another_leads_to_one(
+    mappings: dict[str, Data], kind: str
+) -> None:
+    stack = read("resources: {s: {type: 'My::X'}}\n", environment={"resource_registry": mappings})
+    assert stack.resources[0].type == kind
+
+
 def test_the_registry_can_make_a_type_a_template() -> None:
-    environment = "resource_registry: {'My::*': child.yaml, resources: {g: {'0': {'OS::Nova::Server': 'OS::No'}}, db: {server: {'OS::Nova::Server': 'OS::Own'}}}}\n"
+    environment = "resource_registry: {'My::*': child.yaml, resources: {g: {'0': {'OS::Nova::Server': 'OS::Heat::None'}}, db: {server: {'OS::Nova::Server': 'OS::Heat::Value'}}}}\n"
     stack = read(
         "resources: {db: {type: 'My::DB', properties: {name: n}}}\n",
         environment=environment,
@@ -551,7 +566,7 @@ def test_the_registry_can_make_a_type_a_template() -> None:
     )
     assert (stack.resources[0].type, members(stack.resources[0])["web/db/server"]) == (
         "child.yaml",
-        ("OS::Own", {"name": "n", "nets": []}),
+        ("OS::Heat::Value", {"name": "n", "nets": []}),
     )
 
 

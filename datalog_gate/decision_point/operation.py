@@ -10,8 +10,9 @@ from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
+from datalog_gate.stack.model import Stack
 
-Door = Literal["api", "cfn", "plugin"]
+Door = Literal["api", "cfn", "plugin", "engine"]
 Verdict = Literal["allowed", "denied", "unreadable", "undecided"]
 CLOSED = frozenset({"create", "update", "adopt", "restore"})
 """The actions that fail closed: they stop where the gate cannot decide. Any other action goes on, with an alarm."""
@@ -38,6 +39,8 @@ class Operation:
     """A dry run reserves nothing and calls no preflight plugin."""
     against: Callable[[], StackDefinition] | None = None
     """Returns what a changed stack was made of before; None where the door does not know."""
+    compare: Callable[[Stack], str | None] | None = None
+    """Returns the first difference of what was judged from what the host would build; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

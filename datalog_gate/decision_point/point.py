@@ -102,9 +102,13 @@ class DecisionPoint:
             answer, why, trace = Answer("allowed", _new_id()), NOT_JUDGED, None
         else:
             return Answer("allowed", "")
-        if answer.allowed and trace and operation.action in CLOSED and operation.door != "plugin":
+        if answer.allowed and trace and operation.compare and (difference := operation.compare(trace.stack)):
+            message = f"The gate and Heat differ on what this stack is: {difference}"
+            refusal = replace(answer, verdict="undecided", reason=truncate_reason(message))
+            answer, why = self._lift(operation, mode, refusal)
+        if answer.allowed and trace and operation.action in CLOSED and operation.door in ("api", "cfn"):
             answer, why = self._ask_services(operation, mode, answer, trace, why)
-        if answer.allowed and self._preflight and not operation.dry_run:
+        if answer.allowed and self._preflight and not operation.dry_run and operation.door != "engine":
             answer, why = self._ask_preflight(self._preflight, operation, mode, answer, trace, why)
         return self._note(operation, answer, trace, why)
 

@@ -21,14 +21,14 @@ DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEc
 """The section, default and hidden keys of parameters in HOT and CloudFormation templates."""
 
 
-def redact_definition(definition: Mapping[str, Any], stacks: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
+def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
     """Mask the values of the hidden parameters of the stacks and their nested stacks, wherever they stand.
 
     Return the masked definition and the names of the hidden parameters. A value is masked by name too: it may stand in
     the request, in environments, or as a default, even where another value overrides it.
     """
     hidden = [
-        parameter for stack in stacks for nested in stack.walk() for parameter in nested.parameters if parameter.hidden
+        parameter for stack in judged for nested in stack.walk() for parameter in nested.parameters if parameter.hidden
     ]
     names = frozenset(parameter.name for parameter in hidden)
     texts = {
@@ -40,17 +40,10 @@ def redact_definition(definition: Mapping[str, Any], stacks: Iterable[Stack]) ->
         if parameter.value and isinstance(parameter.value, Mapping | list | tuple)
     ]
     secrets = _Secrets(names, tuple(sorted(texts, key=len, reverse=True)), collections)
-    environments = definition["environment_files"]
-    files = {
-        name: secrets.text(text, secrets.environment if name in environments else secrets.template)
-        for name, text in definition["files"].items()
-    }
-    masked = {
-        "template": secrets.document(definition["template"], secrets.template),
-        "environment": secrets.document(definition["environment"], secrets.environment),
-        "parameters": secrets.data(secrets.section(definition["parameters"])),
-        "files": files,
-    }
+    masked = secrets.definition(definition) | {"parameters": secrets.data(secrets.section(definition["parameters"]))}
+    if held := definition.get("held"):
+        stacks = {path: stack | secrets.definition(stack) for path, stack in held["stacks"].items()}
+        masked["held"] = held | {"stacks": stacks}
     return {**definition, **masked}, sorted(names)
 
 
@@ -73,6 +66,18 @@ class _Secrets:
     """The texts in the values, longest first."""
     collections: list[Any]
     """The values that are maps or lists."""
+
+    def definition(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Mask the template, environment and files of a stack."""
+        environments = definition.get("environment_files", ())
+        return {
+            "template": self.document(definition["template"], self.template),
+            "environment": self.document(definition["environment"], self.environment),
+            "files": {
+                name: self.text(text, self.environment if name in environments else self.template)
+                for name, text in definition["files"].items()
+            },
+        }
 
     def document(self, document: Any, sections: Callable[[Any], Any]) -> Any:
         """Mask a document, given as data or as text. `sections` masks the sections that name parameters."""

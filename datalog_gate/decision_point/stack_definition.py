@@ -9,6 +9,7 @@ from typing import Any
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
+from datalog_gate.template.held import HeldStacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class StackDefinition:
     masked: tuple[tuple[str, str], ...] = ()
     """Section ("parameters" or "parameter_defaults") and name of each value that the host hides. The environment does
     not hold these values, and they are unknown."""
+    held: HeldStacks = field(default_factory=HeldStacks)
+    """Nested stacks as the host holds them."""
 
     def stack(self, name: str, catalogue: Catalogue, undeclared: bool = False) -> Stack:
         """Read the stack under that name; for `undeclared` see `read_stack`. Errors: InputError."""
@@ -36,6 +39,7 @@ class StackDefinition:
             environment_files=self.environment_files,
             masked=self.masked,
             undeclared=undeclared,
+            held=self.held,
             stack_name=name,
             catalogue=catalogue,
         )
@@ -49,6 +53,7 @@ class StackDefinition:
             "files": dict(self.files),
             "environment_files": list(self.environment_files),
             "masked": [list(entry) for entry in self.masked],
+            **({"held": self.held.to_json()} if self.held.stacks else {}),
         }
 
     @classmethod
@@ -60,4 +65,5 @@ class StackDefinition:
             data["files"],
             tuple(data["environment_files"]),
             tuple((section, name) for section, name in data["masked"]),
+            HeldStacks.from_json(data["held"]) if "held" in data else HeldStacks(),
         )

@@ -21,6 +21,7 @@ from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
     from datalog_gate.facts.lines import FactLine
+    from datalog_gate.template.held import HeldStacks
 
 MAX_BYTES = 4_000_000
 
@@ -37,6 +38,7 @@ def read_stack(
     environment_files: Iterable[str] = (),
     masked: Iterable[tuple[str, str]] = (),
     undeclared: bool = False,
+    held: HeldStacks | None = None,
     assume: Mapping[str, Data] | Sequence[str] | None = None,
     strict: bool = True,
     files_root: str | Path | None = None,
@@ -52,13 +54,15 @@ def read_stack(
     `environments` are paths; `environment` is that of a body and comes after them. As in Heat, the parameters override
     the environment of a body alone, but not environment files. `environment_files` are names of `files`, which override
     the parameters. `masked` names the section and key of values that are hidden, and so unknown. With `undeclared`,
-    parameters that the template does not declare are ignored, as Heat ignores those left by a previous update.
+    parameters that the template does not declare are ignored, as Heat ignores those left by a previous update. `held`
+    are nested stacks that are read as Heat holds them.
 
     `assume` gives values to unknowns by their expressions as findings print them: a mapping, or texts
     `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
+    from datalog_gate.template.held import HeldStacks
     from datalog_gate.template.reader import TemplateSource, read_template
     from datalog_gate.template.resources import Text
 
@@ -95,6 +99,8 @@ def read_stack(
         parameters=parameters or {},
         masked=tuple(masked),
         undeclared=undeclared,
+        held=held or HeldStacks(),
+        has_base_url=root is not None,
         assume=assume or (),
         type_of=catalogue.type,
     )

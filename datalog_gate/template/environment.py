@@ -37,23 +37,29 @@ class Registry:
     types: dict[str, Entry] = field(default_factory=dict)
     resources: dict[str, dict[str, object]] = field(default_factory=dict)
 
-    def resolve(self, declared: str, name: str) -> tuple[str, str | None]:
-        """The type, and the file that names it if it is a template. Errors: ValueError for a circle."""
+    def resolve(self, declared: str, name: str, is_type: Callable[[str], bool]) -> tuple[str, str | None]:
+        """The type, and the file that names it if it is a template. Errors: ValueError for a circle.
+
+        A mapping that leads to no type is skipped, as long as another leads to one (heat/engine/environment.py:517).
+        """
         if not self.types and not self.resources:
             return declared, None
-        seen = {declared}
-        current = declared
-        while (found := self._mapping(current, name)) is not None:
-            key, (value, file) = found
+        resolved = self._resolve(declared, name, is_type, (declared,))
+        return resolved or self._resolve(declared, name, lambda _: True, (declared,)) or (declared, None)
+
+    def _resolve(
+        self, declared: str, name: str, is_type: Callable[[str], bool], way: tuple[str, ...]
+    ) -> tuple[str, str | None] | None:
+        for key, (value, file) in self._mappings(declared, name):
             if key.endswith(TEMPLATE_ENDINGS) or value.endswith(TEMPLATE_ENDINGS):
                 return (key if key.endswith(TEMPLATE_ENDINGS) else value), file
             if key.endswith("*") and value.endswith("*"):
-                value = value[:-1] + current[len(key) - 1 :]
-            if value in seen:
-                raise ValueError(f"the registry maps `{declared}` in a circle")
-            seen.add(value)
-            current = value
-        return current, None
+                value = value[:-1] + declared[len(key) - 1 :]
+            if value in way:
+                raise ValueError(f"the registry maps `{way[0]}` in a circle")
+            if resolved := self._resolve(value, name, is_type, (*way, value)):
+                return resolved
+        return (declared, None) if is_type(declared) else None
 
     def read_option(self, name: str, key: str) -> tuple[str, ...]:
         """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
@@ -84,15 +90,17 @@ class Registry:
                 elif isinstance(value, tuple):
                     yield value
 
-    def _mapping(self, declared: str, name: str) -> tuple[str, Entry] | None:
+    def _mappings(self, declared: str, name: str) -> Iterator[tuple[str, Entry]]:
+        """The mappings of a type, the one that Heat prefers first."""
         own = self.resources.get(name, {}).get(declared)
         if isinstance(own, tuple):
-            return declared, own
+            yield declared, own
         keys = [declared] if declared in self.types else []
         for key, (value, _) in self.types.items():
             if key.endswith("*") and declared.startswith(key[:-1]) and declared != value and key != declared:
                 keys.append(key)
-        return (min(keys), self.types[min(keys)]) if keys else None
+        for key in sorted(keys):
+            yield key, self.types[key]
 
 
 @dataclass(slots=True)
@@ -113,8 +121,12 @@ def read_environments(
     files: Iterable[Document],
     types: Mapping[str, Data],
     report: Report,
+    has_base_url: bool = True,
 ) -> Environment:
-    """All environments over each other. `types` are those of the template's parameters."""
+    """All environments over each other. `types` are those of the template's parameters.
+
+    Without `has_base_url` no file is relative to a `base_url`.
+    """
     environment = Environment()
     sections = _sections(body, report) if body else {}
     if body:
@@ -144,8 +156,9 @@ def read_environments(
         added = sections.get("resource_registry", {}).items()  # what is null in a later file takes nothing away
         mappings |= {key: (value, file) for key, value in added if value is not None or not mappings}
     for key, (value, file) in mappings.items():
-        base = mappings.get("base_url", ("", file))
-        _add_mapping(environment.registry, key, value, file, str(base[0]) if base[1] is file else "", report)
+        base, named_in = mappings.get("base_url", ("", None))
+        is_based = has_base_url and named_in is file
+        _add_mapping(environment.registry, key, value, file, str(base) if is_based else "", report)
     return environment
 
 

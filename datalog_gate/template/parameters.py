@@ -19,7 +19,7 @@ from datalog_gate.base.values import ResourceId, Unknown, Value, from_python
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.stack.property_values import read_number
 from datalog_gate.template.assumptions import Assumptions
-from datalog_gate.template.dialect import Dialect
+from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import size_of
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
@@ -66,8 +66,12 @@ class Given:
     facade: bool = False
 
 
-def declared_types(section: Data, dialect: Dialect) -> dict[str, Data]:
-    """What type each parameter of a section says that it has, as HOT calls it."""
+def declared_types(template: Data) -> dict[str, Data]:
+    """The type that each parameter of a template declares, in HOT's words; none for data that is no template."""
+    dialect = dialect_of(template) if isinstance(template, dict) else ""
+    if isinstance(dialect, str) or not isinstance(template, dict):
+        return {}
+    section = template.get(dialect.key("parameters"))
     if not isinstance(section, dict):
         return {}
     definitions = {name: definition for name, definition in section.items() if isinstance(definition, dict)}

@@ -21,10 +21,11 @@ from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
+from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.resources import Text, parsed, read_resource, read_resources
-from datalog_gate.template.tree import Fetch, Tree
+from datalog_gate.template.tree import Tree
 
 _SECTIONS = ("description", "parameter_groups", "parameters", "resources", "outputs", "conditions")
 _CFN_SECTIONS = ("Description", "Parameters", "Mappings", "Resources", "Outputs", "Conditions")
@@ -49,6 +50,10 @@ class TemplateSource:
     """Entries of an environment, by section and name, whose value is unknown."""
     undeclared: bool = False
     """Whether parameters that the template does not declare are left out."""
+    held: HeldStacks = field(default_factory=HeldStacks)
+    """Nested stacks to be read as Heat holds them."""
+    has_base_url: bool = True
+    """Whether files are relative to an environment's `base_url`. Heat's client looks at it, and Heat does not."""
     assume: Assumed = ()
     """Values for unknowns."""
     type_of: TypeOf = SHIPPED.type
@@ -67,14 +72,16 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
     Errors: InputError with all diagnostics of the template, its environments and what it nests.
     """
 
+    fetch_file = fetch_held(source.held, fetch)
+
     def fetch_once(name: str, base: str) -> tuple[str, str] | None:
         if (name, base) not in source.fetched:
-            source.fetched[name, base] = fetch(name, base)
+            source.fetched[name, base] = fetch_file(name, base)
         return source.fetched[name, base]
 
     while True:
         assumed = Assumptions(assumed=source.assume, expressions=source.expressions)
-        tree = Tree(fetch_once, source.type_of, documents=source.documents, assumed=assumed)
+        tree = Tree(fetch_once, source.type_of, documents=source.documents, assumed=assumed, held=source.held)
         try:
             stack = _read(source, tree)
         except InputError:
@@ -100,7 +107,8 @@ def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
 
     data = {unknown: to_json(value) for unknown, value in values.items()}
     assumed = Assumptions(data, source.assume, source.expressions)
-    return _read(source, Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed))
+    tree = Tree(fetch_known, source.type_of, documents=source.documents, assumed=assumed, held=source.held)
+    return _read(source, tree)
 
 
 def _read(source: TemplateSource, tree: Tree) -> Stack:
@@ -108,13 +116,11 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         body = parsed(tree, "<environment>", source.environment, as_json=False) if source.environment else None
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
         document = parsed(tree, source.file, source.text)
-        data = document.data if isinstance(document.data, dict) else {}
-        dialect = dialect_of(data)
-        types = {} if isinstance(dialect, str) else declared_types(data.get(dialect.key("parameters")), dialect)
+        types = declared_types(document.data)
         if any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files):
-            registry = read_environments(body, {}, files, types, lambda _: None).registry
+            registry = read_environments(body, {}, files, types, lambda _: None, source.has_base_url).registry
             types = _types_below(tree, document, registry) | types
-        given = read_environments(body, source.parameters, files, types, tree.add)
+        given = read_environments(body, source.parameters, files, types, tree.add, source.has_base_url)
         for section, name in source.masked:
             target = given.parameters if section == "parameters" else given.defaults
             value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user chose it once
@@ -157,9 +163,8 @@ def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str
             data = tree.document(*found).data
         except InputError:  # said when it is nested
             continue
-        dialect = dialect_of(data) if isinstance(data, dict) else ""
-        if isinstance(data, dict) and not isinstance(dialect, str):
-            for name, kind in declared_types(data.get(dialect.key("parameters")), dialect).items():
+        if isinstance(data, dict) and not isinstance(dialect_of(data), str):
+            for name, kind in declared_types(data).items():
                 types[name] = kind if types.get(name, kind) == kind else None
             names += ((name, found[0]) for name in _templates(data))
     return types

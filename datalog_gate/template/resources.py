@@ -14,9 +14,10 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
-from datalog_gate.template.environment import TEMPLATE_ENDINGS
+from datalog_gate.template.environment import TEMPLATE_ENDINGS, read_environments
+from datalog_gate.template.held import HeldStack, label_of
 from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
-from datalog_gate.template.parameters import Given, pseudo_parameters
+from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
 from datalog_gate.template.resolver import OMITTED, SCALARS, Nesting, Scope
 from datalog_gate.template.tree import Tree, is_remote
 
@@ -148,7 +149,7 @@ def _resource(
     own = ResourceId(f"{inside.id}/{member.name}")
     kind, file = member.type, None
     try:
-        kind, file = inside.registry.resolve(member.type, member.name)
+        kind, file = inside.registry.resolve(member.type, member.name, lambda name: tree.type_of(name) is not None)
     except ValueError as error:
         tree.report("bad-environment", str(error), where(("type",)))
     nested: Stack | None = None
@@ -168,7 +169,9 @@ def _resource(
             registry=inside.registry.child(member.name),
             facade=facade,
         )
-        if kind == STACK:
+        if own.path in tree.held.stacks:
+            nested = _of_held(tree, tree.held.stacks[own.path], below, where)
+        elif kind == STACK:
             nested, unsure = _of_text(scope, below, member.properties, where, source)
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, member.properties, where)
@@ -205,6 +208,30 @@ def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[st
         return None, Unknown(phrase(f"what {name} holds"), where(("type",)), unread=True) if is_remote(name) else None
     file, text = found
     return _below(tree, file, file, text, below, given, where, "properties"), None
+
+
+def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack | None:
+    """The stack that Heat holds there. Where something given to it is hidden, all of it is: nothing marks the parts."""
+    file = label_of(below.id)
+    document = parsed(tree, file, held.template)
+    types = declared_types(document.data)
+    body = parsed(tree, f"<environment of {below.id}>", held.environment, as_json=False)
+    environment = read_environments(body, {}, (), types, tree.add, has_base_url=False)
+    given = {}
+    for name, parameter in environment.parameters.items():
+        if name in types:
+            value = tree.held.refer(parameter.value)
+            given[name] = with_changes(parameter, value=value, facade=value != parameter.value)
+    inside = with_changes(
+        below,
+        name=held.name,
+        base=file,
+        registry=environment.registry,
+        environment=environment,
+        ancestors=(*below.ancestors, file),
+        hidden=below.hidden or where.hides(("properties",), True),
+    )
+    return inside.read_stack(tree, with_changes(document, data=tree.held.refer(document.data)), inside, given)
 
 
 def _of_text(

@@ -6,7 +6,7 @@ Diagnostics hold no hidden value. Past a bound it raises an InputError.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from dataclasses import replace as with_changes
 from typing import Never
@@ -19,15 +19,12 @@ from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.document import Document, read_document
 from datalog_gate.template.functions.attributes import TypeOf
+from datalog_gate.template.held import Fetch, HeldStacks
 
 MAX_WORK = 2_000_000
 """Parts that all functions, members and nested stacks together may make; sixteen characters of text count as one."""
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
-
-Fetch = Callable[[str, str], tuple[str, str] | None]
-"""The file of a name in a template or environment, given as (name, file that names it): its own name and text. None if
-there is none. Errors: InputError whose diagnostics have no place, for a file that may not be read."""
 
 
 @dataclass(slots=True)
@@ -63,6 +60,7 @@ class Tree:
     veiled: list[Span | None] = field(default_factory=list)
     documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
+    held: HeldStacks = field(default_factory=HeldStacks)
     resources: int = 0
     work: int = 0
 

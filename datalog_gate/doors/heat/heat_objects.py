@@ -49,7 +49,7 @@ def read_operation(cnxt: Any, stack: Any, current_stack: Any, action: str | None
         credentials=owner_of(cnxt) if isinstance(cnxt, StoredContext) else cnxt.to_policy_values(),
         stack_id=stack.id,
         request_id=cnxt.request_id or "",
-        against=None if current_stack is None else lambda: _read_old(Resource, cnxt, stack),
+        against=None if current_stack is None else lambda: _read_old(stack),
     )
 
 
@@ -68,13 +68,20 @@ def _changed_by_owner(resources: Any, cnxt: Any, stack: Any) -> bool:
     return parent is not None and parent.status == "IN_PROGRESS"
 
 
-def _read_old(resources: Any, cnxt: Any, stack: Any) -> StackDefinition:
+def _read_old(stack: Any) -> StackDefinition:
     """The definition before an update; empty if nothing of the stack was ever built.
 
     Heat keeps the template of a creation that was refused here, so its resources do not count as there before.
     """
-    built = any(resource.physical_resource_id for resource in resources.get_all_by_stack(cnxt, stack.id).values())
-    return copy_definition(stack.t) if built else StackDefinition({"heat_template_version": "2018-08-31"})
+    return copy_definition(stack.t) if has_built(stack) else StackDefinition({"heat_template_version": "2018-08-31"})
+
+
+def has_built(stack: Any) -> bool:
+    """Whether Heat built anything of the stack."""
+    from heat.objects.resource import Resource
+
+    rows = Resource.get_all_by_stack(stack.context, stack.id)
+    return any(resource.physical_resource_id for resource in rows.values())
 
 
 def copy_definition(template: Any) -> StackDefinition:

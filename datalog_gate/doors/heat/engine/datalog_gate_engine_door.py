@@ -1,0 +1,67 @@
+"""The door in Heat's convergence engine, for `plugin_dirs` of heat.conf.
+
+An error in this module stops Heat's engine, so it imports only Heat. The judgement is in
+`datalog_gate.doors.heat.engine_door`. All that begins to build passes `Stack.converge_stack`
+(heat/engine/service.py:928, 1113 and 2342, heat/engine/stack.py:1585), and each engine loads this module before its
+first stack (heat/engine/stack.py:242).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from importlib.metadata import version
+from typing import Any
+
+from heat.common import exception
+from heat.engine.stack import Stack
+
+PARAMETERS = ("self", "template", "action", "new_stack", "pre_converge", "new_traversal_id", "abandon")
+JUDGED = (Stack.CREATE, Stack.UPDATE, Stack.ADOPT, Stack.RESTORE)
+MAX_LENGTH = 2000
+"""Maximum characters of a reason."""
+
+
+def install() -> None:
+    """Put the door before `Stack.converge_stack`. Errors: RuntimeError for a Heat in which it takes something else."""
+    converge = Stack.converge_stack
+    if hasattr(converge, "datalog_gate"):
+        return
+    parameters = tuple(inspect.signature(converge).parameters)
+    if parameters != PARAMETERS:
+        raise RuntimeError(
+            f"datalog_gate: openstack-heat {version('openstack-heat')} is not known to the engine's door: "
+            f"Stack.converge_stack takes {', '.join(parameters)} instead of {', '.join(PARAMETERS)}"
+        )
+
+    @functools.wraps(converge)
+    def judge_and_converge(
+        self: Any, template: Any, action: str = Stack.UPDATE, new_stack: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        reason = _find_refusal(self, new_stack.t if new_stack else template, action) if action in JUDGED else None
+        if reason is None:
+            return converge(self, template, action, new_stack, *args, **kwargs)
+        if action not in (Stack.CREATE, Stack.ADOPT):
+            raise exception.StackValidationFailed(message=reason)
+        self.action = action
+        self.disable_rollback = True  # Heat would delete the stack, and the reason with it
+        return self.mark_failed(reason)
+
+    judge_and_converge.datalog_gate = True  # type: ignore[attr-defined]
+    Stack.converge_stack = judge_and_converge
+
+
+def _find_refusal(stack: Any, template: Any, action: str) -> str | None:
+    """The reason, of characters that any database of Heat stores."""
+    from datalog_gate.doors.heat.engine_door import find_refusal
+
+    reason = find_refusal(stack, template, action)
+    return reason and "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
+
+
+def resource_mapping() -> dict[str, Any]:
+    """This module has no resource type."""
+    return {}
+
+
+install()

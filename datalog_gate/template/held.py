@@ -1,0 +1,77 @@
+"""Nested stacks as Heat holds them, which is not always what their parents' templates say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from datalog_gate.base.values import ResourceId
+from datalog_gate.stack.model import Data
+
+Fetch = Callable[[str, str], tuple[str, str] | None]
+"""The file of a name in a template or environment, given as (name, file that names it): its own name and text. None if
+there is none. Errors: InputError whose diagnostics have no place, for a file that may not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldStack:
+    """A nested stack: its name, template, environment and files."""
+
+    name: str
+    template: str | Mapping[str, Data]
+    environment: str | Mapping[str, Data]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldStacks:
+    """The nested stacks of a tree that Heat holds already."""
+
+    stacks: Mapping[str, HeldStack] = field(default_factory=dict)
+    """By the path of the stack, ``web/db``."""
+    built: Mapping[str, str] = field(default_factory=dict)
+    """The path of each resource that was built, by the id that Heat gave it: in these stacks it is a reference."""
+
+    def refer(self, data: Data) -> Data:
+        """The data with references in place of ids of what was built."""
+        match data:
+            case str() if data in self.built:
+                return ResourceId(self.built[data])
+            case dict():
+                return {key: self.refer(value) for key, value in data.items()}
+            case list():
+                return [self.refer(item) for item in data]
+        return data
+
+    def to_json(self) -> dict[str, Any]:
+        """The stacks as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> HeldStacks:
+        """The stacks of such JSON data."""
+        return cls({path: HeldStack(**stack) for path, stack in data["stacks"].items()}, data["built"])
+
+
+def label_of(path: str) -> str:
+    """What stands for the file of a held stack's template."""
+    return f"<{path}>"
+
+
+def fetch_held(held: HeldStacks, fetch: Fetch) -> Fetch:
+    """A `Fetch` that finds what held stacks name in their own files, under labels of their own."""
+    homes = {label_of(path): path for path in held.stacks}
+
+    def fetch_file(name: str, base: str) -> tuple[str, str] | None:
+        if base not in homes:
+            return fetch(name, base)
+        path = homes[base]
+        text = held.stacks[path].files.get(name)
+        if text is None:
+            return None
+        label = f"{name} of {label_of(path)}"
+        homes[label] = path
+        return label, text
+
+    return fetch_file

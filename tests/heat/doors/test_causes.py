@@ -1,0 +1,226 @@
+"""What was once judged otherwise than Heat builds it, each with no door but the engine's.
+
+Whatever the request, nothing that violates a policy is ever built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.heat.doors.rig import HERE, RESOURCES, Heat, running
+from tests.heat.doors.templates import CLEAN, string, template
+
+VERSION = "heat_template_version: 2018-08-31\n"
+KIND = "OS::Heat::RandomString"
+LENGTH = "The policies deny this stack: length: {} has 64 characters"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+    folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
+    rules = HERE / "engine_rules"
+    with running(tmp_path_factory.mktemp("engine"), convergence=True, resources=folders, rules=rules) as heat:
+        yield heat
+
+
+def sized(parameter: str = "length", **parameters: Any) -> dict[str, Any]:
+    """A template with a string of the parameter's length, 8 by default."""
+    declared = {"length": {"type": "number", "default": 8}, **parameters}
+    return {**template(s=string({"get_param": parameter})), "parameters": declared}
+
+
+def either(condition: Any) -> dict[str, Any]:
+    """A length that is 64 where the condition holds, and 8 where not."""
+    return {"if": [condition, 64, 8]}
+
+
+CREATIONS: dict[str, dict[str, Any]] = {
+    "a nested parameter named like a section of an environment": {
+        "template": template(n={"type": "n.yaml", "properties": {"parameters": {"length": 64}}}),
+        "files": {"n.yaml": json.dumps(sized(parameters={"type": "json", "default": {}}))},
+    },
+    "a base_url that only the client looks at": {
+        "template": template(n={"type": "My::T"}),
+        "environment": {"resource_registry": {"base_url": "sub", "My::T": "n.yaml"}},
+        "files": {"n.yaml": json.dumps(template(s=string(64))), "sub/n.yaml": json.dumps(CLEAN)},
+    },
+    "two merge keys in one mapping": {
+        "template": f"{VERSION}parameters:\n  a: {{type: json, default: &a {{length: 8}}}}\n"
+        f"  b: {{type: json, default: &b {{length: 64}}}}\n"
+        f"resources:\n  s:\n    type: {KIND}\n    properties: {{<<: *a, <<: *b}}\n",
+    },
+    "the tag of nothing in particular": {
+        "template": f"{VERSION}conditions:\n  c: {{equals: [! 1, 1]}}\n"
+        f"resources:\n  s:\n    type: {KIND}\n    properties: {{length: {{if: [c, 64, 8]}}}}\n",
+    },
+    "a template in JSON with a key twice": {
+        "template": '{"heat_template_version": "2018-08-31", "description": "a", "description": "b", "resources": '
+        f'{{"s": {{"type": "{KIND}", "properties": {{"length": 6.4e1}}}}}}}}',
+    },
+    "an environment in JSON": {
+        "template": {
+            **template(s=string({"if": [{"equals": [{"get_param": "p"}, "1e1"]}, 64, 8]})),
+            "parameters": {"p": {"type": "string"}},
+        },
+        "environment": '{"parameters": {"p": 1e1}}',
+    },
+    "a facade in a member of a group": {
+        "template": template(
+            g={
+                "type": "OS::Heat::ResourceGroup",
+                "properties": {"count": 1, "resource_def": {"type": "n.yaml", "metadata": {"length": 64}}},
+            }
+        ),
+        "files": {
+            "n.yaml": json.dumps(
+                template(
+                    s=string({"yaql": {"expression": "$.data.get(length, 8)", "data": {"resource_facade": "metadata"}}})
+                )
+            )
+        },
+    },
+    "a wildcard that leads nowhere": {
+        "template": template(s={**string(64), "type": "My::X"}),
+        "environment": {"resource_registry": {"My::*": "OS::Heat::*", "My::X": KIND}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", CREATIONS)
+def test_a_denied_creation_builds_nothing_that_is_denied(engine: Heat, name: str) -> None:
+    stack, answer = engine.create(**CREATIONS[name])
+    assert answer.status_code == 201, answer.text
+    status, reason = engine.outcome(stack)
+    assert (status, engine.lengths(stack)) == ("CREATE_FAILED", []), reason
+    assert "The policies deny this stack: length: " in reason
+
+
+@pytest.mark.parametrize("name", CREATIONS)
+def test_a_denied_update_builds_nothing_that_is_denied(engine: Heat, name: str) -> None:
+    stack, _ = engine.create(template(first=string()))
+    engine.ended(stack)
+    answer = engine.on(stack, "PUT", **CREATIONS[name])
+    status, reason = engine.outcome(stack)
+    if answer.status_code == 400:
+        reason = answer.json()["error"]["message"]
+    else:
+        assert (answer.status_code, status) == (202, "UPDATE_FAILED"), (answer.text, reason)
+    assert "The policies deny this stack: length: " in reason
+    assert max(engine.lengths(stack), default=0) <= 8
+
+
+def scaled(length: int, up: int = 1, **size: int) -> dict[str, Any]:
+    """A group of strings of that length, which a signal makes larger."""
+    properties = {"min_size": 1, "max_size": 20, "resource": string(length), **size}
+    grown = {
+        "adjustment_type": "change_in_capacity",
+        "auto_scaling_group_id": {"get_resource": "g"},
+        "scaling_adjustment": up,
+    }
+    return template(
+        g={"type": "OS::Heat::AutoScalingGroup", "properties": properties},
+        up={"type": "OS::Heat::ScalingPolicy", "properties": grown},
+    )
+
+
+TOTAL = "The policies deny this stack: total: all strings together have "
+
+
+def test_a_group_that_keeps_its_size_is_judged_with_all_its_members(engine: Heat) -> None:
+    name, _ = engine.create(scaled(8, desired_capacity=8))
+    assert engine.outcome(name)[0] == "CREATE_COMPLETE"
+    assert engine.on(name, "PUT", template=scaled(30)).status_code == 202
+    status, reason = engine.outcome(name)
+    assert (status, TOTAL in reason) == ("UPDATE_FAILED", True), reason
+    assert sum(engine.lengths(name)) <= 100
+
+
+def test_names_that_a_group_skips_stay_skipped(engine: Heat) -> None:
+    def group(count: int, length: Any, **more: Any) -> dict[str, Any]:
+        return template(
+            g={
+                "type": "OS::Heat::ResourceGroup",
+                "properties": {"count": count, "resource_def": string(length), **more},
+            }
+        )
+
+    name, _ = engine.create(group(3, 8))
+    engine.ended(name)
+    engine.on(name, "PUT", template=group(1, 8, removal_policies=[{"resource_list": ["0", "1", "2"]}]))
+    assert engine.outcome(name)[0] == "UPDATE_COMPLETE"
+    assert engine.on(name, "PUT", template=group(1, "3%index%")).status_code == 202
+    status, reason = engine.outcome(name)
+    assert (status, f"length: {name}/g/3 has 33 characters" in reason) == ("UPDATE_FAILED", True), reason
+    assert engine.lengths(name) == [8]
+
+
+def test_a_signal_does_not_scale_past_a_limit(engine: Heat) -> None:
+    name, _ = engine.create(scaled(30, desired_capacity=3))
+    assert engine.outcome(name)[0] == "CREATE_COMPLETE"
+    assert engine.on(name, "POST", "/resources/up/signal").status_code == 200
+    engine.ended(name)
+    assert engine.lengths(name) == [30, 30, 30]
+
+
+def test_a_nested_stack_that_is_updated_itself_is_judged_within_its_tree(engine: Heat) -> None:
+    body: dict[str, Any] = {
+        "template": template(a=string(30), b=string(30), n={"type": "n.yaml"}),
+        "files": {"n.yaml": json.dumps(sized())},
+    }
+    name, _ = engine.create(**body)
+    engine.ended(name)
+    inner = next(stack for stack in engine.list_stacks() if stack["stack_name"].startswith(f"{name}-n-"))
+    answer = engine.ask(
+        "PUT", f"stacks/{inner['stack_name']}/{inner['id']}", template=template(s=string(30), t=string(30))
+    )
+    assert (answer.status_code, f"{TOTAL}120 characters" in answer.text) == (400, True), answer.text
+    assert engine.lengths(name) == [8, 30, 30]
+
+
+def test_what_adopted_data_says_of_nested_stacks_is_judged(engine: Heat) -> None:
+    def adopted(kind: str, **data: Any) -> dict[str, Any]:
+        common = {"name": "r", "type": kind, "action": "CREATE", "status": "COMPLETE", "resource_id": "r"}
+        return {**common, "resource_data": {}, "metadata": {}, **data}
+
+    files = {"n.yaml": json.dumps(sized())}
+    inner = {"s": adopted(KIND)}
+    data = {
+        "name": "x",
+        "action": "CREATE",
+        "status": "COMPLETE",
+        "environment": {},
+        "files": files,
+        "template": template(n={"type": "n.yaml"}),
+        "resources": {"n": adopted("n.yaml", environment={"parameters": {"length": 64}}, resources=inner)},
+    }
+    name = engine.name()
+    answer = engine.ask(
+        "POST", "stacks", stack_name=name, timeout_mins=5, adopt_stack_data=json.dumps(data), files=files
+    )
+    assert answer.status_code == 201, answer.text
+    status, reason = engine.outcome(name)
+    assert (status, engine.lengths(name)) == ("ADOPT_FAILED", []), reason
+    assert "The policies deny this stack: length: " in reason
+
+
+def test_a_reference_that_a_parent_passed_is_one_in_the_nested_stack(engine: Heat) -> None:
+    inner = {
+        **template(s=string(8, {"get_param": "owner"})),
+        "parameters": {"owner": {"type": "string"}},
+    }
+    passed = {"owner": {"get_resource": "o"}}
+    group = {"count": 2, "resource_def": {"type": "n.yaml", "properties": passed}}
+    body: dict[str, Any] = {
+        "template": template(
+            o={"type": "OS::Heat::Value", "properties": {"value": "x"}},
+            n={"type": "n.yaml", "properties": passed},
+            g={"type": "OS::Heat::ResourceGroup", "properties": group},
+        ),
+        "files": {"n.yaml": json.dumps(inner)},
+    }
+    name, _ = engine.create(**body)
+    assert engine.outcome(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
