@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
 from typing import Any
 
 import pytest
+from heat.engine.stack import Stack
 
-from tests.heat.doors.rig import RESOURCES, Heat, running
+from tests.heat.doors.rig import HERE, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, string, template, why
 
 ENGINE = RESOURCES.parent / "engine"
+MODULE = ENGINE / "datalog_gate_engine_door.py"
 NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),
     "files": {"inner.yaml": json.dumps(CLEAN)},
 }
+CREATED = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    folders = f"{RESOURCES},{ENGINE}"
-    with running(tmp_path_factory.mktemp("engine"), convergence=True, resources=folders) as heat:
+    """A convergence engine with the door, whose rules may change."""
+    folder = tmp_path_factory.mktemp("engine")
+    rules = shutil.copytree(HERE / "rules", folder / "rules")
+    options = {"reload_seconds": "0", "decision_log": str(folder / "decisions.jsonl")}
+    with running(folder, convergence=True, resources=f"{RESOURCES},{ENGINE}", rules=rules, options=options) as heat:
         yield heat
+
+
+@contextmanager
+def changed(heat: Heat, old: str, new: str) -> Iterator[None]:
+    """The rules with another text in them, for the time of the context."""
+    path = heat.folder / "rules" / "doors.dl"
+    text = path.read_text()
+    path.write_text(text.replace(old, new))
+    yield
+    path.write_text(text)
 
 
 def test_a_denied_creation_fails_with_its_reason_and_builds_nothing(engine: Heat) -> None:
     name, answer = engine.create(LONG)
-    assert (answer.status_code, engine.outcome(name), engine.resources(name)) == (
-        201,
-        ("CREATE_FAILED", why(name)),
-        {},
-    )
+    failed = ("CREATE_FAILED", why(name))
+    assert (answer.status_code, engine.outcome(name), engine.resources(name)) == (201, failed, {})
 
 
-def test_what_is_allowed_is_built(engine: Heat) -> None:
+def test_a_stack_that_was_denied_is_made_good_by_an_update_and_never_by_the_same_again(engine: Heat) -> None:
+    name, _ = engine.create(LONG)
+    engine.ended(name)
+    assert engine.on(name, "PUT", template=LONG).status_code == 400
+    assert engine.lengths(name) == []
+    assert engine.on(name, "PUT", template=CLEAN).status_code == 202
+    assert engine.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+
+
+def test_what_is_allowed_is_built_and_each_stack_of_it_is_judged_in_its_tree(engine: Heat) -> None:
     name, _ = engine.create(**NESTED)
-    assert engine.outcome(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
-    assert engine.lengths(name) == [8, 8]
+    assert (engine.outcome(name), engine.lengths(name)) == (CREATED, [8, 8])
+    records = [line for line in engine.lines("decisions.jsonl", kind="decision") if line["stack_name"] == name]
+    assert [(line["door"], line["action"], line["verdict"]) for line in records] == [
+        ("engine", "create", "allowed")
+    ] * 2
+    held = [list(line["inputs"]["definition"].get("held", {}).get("stacks", {})) for line in records]
+    assert held == [[], [f"{name}/inner"]]
 
 
 def test_a_denied_update_is_refused_each_time_and_changes_nothing(engine: Heat) -> None:
@@ -47,5 +78,42 @@ def test_a_denied_update_is_refused_each_time_and_changes_nothing(engine: Heat) 
     for _ in range(2):
         answer = engine.on(name, "PATCH", parameters={"length": 64})
         assert (answer.status_code, answer.json()["error"]["message"].split(" [decision")[0]) == (400, why(name))
-    assert engine.stack(name) == before
+    assert (engine.stack(name), engine.lengths(name)) == (before, [8])
+
+
+def test_a_rollback_goes_on_whatever_the_policies_say_of_what_was_there(engine: Heat) -> None:
+    def body(length: int, **more: Any) -> dict[str, Any]:
+        return {
+            "template": template(inner={"type": "inner.yaml"}, **more),
+            "files": {"inner.yaml": json.dumps(template(s=string(length)))},
+            "disable_rollback": False,
+        }
+
+    name, _ = engine.create(**body(8))
+    assert engine.outcome(name) == CREATED
+    fails = {"type": "OS::Heat::TestResource", "properties": {"fail": True}, "depends_on": "inner"}
+    with changed(engine, "length > 32", "length > 6"):
+        assert engine.on(name, "PUT", **body(4, bad=fails)).status_code == 202
+        wait(lambda: engine.stack(name)["stack_status"] == "ROLLBACK_COMPLETE", lambda: str(engine.stack(name)))
     assert engine.lengths(name) == [8]
+
+
+def test_where_the_gate_fails_nothing_is_built(engine: Heat) -> None:
+    with changed(engine, "length > 32", "1 / (length - 8) = 0"):
+        name, _ = engine.create(CLEAN)
+        status, reason = engine.outcome(name)
+    assert (status, reason.split(":")[0]) == ("CREATE_FAILED", "The policies could not be evaluated")
+
+
+def test_an_engine_of_another_shape_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stack, "converge_stack", lambda self, template, action: None)  # noqa: ARG005
+    spec = importlib.util.spec_from_file_location("door", MODULE)
+    assert spec
+    assert spec.loader
+    with pytest.raises(RuntimeError) as error:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    assert str(error.value) == (
+        f"datalog_gate: openstack-heat {version('openstack-heat')} is not known to the engine's door: "
+        "Stack.converge_stack takes self, template, action instead of "
+        "self, template, action, new_stack, pre_converge, new_traversal_id, abandon"
+    )
