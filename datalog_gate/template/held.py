@@ -1,4 +1,4 @@
-"""Nested stacks as Heat holds them, which is not always what their parents' templates say."""
+"""Nested stacks as Heat holds them."""
 
 from __future__ import annotations
 

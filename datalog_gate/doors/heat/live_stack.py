@@ -1,4 +1,4 @@
-"""Stacks as Heat's engine holds them: what is judged there, and compared with it.
+"""Stacks as Heat's engine holds them.
 
 It reads Heat's database and private classes, never the cloud.
 """

@@ -1,4 +1,4 @@
-"""What was once judged otherwise than Heat builds it, each with no door but the engine's.
+"""Ways round the filter, which the engine's door stops.
 
 Whatever the request, nothing that violates a policy is ever built.
 """
