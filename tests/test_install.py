@@ -33,12 +33,15 @@ FINDING = re.compile(r"^/.* finding\[.*\n  fix .*\n", re.M)
 
 def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
     (tmp_path / "etc/heat/datalog_gate").mkdir(parents=True)
-    link, resources, glass = SHELL.findall(INSTALL)
+    link, *folders, glass = SHELL.findall(INSTALL)
     for command in (link, glass):
         subprocess.run(["bash", "-c", moved(command, tmp_path)], check=True)
-    program = ["bash", "-c", resources.replace("python", sys.executable, 1)]
-    folder = subprocess.run(program, capture_output=True, text=True, check=True).stdout.rstrip("\n")
-    assert sorted(path.name for path in Path(folder).glob("*.py")) == ["datalog_gate_resources.py"]
+    modules = []
+    for command in folders:
+        program = ["bash", "-c", command.replace("python", sys.executable, 1)]
+        folder = subprocess.run(program, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+        modules.append([path.name for path in Path(folder).glob("*.py")])
+    assert modules == [["datalog_gate_engine_door.py"], ["datalog_gate_resources.py"]]
     assert os.readlink(tmp_path / "etc/heat/datalog_gate/current") == "rules-2027-03"
     now = datetime.now(UTC)
     broke = read_break_glass(str(tmp_path / "etc/heat/datalog_gate/glass"), now)
