@@ -164,6 +164,12 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
     assert str(error.value) == f"{path} is a journal of version 2, and this package writes 1"
 
 
+def test_an_empty_file_that_somebody_made_becomes_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "journal").touch(mode=0o660)
+    begun(journal(tmp_path))
+    assert [claim.state for claim in journal(tmp_path).claims()] == ["intent"]
+
+
 def test_what_is_no_journal_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("no journal " * 1000)

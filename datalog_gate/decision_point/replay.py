@@ -61,7 +61,7 @@ def find_record(path: Path, decision: str) -> Record:
     for record in read_log(path):
         if isinstance(record, Diagnostic) or record["kind"] != "decision":
             continue
-        if decision and str(record["id"]).startswith(decision):
+        if decision and str(record.get("id", "")).startswith(decision):
             matches[str(record["id"])] = record
     if len(matches) != 1:
         message = f"{path} holds {'several decisions' if matches else 'no decision'} {decision}"

@@ -30,11 +30,11 @@ BUSY = 5.0
 POLLED = 60.0
 """Seconds after which a grant that has not asked again waits no more."""
 TABLES = (
-    "CREATE TABLE asked (number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, path, options, "
-    "scope, at, state, until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0)",
-    "CREATE INDEX asked_by_digest ON asked (digest)",
-    "CREATE TABLE said (number, verdict, who, at, why)",
-    "CREATE TABLE claims (key PRIMARY KEY, number)",
+    "CREATE TABLE IF NOT EXISTS asked (number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, "
+    "path, options, scope, at, state, until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0)",
+    "CREATE INDEX IF NOT EXISTS asked_by_digest ON asked (digest)",
+    "CREATE TABLE IF NOT EXISTS said (number, verdict, who, at, why)",
+    "CREATE TABLE IF NOT EXISTS claims (key PRIMARY KEY, number)",
 )
 """`asked` holds requests, `said` verdicts. A claim without a number is dead."""
 

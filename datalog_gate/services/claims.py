@@ -71,7 +71,7 @@ class Claims:
         if not file:
             raise ValueError("the service needs a file, in which it writes down what it holds")
         self.path, self.placement = file, placement
-        database.create(file, [f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))"])
+        database.create(file, [f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))"])
 
     def account(self, request: Request) -> Account:
         """The account of the stack of a request, or of the stack that has what it replaces."""

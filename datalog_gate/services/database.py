@@ -11,24 +11,30 @@ from uuid import uuid4
 
 
 def create(path: str, statements: Iterable[str] = ()) -> None:
-    """Create a file that nobody else can read and run these statements in it, unless there is one. Errors: OSError,
-    sqlite3.Error.
+    """Create a file that nobody else can read and run these statements in it, unless there is one that holds anything.
+    Errors: OSError, sqlite3.Error.
 
     The file appears complete, since SQLite's own locks can't keep processes apart before it exists. It is closed before
     it appears, since closing it later would release the locks that another thread has on it by then.
     """
     if os.path.exists(path):
+        if not os.path.getsize(path):  # somebody made it for its owner and mode
+            _run(path, statements)
         return
     fresh = Path(f"{path}.{uuid4().hex}")
     try:
         fresh.touch(mode=0o600)
-        with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
-            for statement in statements:
-                rows.execute(statement)
+        _run(fresh, statements)
         with suppress(FileExistsError):  # another process was faster
             os.link(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def _run(path: str | Path, statements: Iterable[str]) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as rows:
+        for statement in statements:
+            rows.execute(statement)
 
 
 @contextmanager

@@ -93,8 +93,8 @@ class Claim:
 COLUMNS = tuple(field.name for field in fields(Claim))
 TABLES = (
     "PRAGMA journal_mode = WAL",
-    f"CREATE TABLE claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))",
-    "CREATE INDEX claims_by_state ON claims (state)",
+    f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (uuid))",
+    "CREATE INDEX IF NOT EXISTS claims_by_state ON claims (state)",
     f"PRAGMA user_version = {VERSION}",
 )
 FREE: dict[str, object] = {"attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
