@@ -1,0 +1,101 @@
+"""Nested stacks that are read as Heat holds them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId
+from datalog_gate.decision_point.redaction import redact_definition
+from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Data, Stack
+from datalog_gate.template.held import HeldStack, HeldStacks
+
+HEAD = {"heat_template_version": "2018-08-31"}
+PARENT = {
+    **HEAD,
+    "parameters": {"key": {"type": "string", "hidden": True, "default": ""}},
+    "resources": {
+        "net": {"type": "OS::Neutron::Net"},
+        "db": {"type": "db.yaml", "properties": {"net": {"get_resource": "net"}}},
+    },
+}
+CHILD = {
+    **HEAD,
+    "parameters": {"net": {"type": "string"}, "size": {"type": "number", "default": 1}},
+    "resources": {
+        "port": {"type": "OS::Neutron::Port", "properties": {"network": {"get_param": "net"}}},
+        "disk": {"type": "OS::Cinder::Volume", "properties": {"size": {"get_param": "size"}}},
+    },
+}
+FILES = {"db.yaml": json.dumps(CHILD)}
+
+
+def held(template: Data = CHILD, files: dict[str, str] | None = None, **parameters: Data) -> HeldStacks:
+    """The child as Heat holds it, and the id of the network."""
+    stack = HeldStack("web-db-x7", template, {"parameters": {"net": "n-1", **parameters}}, files or {})  # type: ignore[arg-type]
+    return HeldStacks({"web/db": stack}, {"n-1": "web/net"})
+
+
+def read(stacks: HeldStacks, parent: Data = PARENT) -> Stack:
+    definition = StackDefinition(parent, files=FILES, held=stacks)  # type: ignore[arg-type]
+    return StackDefinition.from_json(json.loads(json.dumps(definition.to_json()))).stack("web", SHIPPED)
+
+
+def child(stack: Stack) -> Stack:
+    nested = stack.resources[1].nested
+    assert nested
+    return nested
+
+
+def properties(stack: Stack) -> dict[str, Data]:
+    return {resource.name: dict(resource.properties) for resource in child(stack).resources}
+
+
+def test_a_held_stack_stands_in_the_place_of_what_its_parent_says() -> None:
+    stack = read(held(size=64, unknown="left by an update"))
+    assert (child(stack).id, child(stack).name, child(stack).depth) == ("web/db", "web-db-x7", 1)
+    assert properties(stack) == {"port": {"network": ResourceId("web/net")}, "disk": {"size": 64}}
+    assert properties(read(HeldStacks()))["disk"] == {"size": 1}
+
+
+def test_an_id_in_a_held_template_is_a_reference_too() -> None:
+    members = {
+        **HEAD,
+        "resources": {"0": {"type": "OS::Neutron::Port", "properties": {"network": "n-1", "name": "n-2"}}},
+    }
+    assert properties(read(held(members))) == {"0": {"network": ResourceId("web/net"), "name": "n-2"}}
+
+
+def test_a_held_stack_has_files_of_its_own() -> None:
+    inner = {**HEAD, "resources": {"inner": {"type": "db.yaml", "properties": {"net": "x"}}}}
+    other = json.dumps(
+        {**HEAD, "parameters": {"net": {"type": "string"}}, "resources": {"a": {"type": "OS::Heat::None"}}}
+    )
+    [resource] = child(read(held(inner, {"db.yaml": other}))).resources
+    assert resource.nested
+    assert [member.name for member in resource.nested.resources] == ["a"]
+    with pytest.raises(InputError) as error:
+        read(held(inner))
+    assert [(problem.code, problem.message) for problem in error.value.diagnostics] == [
+        ("missing-file", "there is no file db.yaml")
+    ]
+
+
+def test_all_of_a_held_stack_is_hidden_where_something_given_to_it_is() -> None:
+    hiding = json.loads(json.dumps(PARENT).replace('{"get_resource": "net"}', '{"get_param": "key"}'))
+    stack = read(held(size=64), hiding)
+    assert child(stack).resources[1].hides(("properties", "size"), False)
+    assert not child(read(held(size=64))).resources[1].hides(("properties", "size"), True)
+
+
+def test_a_log_shows_no_secret_of_a_held_stack() -> None:
+    hiding = json.loads(json.dumps(PARENT).replace('{"get_resource": "net"}', '{"get_param": "key"}'))
+    definition = StackDefinition(hiding, parameters={"key": "S3CRET"}, files=FILES, held=held(net="S3CRET", size=64))
+    redacted, names = redact_definition(definition.to_json(), [definition.stack("web", SHIPPED)])
+    assert names == ["key"]
+    assert redacted["held"]["stacks"]["web/db"]["environment"] == {"parameters": {"net": "******", "size": 64}}
+    assert "S3CRET" not in json.dumps(redacted)
