@@ -519,6 +519,19 @@ outputs: {said: {value: {get_param: name}}, ip: {value: {get_attr: [server, firs
 """
 
 
+def test_a_nested_template_is_given_no_parameter_that_heat_reads_as_an_environment() -> None:
+    text = "resources:\n  n: {type: n.yaml, properties: {parameters: {length: 64}, event_sinks: ~}}\n"
+    child = HEAD + "parameters: {parameters: {type: json}, event_sinks: {type: json, default: []}}\n"
+    assert problems(text, files={"n.yaml": child}) == [
+        (
+            "bad-template",
+            3,
+            "Heat reads what a nested template is given as `parameters` as that section of an environment",
+            "give the parameter another name",
+        )
+    ]
+
+
 def test_a_template_is_nested_with_its_properties_as_parameters() -> None:
     text = """\
 resources:

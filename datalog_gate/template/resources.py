@@ -14,7 +14,7 @@ from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
-from datalog_gate.template.environment import TEMPLATE_ENDINGS, read_environments
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, read_environments
 from datalog_gate.template.held import HeldStack, label_of
 from datalog_gate.template.nesting import VERSIONS, Member, Where, read_group
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters
@@ -280,6 +280,10 @@ def _below(
         )
         for name, value in given.items()
     }
+    for name in SECTIONS:
+        if given.get(name) is not None:  # all that is given would be an environment (heat/engine/environment.py:805)
+            message = f"Heat reads what a nested template is given as `{name}` as that section of an environment"
+            tree.report("bad-template", message, places[name], "give the parameter another name")
     written = at == "parameters" and where.hides(("properties", "template"), True)
     inside = with_changes(below, base=base, ancestors=(*below.ancestors, file), hidden=below.hidden or written)
     try:

@@ -82,6 +82,23 @@ TRIES: dict[str, Try] = {
        for count in (True, "+1", " 01 ", "\uff11", 1.5)},
     "member of an autoscaling group": Try(
         {"template": group("OS::Heat::AutoScalingGroup", min_size=1, max_size=2, resource=string(64))}, LENGTH.format("{}/g/0", "{}/g/0")),
+    **{f"nested parameter named {name}": Try(
+        {"template": template(n={"type": "n.yaml", "properties": {name: {"length": 64}}}),
+         "files": {"n.yaml": json.dumps({**OF_PARAMETER, "parameters": {**OF_PARAMETER["parameters"], name: {"type": "json", "default": {}}}})}},
+        f"{CANNOT}Heat reads what a nested template is given as `{name}` as that section of an environment (give the parameter another name)", 400)
+       for name in ("parameters", "parameter_defaults", "resource_registry")},
+    "a base_url that only the client looks at": Try(
+        {"template": template(n={"type": "My::T"}), "environment": registry(**{"base_url": "sub", "My::T": "n.yaml"}),
+         "files": {"n.yaml": json.dumps(LONG), "sub/n.yaml": json.dumps(CLEAN)}}, LENGTH.format("s", "n.yaml:1:120")),
+    "two merge keys in one mapping": Try(
+        {"template": YAML.replace("length: 64", "<<: {length: 8}, <<: {length: 64}")}, LENGTH.format("s", "<template>:5:48")),
+    "the tag of nothing in particular": Try(
+        {"template": YAML.replace("length: 64", "length: {if: [{equals: [! 1, 1]}, 64, 8]}")}, LENGTH.format("s", "<template>:5:26")),
+    "a wildcard that leads nowhere": Try(
+        {"template": typed("My::X"), "environment": registry(**{"My::*": "OS::Heat::*", "My::X": TYPE})}),
+    "an environment in JSON": Try(
+        {"template": {**template(s=string({"if": [{"equals": [{"get_param": "p"}, "1e1"]}, 64, 8]})), "parameters": {"p": {"type": "string"}}},
+         "environment": '{"parameters": {"p": 1e1}}'}),
     "echo attribute": Try(
         {"template": template(v={"type": "OS::Heat::Value", "properties": {"value": 64}}, s=string({"get_attr": ["v", "value"]}))}),
     **{f"length as {text!r}": Try({"template": template(s=string(text))}) for text in ("6_4", " +064 ", "\uff16\uff14", 64.5)},
