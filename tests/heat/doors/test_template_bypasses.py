@@ -84,7 +84,7 @@ TRIES: dict[str, Try] = {
         {"template": group("OS::Heat::AutoScalingGroup", min_size=1, max_size=2, resource=string(64))}, LENGTH.format("{}/g/0", "{}/g/0")),
     **{f"nested parameter named {name}": Try(
         {"template": template(n={"type": "n.yaml", "properties": {name: {"length": 64}}}),
-         "files": {"n.yaml": json.dumps({**OF_PARAMETER, "parameters": {**OF_PARAMETER["parameters"], name: {"type": "json", "default": {}}}})}},
+         "files": {"n.yaml": json.dumps({**OF_PARAMETER, "parameters": {"length": {"type": "number", "default": 8}, name: {"type": "json", "default": {}}}})}},
         f"{CANNOT}Heat reads what a nested template is given as `{name}` as that section of an environment (give the parameter another name)", 400)
        for name in ("parameters", "parameter_defaults", "resource_registry")},
     "a base_url that only the client looks at": Try(
