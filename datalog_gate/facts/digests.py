@@ -32,7 +32,7 @@ def summarize(facts: FactSet) -> Summary:
         uncertain = facts.maybe.get(relation) or relation in facts.hidden
         ordered = rows if uncertain else in_order(rows)
         columns = [_shrink(column) for column in zip(*ordered, strict=True)]
-        open_columns = [at for at, column in enumerate(columns) if Unknown in set(map(type, column))]
+        open_columns = [at for at, column in enumerate(columns) if Unknown in map(type, column)]
         if open_columns:
             unknown[relation] = frozenset(open_columns)
         unknowns = [value for at in open_columns for value in columns[at] if type(value) is Unknown]
