@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.pages import assert_written
 from tests.sources import ROOT, nodes
 
@@ -21,6 +23,7 @@ EXCEPTIONS = ROOT / "tests" / "golden" / "house.txt"
 """What does not follow the rules yet, a line each. It shrinks: an exception that is no longer needed fails too."""
 
 
+@pytest.mark.slow
 def test_all_but_the_listed_exceptions_follow_the_rules() -> None:
     violations = [
         *(f"file name twice: {name}" for name in repeated_file_names()),

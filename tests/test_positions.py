@@ -114,6 +114,7 @@ def run_check(stack: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return "".join(f"{line}\n" for line in lines if not line.startswith(("  hint", "grant")))
 
 
+@pytest.mark.slow
 def test_every_violation_of_the_fixtures_stands_at_the_value_at_fault_or_at_what_lacks_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

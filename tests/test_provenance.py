@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from datalog_gate.analysis import program as ir
@@ -98,12 +99,14 @@ def test_a_row_in_error_supports_nothing() -> None:
     assert leaves(checked, model, "r", ("c",)) == [("edge", (0, 1)), ("edge", (1, 2)), ("edge", (2, "c"))]
 
 
+@pytest.mark.slow
 def test_a_finding_is_followed_to_the_rows_nearest_to_it() -> None:
     checked = program(ir.Stratum(("reach",), (STEP, BASE), True))
     model = native.evaluate(checked, {"node": [], "edge": [(at, at + 1) for at in range(1000)]})
     assert leaves(checked, model, "reach", (0, 1000)) == [("edge", (at, at + 1)) for at in range(1000 - FOLLOWED, 1000)]
 
 
+@pytest.mark.slow
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), facts())
 def test_every_derived_row_rests_on_rows_and_never_on_itself(checked: ir.CheckedProgram, given_facts: Facts) -> None:

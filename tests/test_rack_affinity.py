@@ -245,6 +245,7 @@ def check(problem: Problem, answer: Answer) -> None:
                 assert possible(without(problem, every - rest)), left_out.text
 
 
+@pytest.mark.slow
 @ortools
 @settings(max_examples=sample(300))
 @given(problem=problems(), seed=st.integers())

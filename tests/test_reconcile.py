@@ -75,6 +75,7 @@ def test_a_process_killed_in_a_call_leaves_nothing_that_is_not_settled(
     assert settle(tmp_path, heat) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
 def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_path: Path, seed: int) -> None:
     """Two that share the journal, so that one goes on while the other is gone."""

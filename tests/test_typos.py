@@ -204,6 +204,7 @@ MANY = 12
 """How many words of a rule file are misspelt at most, spread over it."""
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "path",

@@ -80,6 +80,7 @@ def test_what_would_take_too_long_to_find_is_not_followed() -> None:
     assert find_support(enough, "p", (7, 150 * 149)) == Support([FactUse("node", (7,), (0,))], set())
 
 
+@pytest.mark.slow
 def test_an_aggregate_of_too_much_is_not_gone_through() -> None:
     pairs = Fold("count", (Y, Z), (read("node", Y), read("node", Z)), N, place(7))
     checked = program(Stratum(("p",), (CheckedRule("p", (N,), (pairs,), place(6)),), False))
@@ -98,6 +99,7 @@ def above(node: Node) -> list[tuple[Node, frozenset[tuple[RelationRef, Row]]]]:
     return nodes
 
 
+@pytest.mark.slow
 @settings(max_examples=sample(150), suppress_health_check=list(HealthCheck))
 @given(programs(), facts(), st.data())
 def test_every_tree_replays_and_no_order_changes_it(

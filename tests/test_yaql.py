@@ -176,6 +176,7 @@ def test_what_is_made_of_a_hidden_value_is_hidden(tmp_path: Path) -> None:
     assert decision.rows("m:p") == [["name", "n"], ["user_data.0", {"$hidden": True}]]
 
 
+@pytest.mark.slow
 def test_threads_do_not_disturb_each_other() -> None:
     expressions = [f"range({n}).select($ + {n}).orderBy(-$).first()" for n in range(1, 60)]
     with ThreadPoolExecutor(8) as pool:
