@@ -140,7 +140,9 @@ class Assignments:
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
         """The match with most known terms; of several, if rows are ordered, the first one with the fewest rows."""
-        counts = [sum([isinstance(term, Const) or term in binding for _, term in it.column_terms]) for it in matches]
+        counts = [
+            sum([isinstance(term, Const) or term in binding for _, term in match.column_terms]) for match in matches
+        ]
         best = [match for match, count in zip(matches, counts, strict=True) if count == max(counts)]
         if len(best) == 1 or not self.ordered:
             return best[0]

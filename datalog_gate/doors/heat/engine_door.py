@@ -15,6 +15,7 @@ from datalog_gate.base.errors import EngineError
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import shared_point
 from datalog_gate.doors.heat.heat_objects import has_built, owner_of
+from datalog_gate.doors.heat.lifecycle import storable
 from datalog_gate.doors.heat.live_stack import LiveStack
 
 LOG = logging.getLogger(__name__)
@@ -33,8 +34,8 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
     except Exception as error:  # whatever fails here, nothing may be built that nobody judged
         LOG.exception("no decision on %s of %s", action, stack.name)
         reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
-        return f"The policies could not be evaluated: {reason}"
-    return None if answer.allowed else answer.reason or "The policies deny it."
+        return storable(f"The policies could not be evaluated: {reason}")
+    return None if answer.allowed else storable(answer.reason or "The policies deny it.")
 
 
 def _read_operation(live: LiveStack, template: Any, action: str) -> Operation:

@@ -28,9 +28,12 @@ class VetoError(Exception):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(
-            "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
-        )
+        super().__init__(storable(reason))
+
+
+def storable(reason: str) -> str:
+    """The reason, cut, of characters that any database of Heat stores."""
+    return "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
 
 
 class LifecyclePlugin:

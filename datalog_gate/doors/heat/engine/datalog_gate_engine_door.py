@@ -18,8 +18,6 @@ from heat.engine.stack import Stack
 
 PARAMETERS = ("self", "template", "action", "new_stack", "pre_converge", "new_traversal_id", "abandon")
 JUDGED = (Stack.CREATE, Stack.UPDATE, Stack.ADOPT, Stack.RESTORE)
-MAX_LENGTH = 2000
-"""Maximum characters of a reason."""
 
 
 def install() -> None:
@@ -52,11 +50,9 @@ def install() -> None:
 
 
 def _find_refusal(stack: Any, template: Any, action: str) -> str | None:
-    """The reason, of characters that any database of Heat stores."""
     from datalog_gate.doors.heat.engine_door import find_refusal
 
-    reason = find_refusal(stack, template, action)
-    return reason and "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
+    return find_refusal(stack, template, action)
 
 
 def resource_mapping() -> dict[str, Any]:
