@@ -30,6 +30,7 @@ from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load
 from datalog_gate.files.rules import read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
+from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
     from datalog_gate.explain.explanation import Explanation
@@ -142,9 +143,9 @@ class Rules:
         first = "native" if engine == "both" else engine
         if first != "native":
             request = _with_bare_inventory(request)
-        judgement = judge(self._set, stacks, request, _engine(first))
+        judgement = judge(self._set, stacks, request, _engine(first), read_assuming)
         if engine == "both":
-            other = decide(self._set, stacks, _with_bare_inventory(request), _engine("pydatalog"))
+            other = decide(self._set, stacks, _with_bare_inventory(request), _engine("pydatalog"), read_assuming)
             if difference := _difference(judgement.decision, other):
                 raise EngineError(f"the engines differ: {difference}")
         return ExplainedDecision.of(judgement) if explain else judgement.decision

@@ -19,6 +19,7 @@ from datalog_gate.decision.request import Caller, DecisionRequest
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
+from datalog_gate.template.reader import read_assuming
 from tests.expressions import unknown_of
 
 HERE = Span("i.jsonl", 1, 1, 1, 1)
@@ -45,7 +46,9 @@ def judge(rules: str | dict[str, str], template: str, files: dict[str, str] | No
     stack = read_stack(template=request.pop("head", HEAD) + template, files=files, stack_name=name)
     if "inventory" in request:
         request["inventory"] = loaded(policies, request["inventory"])
-    return decide(policies, [stack], DecisionRequest(**{"action": "create", "now": NOW, **request}), evaluate)
+    return decide(
+        policies, [stack], DecisionRequest(**{"action": "create", "now": NOW, **request}), evaluate, read_assuming
+    )
 
 
 def finding(level: Level = "deny", mode: Mode = "enforce", on_unknown: str = "defer") -> Violation:

@@ -15,6 +15,7 @@ from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.templates import read_stack
+from datalog_gate.template.reader import read_assuming
 from tests.test_decision import NOW
 
 RULES = """
@@ -60,7 +61,7 @@ def judge(
 ) -> Decision:
     policies = load([RuleFile("m", "m.dl", text or rules())])
     stacks = [read_stack(template=head + resources, stack_name=name) for name in names]
-    return decide(policies, stacks, DecisionRequest(action="create", now=NOW, **options), evaluate)
+    return decide(policies, stacks, DecisionRequest(action="create", now=NOW, **options), evaluate, read_assuming)
 
 
 def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]]:
@@ -214,7 +215,7 @@ def test_what_would_take_longer_than_a_group_of_policies_may_stays_undetermined(
     def judged(seconds: float) -> list[str]:
         policies = load([RuleFile("m", "m.dl", rules())])
         request = DecisionRequest(action="create", now=NOW, budget=Budget(seconds=seconds, clock=lambda: time[0]))
-        return read_dependence(decide(policies, [stack], request, evaluate))[0]
+        return read_dependence(decide(policies, [stack], request, evaluate, read_assuming))[0]
 
     assert (judged(0.5), judged(5.0)) == ([], [EITHER])
 

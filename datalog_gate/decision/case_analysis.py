@@ -25,7 +25,6 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import Budget
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.stack.model import Stack
-from datalog_gate.template.reader import read_assuming
 
 TRIES = 256
 """How many combinations of values are tried for one finding."""
@@ -43,6 +42,8 @@ WORDINGS = 3
 KNOWLEDGE = "heat:unknown"
 """The relation of what is not known: a policy that reads it judges the state of knowledge, which no try changes."""
 JudgeAgain = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
+Reread = Callable[[Stack, Mapping[Unknown, Value]], Stack]
+"""Reads a stack again with values for unknowns, such as `template.reader.read_assuming`. Errors: InputError."""
 T = TypeVar("T")
 CaseOutcome = tuple[T, Sequence[Unknown] | None]
 """What holds in a case, and the unknowns that it still depends on; None if it depends on none."""
@@ -86,7 +87,7 @@ class _End(NamedTuple):
 
 
 class CaseAnalysis:
-    """Judges the stacks under assumptions, each set of them once for all findings. `again` judges stacks by some of the
+    """Judges the stacks under assumptions, each set of them once for all findings. `judge` judges stacks by some of the
     rules, without settling; all of it together may take what one group of policies may."""
 
     def __init__(
@@ -97,7 +98,8 @@ class CaseAnalysis:
         certain: Sequence[Violation],
         undetermined: Sequence[Violation],
         budget: Budget,
-        again: JudgeAgain,
+        reread: Reread,
+        judge: JudgeAgain,
     ) -> None:
         ready = {violation.policy for violation in undetermined if _bases(violation.because)}
         ready -= {policy.id for policy in rules.policies if KNOWLEDGE in rules.reads[policy.relation]}
@@ -107,7 +109,8 @@ class CaseAnalysis:
         self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
         self._size += sum(len(stack.resources) for root in stacks for stack in root.walk())
         self._size += sum(PER_FINDING for violation in (*certain, *undetermined) if violation.policy in ready)
-        self._stacks, self._again, self._undetermined = stacks, again, undetermined
+        self._stacks, self._undetermined = stacks, undetermined
+        self._reread, self._judge = reread, judge
         self._known = {(violation.policy, violation.row) for violation in certain if SECRET not in violation.row}
         self._subjects = {
             (violation.policy, violation.resource) for violation in (*certain, *undetermined) if violation.resource
@@ -192,8 +195,8 @@ class CaseAnalysis:
         if seconds is not None and seconds <= 0:
             return None
         try:
-            read = [replace(read_assuming(stack, values), live=stack.live) for stack in self._stacks]
-            return self._again(self._rules, read, replace(self._budget, seconds=seconds))
+            stacks = [replace(self._reread(stack, values), live=stack.live) for stack in self._stacks]
+            return self._judge(self._rules, stacks, replace(self._budget, seconds=seconds))
         except (InputError, EngineError):
             return None
 

@@ -11,7 +11,7 @@ from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import Row, row_key
-from datalog_gate.decision.case_analysis import CaseAnalysis, Settlement
+from datalog_gate.decision.case_analysis import CaseAnalysis, Reread, Settlement
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.decision import Decision, Grant, Violation, Waiver, compute_outcome
 from datalog_gate.decision.evaluation import Evaluation, evaluation
@@ -56,18 +56,19 @@ class Judgement:
 
 
 def decide(
-    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, settled: bool = True
+    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, reread: Reread | None = None
 ) -> Decision:
     """Decide on the stacks. Parameters and errors are those of `judge`."""
-    return judge(rules, stacks, request, engine, settled).decision
+    return judge(rules, stacks, request, engine, reread).decision
 
 
 @paused()
 def judge(
-    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, settled: bool = True
+    rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, reread: Reread | None = None
 ) -> Judgement:
-    """Judge the stacks as one set of facts; their ids differ. With `settled`, case analysis settles what is
-    undetermined where it can. Errors: EngineError if the engine refuses the program or runs out of time."""
+    """Judge the stacks as one set of facts; their ids differ. With `reread`, which reads a stack again under an
+    assumption, case analysis settles what is undetermined where it can. Errors: EngineError if the engine refuses the
+    program or runs out of time."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
     evaluated = evaluation(rules, stacks, request, policies, engine)
@@ -78,12 +79,13 @@ def judge(
     undetermined = _in_order(reader.undetermined(policies, certain))
     errors = sorted(reader.errors(policies), key=lambda error: error.policy)
     settlement = Settlement(undetermined=undetermined)
-    if settled and undetermined:
+    if reread and undetermined:
 
-        def again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
-            return decide(rules, stacks, replace(request, budget=budget), evaluate, settled=False)
+        def judge_again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
+            return decide(rules, stacks, replace(request, budget=budget), evaluate)
 
-        analysis = CaseAnalysis(rules, stacks, evaluated.facts, certain, undetermined, request.budget, again)
+        findings = (certain, undetermined)
+        analysis = CaseAnalysis(rules, stacks, evaluated.facts, *findings, request.budget, reread, judge_again)
         settlement = analysis.settle()
         certain = _in_order((*certain, *settlement.violations, *settlement.waived))
     violations = tuple(violation for violation in certain if not violation.waiver)

@@ -35,6 +35,7 @@ from datalog_gate.policytest.testfile import Case
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, parse_reference, relation_name
 from datalog_gate.stack.model import Stack
+from datalog_gate.template.reader import read_assuming
 
 NOW = "2027-01-01"
 """The time at which stacks are judged that mutants are compared on."""
@@ -231,7 +232,7 @@ class _Trial:
 
 
 def _decide(rules: PolicySet, stack: Stack) -> Decision:
-    return decide(rules, [stack], read_request(rules, [stack], now=NOW), evaluate)
+    return decide(rules, [stack], read_request(rules, [stack], now=NOW), evaluate, read_assuming)
 
 
 def _differs(case: Case, result: CaseResult) -> bool:

@@ -19,6 +19,7 @@ from datalog_gate.files.templates import read_before, read_catalogue, read_stack
 from datalog_gate.policytest.comparison import CaseFinding, CaseResult, report
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.stack.model import Stack
+from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
     import pytest
@@ -63,7 +64,7 @@ class Suite:
             stacks = stacks or self.stacks(case)
             if "against" in given:
                 given["against"] = self.before(case, stacks[0].id)
-            judgement = judge(rules, stacks, read_request(rules, stacks, **given), evaluate)
+            judgement = judge(rules, stacks, read_request(rules, stacks, **given), evaluate, read_assuming)
         except InputError as error:
             findings = [
                 CaseFinding("diagnostics", diagnostic.code, diagnostic.span, diagnostic.message)
