@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import CUT, Entries, Expression, Frozen, Masked, Masks, cut
+from datalog_gate.base.secrecy import pieces
 from datalog_gate.base.values import FALSE, TRUE, Boolean, ResourceId, Unknown, bases
 
 UNREAD = ("yaql", "Fn::GetAZs")
@@ -149,20 +150,9 @@ def freeze(data: object, masks: Masks) -> Frozen:
 
 
 def _masked(text: str, masks: Masks) -> str | Expression | Masked:
-    """The text with expressions in place of the hidden values in it, the longest first."""
-    pieces = _pieces(text, sorted(masks, key=len, reverse=True), masks)
-    return pieces[0] if len(pieces) == 1 else Masked(tuple(pieces))
-
-
-def _pieces(text: str, secrets: list[str], masks: Masks) -> list[str | Expression]:
-    for at, secret in enumerate(secrets):
-        if secret in text:
-            pieces: list[str | Expression] = []
-            for number, part in enumerate(text.split(secret)):
-                pieces += [masks[secret]] if number else []
-                pieces += _pieces(part, secrets[at:], masks) if part else []
-            return pieces
-    return [text]
+    """The text with expressions in place of the hidden values in it."""
+    parts = pieces(text, masks, masks.__getitem__)
+    return parts[0] if len(parts) == 1 else Masked(tuple(parts))
 
 
 def _expression(symbol: Unknown | ResourceId) -> Expression:

@@ -15,6 +15,7 @@ from typing import NamedTuple, final
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import Expression, Frozen, phrase
+from datalog_gate.base.secrecy import MASK
 
 
 class Kind(IntFlag):
@@ -266,7 +267,7 @@ def in_order(rows: Collection[Row]) -> list[Row]:
 
 def show(value: Value) -> str:
     """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)` or as
-    what it lies between, `98..105` or `98..`, one that is hidden as `***`."""
+    what it lies between, `98..105` or `98..`, one that is hidden as the mask."""
     match value:
         case None:
             return "null"
@@ -276,7 +277,7 @@ def show(value: Value) -> str:
             return value.path
         case Unknown():
             if value.hidden:
-                return "***"
+                return MASK
             low, high = ("" if bound is None else show(bound) for bound in value.bounds)
             return f"?({value.expression})" if value.bounds == OPEN else f"{low}..{high}"
         case Decimal():

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.secrecy import HEAT_MASK, masked
+from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.document import read_document
 
-MASK = "******"
-"""What Heat shows in place of a hidden value (heat/engine/service.py:1410-1427)."""
 MIN_LENGTH = 4
 """A shorter text is masked only as a whole value, since replacing it inside other texts would destroy them. A number of
 fewer digits is masked only under the name of its parameter."""
@@ -27,45 +26,35 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
     Return the masked definition and the names of the hidden parameters. A value is masked by name too: it may stand in
     the request, in environments, or as a default, even where another value overrides it.
     """
-    hidden = [
-        parameter for stack in judged for nested in stack.walk() for parameter in nested.parameters if parameter.hidden
-    ]
-    names = frozenset(parameter.name for parameter in hidden)
-    texts = {
-        form for parameter in hidden for text in _texts(parameter.value) for form in (text, json.dumps(text)[1:-1])
-    }
-    collections = [
-        parameter.value
-        for parameter in hidden
-        if parameter.value and isinstance(parameter.value, Mapping | list | tuple)
-    ]
-    secrets = _Secrets(names, tuple(sorted(texts, key=len, reverse=True)), collections)
-    masked = secrets.definition(definition) | {"parameters": secrets.data(secrets.section(definition["parameters"]))}
+    secrets = _Secrets(judged)
+    shown = secrets.definition(definition) | {"parameters": secrets.data(secrets.section(definition["parameters"]))}
     if held := definition.get("held"):
         stacks = {path: stack | secrets.definition(stack) for path, stack in held["stacks"].items()}
-        masked["held"] = held | {"stacks": stacks}
-    return {**definition, **masked}, sorted(names)
+        shown["held"] = held | {"stacks": stacks}
+    return {**definition, **shown}, sorted(secrets.names)
 
 
 def remove_masked(environment: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Remove what Heat masks from an environment, but for `own` values. Return the section and name of each."""
     sections = {name: section for name in SECTIONS if isinstance(section := environment.get(name), dict)}
-    masked = [(name, key) for name, section in sections.items() for key in section if section[key] == MASK]
-    hidden = tuple((name, key) for name, key in masked if key not in own.get(name, {}))
+    entries = [(name, key) for name, section in sections.items() for key in section if section[key] == HEAT_MASK]
+    hidden = tuple((name, key) for name, key in entries if key not in own.get(name, {}))
     for name, key in hidden:
         del sections[name][key]
     return hidden
 
 
-@dataclass(frozen=True, slots=True)
 class _Secrets:
-    """Masks the values of hidden parameters."""
+    """The hidden parameters of stacks: their names, the texts in their values, and those that are maps or lists."""
 
-    names: frozenset[str]
-    texts: tuple[str, ...]
-    """The texts in the values, longest first."""
-    collections: list[Any]
-    """The values that are maps or lists."""
+    def __init__(self, judged: Iterable[Stack]) -> None:
+        stacks = [nested for stack in judged for nested in stack.walk()]
+        hidden = [parameter for stack in stacks for parameter in stack.parameters if parameter.hidden]
+        values = [parameter.value for parameter in hidden]
+        self.names = {parameter.name for parameter in hidden}
+        texts = {text for value in values for text in _texts(value)}
+        self.texts = texts | {json.dumps(text)[1:-1] for text in texts}
+        self.collections = [value for value in values if isinstance(value, dict | list) and value]
 
     def definition(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Mask the template, environment and files of a stack."""
@@ -97,15 +86,15 @@ class _Secrets:
             return replaced
         if not isinstance(data, dict | list):
             return replaced
-        masked = self.data(sections(data))
-        return text if (masked, replaced) == (data, text) else json.dumps(masked)
+        shown = self.data(sections(data))
+        return text if (shown, replaced) == (data, text) else json.dumps(shown)
 
     def template(self, data: Any) -> Any:
         """Mask the defaults of hidden parameters in a template."""
         for section, default, hidden in DECLARED:
             if isinstance(data, Mapping) and isinstance(declared := data.get(section), Mapping):
                 shown = {
-                    name: {**schema, default: MASK}
+                    name: {**schema, default: HEAT_MASK}
                     if isinstance(schema, Mapping) and default in schema and (schema.get(hidden) or name in self.names)
                     else schema
                     for name, schema in declared.items()
@@ -123,17 +112,17 @@ class _Secrets:
         """Mask the hidden parameters in a section of values by name."""
         if not isinstance(section, Mapping):
             return section
-        return {key: MASK if key in self.names else value for key, value in section.items()}
+        return {key: HEAT_MASK if key in self.names else value for key, value in section.items()}
 
     def data(self, value: Any) -> Any:
         """Mask the secrets in data."""
         if value in self.collections:
-            return MASK
+            return HEAT_MASK
         match value:
             case str():
-                return MASK if value in self.texts else self._replace(value)
+                return HEAT_MASK if value in self.texts else self._replace(value)
             case int() | float():
-                return MASK if len(str(value)) >= MIN_LENGTH and str(value) in self.texts else value
+                return HEAT_MASK if len(str(value)) >= MIN_LENGTH and str(value) in self.texts else value
             case Mapping():
                 return {key: self.data(item) for key, item in value.items()}
             case list() | tuple():
@@ -142,23 +131,11 @@ class _Secrets:
                 return value
 
     def _replace(self, text: str) -> str:
-        for secret in self.texts:
-            if len(secret) >= MIN_LENGTH:
-                text = text.replace(secret, MASK)
-        return text
+        return masked(text, (secret for secret in self.texts if len(secret) >= MIN_LENGTH), HEAT_MASK)
 
 
 def _texts(value: object) -> Iterator[str]:
-    match value:
-        case str() if value:
-            yield value
-        case bool():
-            pass
-        case int() | float() if len(str(value)) >= MIN_LENGTH:
-            yield str(value)
-        case Mapping():
-            for item in value.values():
-                yield from _texts(item)
-        case list() | tuple():
-            for item in value:
-                yield from _texts(item)
+    for leaf in leaves(value):
+        is_number = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+        if (isinstance(leaf, str) and leaf) or (is_number and len(str(leaf)) >= MIN_LENGTH):
+            yield str(leaf)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Value, row_key, show
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
@@ -67,10 +68,10 @@ class RuleMessages:
         """Format an aggregate with its first contributors."""
         literal = total.literal
         if literal.target in self._secret:
-            return f"{literal.function} of *** = ***"
+            return f"{literal.function} of {MASK} = {MASK}"
         listed = [*map(_word, total.first), *["..."] * (total.contributors > len(total.first))]
         if any(term in self._secret for term in literal.terms):
-            listed = ["***"]
+            listed = [MASK]
         values = f"{total.contributors} value{'' if total.contributors == 1 else 's'}"
         first = f": {', '.join(listed)}" if total.contributors else ""
         return f"{literal.function} of {values} = {_word(total.value)}{first}"
@@ -105,7 +106,7 @@ class RuleMessages:
         match term:
             case ir.Var():
                 if term in self._secret and term in self._binding:
-                    return "***"
+                    return MASK
                 return _word(self._binding[term]) if term in self._binding else term.name or "_"
             case ir.Const(value):
                 return _word(value)
@@ -125,14 +126,14 @@ class RuleMessages:
     def _covered(self, literal: ir.Compare | ir.Call, operands: Sequence[ir.Pattern]) -> list[str]:
         """Format operands; all are covered if the literal reveals something of a secret."""
         secret = any(variable in self._secret for variable in variables(literal))
-        return ["***" if secret and term is not None else self.operand(term) for term in operands]
+        return [MASK if secret and term is not None else self.operand(term) for term in operands]
 
     def _pattern(self, relation: RelationRef, arguments: Sequence[ir.Pattern]) -> str:
         described, name = self._messages.program.relations[relation], certain_version(relation)
         if described.generated == "in":
             return f"{self.operand(arguments[0])} in [{self._messages.members(relation)}]"
         words = [
-            "***" if isinstance(term, ir.Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
+            MASK if isinstance(term, ir.Const) and self._messages.secrets.guarded(name, at) else self.operand(term)
             for at, term in enumerate(arguments)
         ]
         if described.named_only:

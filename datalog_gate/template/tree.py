@@ -5,7 +5,6 @@ Diagnostics hold no hidden value. Past a bound it raises an InputError.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from dataclasses import replace as with_changes
@@ -14,6 +13,7 @@ from typing import Never
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
+from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
@@ -88,9 +88,7 @@ class Tree:
 
     def covered(self, message: str) -> str:
         """The message without the hidden texts that stand in it as words."""
-        for secret in sorted((secret for secret in self.secrets if secret in message), key=len, reverse=True):
-            message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", message)
-        return message
+        return masked(message, self.secrets, words=True)
 
     def redact(self) -> None:
         """Cuts hidden values out of the texts that excerpts are made of, to the ends of the lines they stand in."""
@@ -98,7 +96,7 @@ class Tree:
             if span and span.file in self.sources:
                 rows = self.sources[span.file].splitlines()
                 first, last = span.line - 1, span.end_line - (span.end_column == 1)
-                rows[first:last] = [rows[first][: span.column - 1] + "***", *["***"] * (last - first - 1)]
+                rows[first:last] = [rows[first][: span.column - 1] + MASK, *[MASK] * (last - first - 1)]
                 self.sources[span.file] = "\n".join(rows)
 
     def count(self, resources: int, locate: Locate) -> None:

@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.secrecy import HEAT_MASK, masked
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision_point.redaction import MASK, remove_masked
+from datalog_gate.decision_point.redaction import remove_masked
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Live, Stack
@@ -179,9 +180,8 @@ def _list(data: object) -> list[dict[str, Any]]:
 
 def _format_error(error: Exception) -> str:
     """Format an error as one line, without secrets and without the user in an address."""
-    text = " ".join(str(error).split())
-    for secret in sorted(filter(None, map(os.environ.get, SECRETS)), key=len, reverse=True):
-        text = text.replace(secret, MASK)
+    secrets = filter(None, map(os.environ.get, SECRETS))
+    text = masked(" ".join(str(error).split()), secrets, HEAT_MASK)
     return printable(re.sub(r"//[^/@\s]*@", "//", text))
 
 

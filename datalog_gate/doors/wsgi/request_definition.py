@@ -13,7 +13,8 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.redaction import MASK, remove_masked
+from datalog_gate.base.secrecy import HEAT_MASK
+from datalog_gate.decision_point.redaction import remove_masked
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import input_error
 from datalog_gate.doors.wsgi.stored import StoredStack
@@ -60,7 +61,7 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
 
 
 def stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
-    """The definition of a stored stack; if `masked`, Heat shows hidden values as `MASK`."""
+    """The definition of a stored stack; if `masked`, Heat shows hidden values as `HEAT_MASK`."""
     own = {} if masked else stored.environment
     return _definition(stored.template, stored.environment, own, stored.files)
 
@@ -103,7 +104,7 @@ def merge_update(body: Mapping[str, Any], stored: StoredStack) -> MergedUpdate:
         forwarded |= {"existing": True, "clear_parameters": rest}
     sections = {name: dict(merged[name]) for name in MAPS}
     for section, name in definition.masked:
-        sections[section][name] = MASK
+        sections[section][name] = HEAT_MASK
     expected = StoredStack(_data(template, "<template>"), sections, files)
     return MergedUpdate(definition, forwarded, not definition.masked, expected)
 
@@ -116,7 +117,7 @@ def differs(expected: StoredStack, actual: StoredStack) -> bool:
             old, new = ({key: kind for key, kind in types.items() if key != kind} for types in (old, new))
         if old.keys() != new.keys():
             return True
-        if any(new[key] not in (MASK, value) for key, value in old.items()):
+        if any(new[key] not in (HEAT_MASK, value) for key, value in old.items()):
             return True
     return (expected.template, expected.files) != (actual.template, actual.files)
 
