@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import repeat
@@ -20,11 +20,9 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.resource_types import tables_of
-from datalog_gate.stack.model import Alike, Path, Resource, Stack
-from datalog_gate.stack.property_values import path_text
+from datalog_gate.stack.model import Alike, EnvironmentFile, Path, Resource, Stack
 from datalog_gate.stack.translation import as_heat_reads, to_move
 
-ENVIRONMENT = "heat:environment"
 DEPLOYMENT = "heat:deployment"
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that identify the resource, or the item of a list."""
@@ -206,34 +204,26 @@ def _add_member_wildcards(
 
 
 def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
-    secret_names: set[str] = set()
+    """Mark the values that came from hidden parameters. In an environment these are found by their names."""
+    names, paths = set[str](), set[Path]()
     for stack in stacks:
-        hidden_parameters = [parameter.name for parameter in stack.parameters if parameter.hidden]
-        secret_names.update(path_text((name,)) for name in hidden_parameters)
-        secret_paths: set[Path] = {*stack.hidden, *(("parameters", name) for name in hidden_parameters)}
-        if secret_paths:
-            _hide_stack_values(facts, stack, secret_paths)
-    if secret_names:
-        _hide_environment_values(facts, secret_names)
+        hidden = [("parameters", parameter.name) for parameter in stack.parameters if parameter.hidden]
+        names.update(name for _, name in hidden)
+        paths.update((stack.id, *path) for path in (*stack.hidden, *hidden))
     veiled = {resource.id: resource for batch in batches for resource in batch.built if resource.veiled}
-    if veiled:
-        _hide_deployment_digests(facts, veiled)
-        _hide_resource_values(facts, catalogue)
-
-
-def _hide_stack_values(facts: FactSet, stack: Stack, secret_paths: Set[Path]) -> None:
-    for name in facts.rows.keys() & of_stack.STACK_ROWS.keys():
-        for row, path, _ in of_stack.STACK_ROWS[str(name)](stack):
-            if path in secret_paths:
-                facts.hide(name, row, [FIXED[str(name)].positions["value"]])
-
-
-def _hide_environment_values(facts: FactSet, secret_names: Iterable[str]) -> None:
-    for row in facts.rows.get(ENVIRONMENT, ()):
-        _, section, path, _ = row
-        is_parameter = section in ("parameters", "parameter_defaults")
-        if is_parameter and any(f"{path}.".startswith(f"{name}.") for name in secret_names):
-            facts.hide(ENVIRONMENT, row, [FIXED[ENVIRONMENT].positions["value"]])
+    if not (paths or veiled):
+        return
+    for relation_name, rows in facts.rows.items():
+        if relation := catalogue.relation(relation_name):
+            for row in rows:
+                match facts.origin(relation_name, row):
+                    case Resource() as resource, path if resource.veiled:
+                        facts.hide(relation_name, row, _secret_columns(relation, path, resource))
+                    case Stack() as stack, path if (stack.id, *path) in paths:
+                        facts.hide(relation_name, row, [relation.positions["value"]])
+                    case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *_) if name in names:
+                        facts.hide(relation_name, row, [relation.positions["value"]])
+    _hide_deployment_digests(facts, veiled)
 
 
 def _hide_deployment_digests(facts: FactSet, veiled: Mapping[ResourceId, Resource]) -> None:
@@ -242,15 +232,6 @@ def _hide_deployment_digests(facts: FactSet, veiled: Mapping[ResourceId, Resourc
         resources = [veiled[value] for value in row[:2] if isinstance(value, ResourceId) and value in veiled]
         if any(resource.hides(("properties",), True) for resource in resources):
             facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
-
-
-def _hide_resource_values(facts: FactSet, catalogue: Catalogue) -> None:
-    for name, rows in facts.rows.items():
-        relation = catalogue.relation(name)
-        for row in rows:
-            origin = facts.origin(name, row)
-            if relation and origin and isinstance(origin[0], Resource) and origin[0].veiled:
-                facts.hide(name, row, _secret_columns(relation, origin[1], origin[0]))
 
 
 def _secret_columns(relation: Relation, path: Path, resource: Resource) -> Iterator[int]:
