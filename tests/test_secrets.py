@@ -18,9 +18,13 @@ import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import SECRET, Unknown
+from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
-from datalog_gate.doors.cli.decision_text import format_compact, format_decision
+from datalog_gate.decision_point.record import DecisionTrace, build_record
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.option_parser import FORMATS
+from datalog_gate.doors.cli.reports import ReportEntry, format_report
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
@@ -142,8 +146,8 @@ def shown_by_all_doors(
     point: DecisionPoint, path: Path, template: Mapping[str, Data], parameters: dict[str, Data]
 ) -> str:
     output, rules, heat = io.StringIO(), point.rules, FakeHeat()
-    body = {"stack_name": "s", "template": template, "parameters": parameters, "files": {}}
-    body["files"] = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
+    files = {"nested.yaml": (path.parent / "nested.yaml").read_text()}
+    body = {"stack_name": "s", "template": template, "parameters": parameters, "files": files}
     output.write(repr(Client(wrap(heat, point=point), heat).send(json.dumps(body).encode())))
     try:
         stack = dg.read_stack(path, parameters=parameters)
@@ -156,7 +160,12 @@ def shown_by_all_doors(
         for row in (["x"] * width, [..., *["x"] * (width - 1)]):
             output.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
-    output.write(format_decision(decision) + format_compact(decision) + json.dumps(decision.to_json()))
+    for form in FORMATS:
+        output.write(format_report(form, [ReportEntry("s", decision)], rules.policies))
+    definition = StackDefinition(template, parameters=parameters, files=files)
+    trace = DecisionTrace(rules, definition, stack, None, decision, {}, {}, {})
+    operation = Operation("api", "create", "s", "p", lambda: definition, None)
+    output.write(json.dumps(build_record(operation, Answer("denied", decision.id), trace, "", decision.now)))
     output.write(report({"rows": dict.fromkeys(every, ())}, CaseResult((), every), {}))
     output.write(repr((decision.violations, decision.undetermined, decision.derived)))
     output.write(repr(snapshot(action="create", stack_name="s", project="p", decision_id=decision.id, stack=stack)))
