@@ -83,6 +83,11 @@ class ResourceId(NamedTuple):
         """The id of the stack that the resource stands in."""
         return self.path.rpartition("/")[0]
 
+    @property
+    def local_path(self) -> str:
+        """The path without the root's id."""
+        return self.path.partition("/")[2]
+
 
 class Bounds(NamedTuple):
     """What a number is no less and no more than; None is open."""

@@ -93,7 +93,7 @@ def _bounded(text: str, named: Mapping[str, Value]) -> bool:
 def _is(value: Value, wanted: Value) -> bool:
     """Whether a value is the one that a waiver names: a resource by its path, with or without the root's id."""
     if isinstance(value, ResourceId):
-        return wanted in (value.path, value.path.partition("/")[2])
+        return wanted in (value.path, value.local_path)
     return value == wanted
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision.grants import PERHAPS
 from datalog_gate.decision_point.operation import Operation, Verdict
@@ -106,7 +107,7 @@ def _service_objection(
     claims = _claims(broker, operation, stack) if services or broker.sticky else ()
 
     def identify(path: str) -> GrantIdentity:
-        stack_id = operation.stack_id if path.rpartition("/")[0] == stack.id else ""
+        stack_id = operation.stack_id if ResourceId(path).stack == stack.id else ""
         keys = tuple(claim.key for claim in claims if (claim.path, claim.service) == (path, services[path]))
         return GrantIdentity(stack_id, stack.name if stack_id else "", "", keys)
 
@@ -142,7 +143,7 @@ def _uncovered(claim: Claim, stack: Stack, requests: Mapping[str, Request]) -> s
 
     Where the decision of a claim names no resource, the claim is for the whole stack of its grant.
     """
-    home = claim.path.rpartition("/")[0]
+    home = ResourceId(claim.path).stack
     paths = {stack.id} | {resource.id.path for nested in stack.walk() for resource in nested.resources}
     if not claim.decision:
         requested = claim.path in requests and requests[claim.path].service == claim.service

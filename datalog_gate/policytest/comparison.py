@@ -60,8 +60,7 @@ class CaseFinding:
 
     @property
     def short(self) -> str:
-        path = self.resource.path if self.resource else ""
-        return path.partition("/")[2] or path
+        return (self.resource.local_path or self.resource.path) if self.resource else ""
 
     @property
     def change(self) -> str | None:

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import process
@@ -203,7 +204,7 @@ class RackAffinity(PlacementService):
     def _decision(self, demand: Demand, locations: Mapping[str, Location]) -> dict[str, Any]:
         """The attributes of each item, by its path within the grant's stack with dots."""
         decision: dict[str, Any] = {}
-        home = f"{demand.grant.rpartition('/')[0]}/"
+        home = f"{ResourceId(demand.grant).stack}/"
         for item in demand.items:
             location = locations[item.id]
             decision[item.id.removeprefix(home).replace("/", ".")] = {

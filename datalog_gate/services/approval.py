@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
@@ -94,7 +95,7 @@ class Approval(Service):
             raise RefusedError("this was given back before")
         if held:
             attributes = {"approval": approval.name, "approved_by": approval.verdicts[-1].who}
-            return {part.id.rpartition("/")[2]: attributes for part in request.scope}
+            return {ResourceId(part.id).name: attributes for part in request.scope}
         if approval.state == "refused":
             raise RefusedError(f"{approval.name} was {approval.answer}")
         raise RefusedError(self._awaiting(approval))

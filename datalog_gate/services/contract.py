@@ -129,8 +129,9 @@ def digest(*data: object) -> str:
 
 def names(request: Request) -> list[str]:
     """The names of the resources in scope, without those within them."""
-    home = f"{request.grant.rpartition('/')[0]}/"
-    return [name for part in request.scope if "/" not in (name := part.id.removeprefix(home))]
+    home = ResourceId(request.grant).stack
+    ids = [ResourceId(part.id) for part in request.scope]
+    return [resource.name for resource in ids if resource.stack == home]
 
 
 def plain(data: object) -> object:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from datalog_gate.base.errors import GateError
+from datalog_gate.base.values import ResourceId
 from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request
 
@@ -253,8 +254,8 @@ def _select(rows: sqlite3.Connection, where: str, *values: object) -> Iterator[C
 
 def _of_stack(rows: sqlite3.Connection, stack: str, project: str, name: str) -> Iterator[Claim]:
     for claim in _select(rows, f"project = ? AND state NOT IN {OVER} ORDER BY since DESC, uuid", project):
-        root, _, rest = claim.path.partition("/")
-        if claim.stack == stack or (root == name and ("/" in rest or not stack)):
+        home = ResourceId(claim.path).stack
+        if claim.stack == stack or home.startswith(f"{name}/") or (home == name and not stack):
             yield claim
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from datalog_gate.base.values import Unknown
+from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.plugins.plugin_settings import check_prefix
 from datalog_gate.services.claims import Account, PlacementClaim, PlacementService
@@ -110,7 +110,7 @@ def _read_options(request: Request) -> tuple[str, int | None]:
         if type(seats) is not int or not 0 < seats <= MOST:
             raise RefusedError(f"the option seats must be a whole number from 1 to {MOST}")
         return name, seats
-    holders = {part.id.rpartition("/")[0] for part in request.scope}
+    holders = {ResourceId(part.id).stack for part in request.scope}
     if any(part.open for part in request.scope):
         return name, None
     parts = [part for part in request.scope if part.id not in holders]

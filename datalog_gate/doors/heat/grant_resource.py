@@ -20,6 +20,7 @@ from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.base.errors import EngineError, GateError, InputError
+from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
@@ -226,7 +227,7 @@ def _request(resource: Any, place: _GrantPlace, caller: _Caller, service: str, s
     if not grant.unlocked:
         raise GrantRefusedError(f"the service {service} is not unlocked: {grant.reason}")
     request = build_requests(stack, grants, resource.stack.tenant_id, _identities(resource, place))[place.path]
-    [home] = [nested for nested in stack.walk() if nested.id == place.path.rpartition("/")[0]]
+    [home] = [nested for nested in stack.walk() if nested.id == ResourceId(place.path).stack]
     existing = {resource.name for resource in home.resources}
     scope_names = {name if name in existing else name.partition(".")[0] for name in map(str, scope or ())}
     if scope is not None and scope_names & existing != set(names(request)):
@@ -241,16 +242,22 @@ def _identities(resource: Any, place: _GrantPlace) -> Callable[[str], GrantIdent
     def identify(path: str) -> GrantIdentity:
         if path == place.path:
             return GrantIdentity(resource.stack.id, resource.stack.name, resource.uuid)
-        _, *parents, name = path.split("/")
-        home = place.root
-        for parent in parents:
-            nested = StackRow.get_all_by_owner_id(context, home.id)
-            # the backup stack of the legacy engine has the same owner, and a name that ends with *
-            home = next((row for row in nested if row.parent_resource_name == parent and row.name[-1] != "*"), None)
-            if home is None:
-                return GrantIdentity()
-        rows = [row for row in Row.get_all_active_by_stack(context, home.id).values() if row.name == name]
+        grant = ResourceId(path)
+        home = find_stack(ResourceId(grant.stack))
+        if home is None:
+            return GrantIdentity()
+        rows = [row for row in Row.get_all_active_by_stack(context, home.id).values() if row.name == grant.name]
         return GrantIdentity(home.id, home.name, max(rows, key=lambda row: int(row.id)).uuid if rows else "")
+
+    def find_stack(holder: ResourceId) -> Any:
+        """The stack that a resource holds, or the root, which no resource holds; None if there is none yet."""
+        if not holder.stack:
+            return place.root
+        around = find_stack(ResourceId(holder.stack))
+        nested = StackRow.get_all_by_owner_id(context, around.id) if around else ()
+        # the backup stack of the legacy engine has the same owner, and a name that ends with *
+        named = (row for row in nested if row.parent_resource_name == holder.name and row.name[-1] != "*")
+        return next(named, None)
 
     return identify
 

@@ -144,7 +144,7 @@ def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[
     for grant in decision.grants:
         if grant.unlocked:
             request = requests[grant.grant.path]
-            home = f"{request.grant.rpartition('/')[0]}/"
+            home = f"{grant.grant.stack}/"
             names = dict.fromkeys(part.id.removeprefix(home).partition("/")[0] for part in request.scope)
             options = f" ({_format_map(request.options)})" if request.options else ""
             lines.append(f"grant {request.grant} asks {request.service} for {', '.join(names)}{options}")
