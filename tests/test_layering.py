@@ -95,7 +95,6 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_one_knows_heat() -> N
         "doors": ["keystoneauth1", "oslo_config"],
         "doors.heat": ["heat", "oslo_config"],
         "engine": ["pyDatalog"],
-        "plugins": ["stevedore"],
         "policytest": ["pytest"],
         "preflight": ["requests", "urllib3"],
         "rack_affinity": ["ortools"],

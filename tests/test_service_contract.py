@@ -1,22 +1,19 @@
-"""The contract of services: snapshots, keys and loading."""
+"""The contract of services: snapshots and keys."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import FrozenInstanceError, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
-from stevedore.extension import ExtensionManager
 
 import datalog_gate as dg
 from datalog_gate.base.values import SECRET, ResourceId
-from datalog_gate.plugins.loader import load_plugins
-from datalog_gate.plugins.plugin_errors import PluginError, PluginLoadError
+from datalog_gate.plugins.plugin_errors import PluginError
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.services.contract import GROUP, Held, Request, Service, in_scope
+from datalog_gate.services.contract import Held, Request, Service, in_scope
 from tests.expressions import worded
 from tests.ledger import request
 
@@ -122,54 +119,3 @@ def test_a_service_that_says_nothing_objects_to_nothing_and_keeps_nothing() -> N
 
 def test_an_error_says_which_service_it_is_of() -> None:
     assert [str(PluginError("no")), str(PluginError("no", "seats"))] == ["no", "seats: no"]
-
-
-MODULE = """
-from datalog_gate.services.contract import Service
-
-class One(Service):
-    def __init__(self, settings):
-        self.settings = settings
-
-class Two(One):
-    pass
-
-def other(settings):
-    return object()
-"""
-
-
-@pytest.fixture
-def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "some_services_of_a_test.py").write_text(MODULE)
-    info = tmp_path / "some_services-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some_services\nVersion: 1\n")
-    entries = "".join(f"{name} = some_services_of_a_test:{of}\n" for name, of in ENTRIES.items())
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entries}")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
-
-
-ENTRIES = {"one": "One", "two": "Two", "other": "other", "lost": "Lost"}
-
-
-@pytest.mark.usefixtures("_installed")
-def test_services_are_found_by_name_in_the_operators_order_with_their_settings() -> None:
-    services = load_plugins(GROUP, Service, ["two", "one"], {"one": {"url": "x"}})
-    assert [(name, type(service).__name__, vars(service)) for name, service in services.items()] == [
-        ("two", "Two", {"settings": {}}),
-        ("one", "One", {"settings": {"url": "x"}}),
-    ]
-
-
-@pytest.mark.usefixtures("_installed")
-def test_a_service_that_does_not_load_is_an_error_and_never_skipped() -> None:
-    with pytest.raises(PluginLoadError) as error:
-        load_plugins(GROUP, Service, ["one", "other", "lost", "gone"], {})
-    assert str(error.value) == (
-        "the plugins of datalog_gate.services can't be loaded: "
-        "lost does not load: AttributeError: module 'some_services_of_a_test' has no attribute 'Lost'; "
-        "gone is not installed; other makes no Service"
-    )
