@@ -14,8 +14,8 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from datalog_gate.rack_affinity.problem import Answer, Constraint, Item, Place, Placed, Problem
-from datalog_gate.rack_affinity.process import solve
+from datalog_gate.rack_affinity.problem import Answer, Constraint, Item, Place, Problem
+from datalog_gate.rack_affinity.solver import solve
 
 RACKS, HOSTS = 40, 16
 FLAVOURS = ((2, 4096), (4, 8192), (8, 32768), (16, 65536))
@@ -103,8 +103,8 @@ def _timed(problem: Problem) -> tuple[str, float]:
 
 
 def _describe(problem: Problem, answer: Answer) -> Iterator[str]:
-    if isinstance(answer, Placed):
-        yield f"placed, gap {balance_gap(problem, answer.places):.1%}"
+    if isinstance(answer, dict):
+        yield f"placed, gap {balance_gap(problem, answer):.1%}"
     else:
         yield "impossible" if answer.irreducible else "impossible, not reduced"
         yield from (reason.text for reason in answer.conflict)

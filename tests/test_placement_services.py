@@ -14,7 +14,7 @@ import pytest
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.rack_affinity import process
+from datalog_gate.rack_affinity import solver
 from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import read_places
 from datalog_gate.rack_affinity.problem import Constraint, Item
@@ -59,7 +59,7 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
 
 
-ORTOOLS = pytest.mark.skipif(not process.installed(), reason="needs OR-Tools")
+ORTOOLS = pytest.mark.skipif(not solver.installed(), reason="needs OR-Tools")
 SERVICES = [
     (LicencePool, {}, "the service needs a file, in which it writes down what it holds"),
     (LicencePool, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"),
@@ -82,7 +82,7 @@ def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings
 
 
 def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "find_spec", lambda _name: None)
+    monkeypatch.setattr(solver, "find_spec", lambda _name: None)
     with pytest.raises(ValueError, match="OR-Tools is not installed: pip install"):
         RackAffinity({})
 

@@ -1,7 +1,7 @@
 """The service `rack_affinity`: places servers and volumes together or apart.
 
 Layer 5: may import layers 0 to 4, and beside it `plugins`, `preflight` and `services`. `demand` reads what a grant
-asks, `places` what there is, `greedy` tries a first placement, `solver` asks CP-SAT in a `process` of its own, and
+asks, `places` what there is, `greedy` tries a first placement, `solver` asks CP-SAT in a process of its own, and
 `conflict` says why there is none.
 
 >>> from datalog_gate.rack_affinity.problem import Place

@@ -1,4 +1,4 @@
-"""Problems and answers of the placement solver, also as JSON.
+"""Problems and answers of the placement solver.
 
 A place is a host for servers or a pool for volumes, and stands in a rack and a zone. Capacities and demands are whole
 units by resource class. A place has none of a class that it does not list.
@@ -6,11 +6,12 @@ units by resource class. A place has none of a class that it does not list.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
+
+from datalog_gate.base.errors import GateError
 
 Kind = Literal["server", "volume"]
 Level = Literal["host", "rack", "zone"]
@@ -88,13 +89,6 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """The name of a place by id of each item."""
-
-    places: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Reason:
     """One reason of a conflict in words, and the assumptions that it stands for."""
 
@@ -111,27 +105,13 @@ class Impossible:
     irreducible: bool
 
 
-Answer = Placed | Impossible
+Answer = dict[str, str] | Impossible
+"""The name of a place by id of each item, or why there is none."""
 
 
-def to_json(value: Problem | Answer) -> str:
-    """The value as one line of JSON."""
-    return json.dumps(asdict(value))
+class SolverError(GateError):
+    """The solver gave no answer: its time was up, it died, or OR-Tools is not installed."""
 
 
-def read_problem(text: str) -> Problem:
-    """Read what `to_json` wrote."""
-    data = json.loads(text)
-    return Problem(
-        tuple(Place(**place) for place in data["places"]),
-        tuple(Item(**item) for item in data["items"]),
-        tuple(Constraint(**constraint) for constraint in data["constraints"]),
-    )
-
-
-def read_answer(data: Mapping[str, Any]) -> Answer:
-    """Read the data of `to_json`. Errors: KeyError."""
-    if "places" in data:
-        return Placed(data["places"])
-    conflict = [Reason(reason["text"], tuple(map(tuple, reason["assumptions"]))) for reason in data["conflict"]]
-    return Impossible(tuple(conflict), data["irreducible"])
+class LateError(SolverError):
+    """The solver's time was up: neither possible nor impossible within it."""

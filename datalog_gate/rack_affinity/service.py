@@ -20,18 +20,19 @@ Settings, besides those of `placement.Placement`:
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
-from datalog_gate.rack_affinity import process
+from datalog_gate.rack_affinity import solver
 from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import Location, Places, read_places
-from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, Placed, Problem, to_json
+from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Problem, SolverError
 from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
 from datalog_gate.services.contract import Decision, Request
 
@@ -42,7 +43,7 @@ class RackAffinity(PlacementService):
     """Placement of whole stacks. Errors: ValueError for settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        if not process.installed():
+        if not solver.installed():
             raise ValueError("OR-Tools is not installed: pip install 'datalog-gate[placement]'")
         self._places, self._flavors = settings.get("places", ""), settings.get("flavors", "")
         self._prefix = check_prefix(settings.get("prefix", "CUSTOM_GATE_"))
@@ -135,7 +136,7 @@ class RackAffinity(PlacementService):
         before = {id_: taken for items in mine for id_, taken in items.items() if taken}
         kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in problem.items)
         placed = self._solve(problem, replace(problem, items=kept))
-        uuids = {item.id: places.uuids[item.kind, placed.places[item.id]] for item in problem.items}
+        uuids = {item.id: places.uuids[item.kind, placed[item.id]] for item in problem.items}
         locations = {id_: places.locations[uuid] for id_, uuid in uuids.items()}
         return [
             PlacementClaim(
@@ -174,20 +175,20 @@ class RackAffinity(PlacementService):
                     items[item.id] = replace(pinned, demand={}) if pinned.place else item
         return tuple(items.values()), tuple(constraints)
 
-    def _solve(self, problem: Problem, kept: Problem) -> Placed:
+    def _solve(self, problem: Problem, kept: Problem) -> dict[str, str]:
         """Solve a problem, if possible so that nothing moves, as in `kept`. Errors: RefusedError, UnavailableError."""
         end = time.monotonic() + self._seconds
         for candidate in [kept, problem] if kept != problem else [problem]:
             try:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise process.LateError
-                answer = process.solve(candidate, left)
-            except process.LateError as error:
+                    raise LateError
+                answer = solver.solve(candidate, left)
+            except LateError as error:
                 raise RefusedError(f"no placement was found in {self._seconds:g} seconds") from error
-            except process.SolverError as error:
+            except SolverError as error:
                 raise UnavailableError(str(error)) from error
-            if isinstance(answer, Placed):
+            if isinstance(answer, dict):
                 return answer
         assert isinstance(answer, Impossible)
         why = "these can't all be had" if answer.irreducible else "not all of these can be had"
@@ -224,4 +225,4 @@ def _pin(item: Item, taken: list[Taken], places: Places) -> Item:
 
 
 def _fingerprint(demand: Demand) -> str:
-    return to_json(Problem((), demand.items, demand.constraints))
+    return json.dumps(asdict(Problem((), demand.items, demand.constraints)))

@@ -1,32 +1,66 @@
-"""The placement solver, a process of its own.
+"""The placement solver, which runs in a process of its own: CP-SAT is native code that may run long, grow and crash.
 
-It reads a problem as JSON and prints an answer: CP-SAT is native code that may run long, grow and crash. The same
-problem has the same answer: one worker, a fixed seed, and time in CP-SAT's deterministic seconds.
+The same problem has the same answer: one worker, a fixed seed, and time in CP-SAT's deterministic seconds.
 """
 
 from __future__ import annotations
 
 import gc
-import json
+import os
+import pickle
 import resource
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from datalog_gate.rack_affinity.conflict import everything, explain
 from datalog_gate.rack_affinity.greedy import Bundles, Sort, Unit, bundle_items, place_greedily
-from datalog_gate.rack_affinity.problem import Answer, Impossible, Level, Placed, Problem, read_problem, to_json
+from datalog_gate.rack_affinity.problem import Answer, Impossible, LateError, Level, Problem, SolverError
 
-STARTED = time.monotonic()
+COMMAND = (sys.executable, "-P", "-m", "datalog_gate.rack_affinity.solver")
+MEGABYTES = 1024
+"""Address space of the process: 500 servers and volumes need less than half."""
+LINE = 300
+"""Characters of an error at most."""
 QUESTION = 0.02
 """Deterministic seconds charged for building the model of each search."""
 
 
-class OutOfTimeError(Exception):
-    """Neither possible nor impossible within the time."""
+def installed() -> bool:
+    """Whether OR-Tools is installed. Imports nothing."""
+    return find_spec("ortools") is not None
+
+
+def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> Answer:
+    """Solve a problem in a new process within so many seconds. Errors: SolverError; LateError if the time was up."""
+    command = [*COMMAND, str(seconds), str(megabytes)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # else each core's thread takes memory at the import
+    try:
+        process = subprocess.run(
+            command, input=pickle.dumps(problem), capture_output=True, timeout=seconds, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise LateError(f"the solver gave no answer in {seconds:g} s") from None
+    except OSError as error:
+        raise SolverError(f"the solver can't be started: {error}") from error
+    if process.returncode < 0:
+        raise SolverError(f"the solver was ended by signal {-process.returncode}")
+    if process.returncode:
+        lines = process.stderr.decode(errors="replace").split("\n")
+        last_line = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        raise SolverError(f"the solver failed: {last_line[:LINE]}")
+    try:
+        result: Answer | SolverError = pickle.loads(process.stdout)
+    except Exception:  # noqa: BLE001 - wrong bytes may raise anything
+        raise SolverError("the solver's answer can't be read") from None
+    if isinstance(result, SolverError):
+        raise result
+    return result
 
 
 class Clock:
@@ -39,29 +73,31 @@ class Clock:
 
 def main(arguments: list[str]) -> None:
     """Solve the problem on standard input. The arguments are SECONDS and MEGABYTES."""
-    seconds, megabytes = float(arguments[0]), int(arguments[1])
+    started, seconds, megabytes = time.monotonic(), float(arguments[0]), int(arguments[1])
     gc.disable()  # the process is short and makes few reference cycles
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may be gone
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    result: Answer | SolverError
     try:
-        print(to_json(answer(read_problem(sys.stdin.read()), Clock(seconds, STARTED))))
-    except (ImportError, OutOfTimeError) as error:
-        print(json.dumps({"error": str(error), "late": isinstance(error, OutOfTimeError)}))
+        result = answer(pickle.load(sys.stdin.buffer), Clock(seconds, started))
+    except SolverError as error:
+        result = error
+    sys.stdout.buffer.write(pickle.dumps(result))
 
 
 def answer(problem: Problem, clock: Clock) -> Answer:
-    """Find a place for each item, or explain why there is none. Errors: OutOfTimeError, ImportError."""
+    """Find a place for each item, or explain why there is none. Errors: SolverError."""
     places = _find_places(problem, clock)
     if places is not None:
-        return Placed(dict(sorted(places.items())))
+        return dict(sorted(places.items()))
     try:
         return Impossible(explain(problem, lambda lesser: _find_places(lesser, clock) is not None), True)
-    except OutOfTimeError:
+    except LateError:
         return Impossible(everything(problem), False)
 
 
 def _find_places(problem: Problem, clock: Clock) -> dict[str, str] | None:
-    """The name of a place by id of each item, or None if it is impossible. Errors: OutOfTimeError."""
+    """The name of a place by id of each item, or None if it is impossible. Errors: SolverError."""
     bundles = bundle_items(problem)
     places = place_greedily(problem, bundles)
     return _Model(problem, bundles).solve(clock) if places is None else places
@@ -89,11 +125,11 @@ class _Model:
         """How many bundles of these sorts each rack takes."""
 
     def solve(self, clock: Clock) -> dict[str, str] | None:
-        """A place for each item, or None if there is no answer. Errors: OutOfTimeError."""
+        """A place for each item, or None if there is no answer. Errors: LateError."""
         clock.left -= QUESTION
         wall = clock.end - time.monotonic()
         if min(clock.left, wall) <= 0:
-            raise OutOfTimeError("no answer within the time")
+            raise LateError("no answer within the time")
         if not self._build():
             return None
         solver = cp_model().CpSolver()
@@ -106,7 +142,7 @@ class _Model:
         clock.left -= solver.response_proto.deterministic_time
         assert status != cp_model().MODEL_INVALID, self._model.validate()
         if status == cp_model().UNKNOWN:
-            raise OutOfTimeError("no answer within the time")
+            raise LateError("no answer within the time")
         return None if status == cp_model().INFEASIBLE else self._assign(solver)
 
     def _build(self) -> bool:
@@ -210,11 +246,11 @@ def _sum(variables: Iterable[Any]) -> Any:
 
 @cache
 def cp_model() -> Any:
-    """Import CP-SAT when it is needed: the import takes longer than the greedy search. Errors: ImportError."""
+    """Import CP-SAT when it is needed: the import takes longer than the greedy search. Errors: SolverError."""
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise ImportError("OR-Tools is not installed: pip install 'datalog-gate[placement]'") from None
+        raise SolverError("OR-Tools is not installed: pip install 'datalog-gate[placement]'") from None
     return cp_model
 
 
