@@ -13,7 +13,7 @@ import datalog_gate as dg
 from datalog_gate.base.errors import UsageError
 from datalog_gate.decision_point.policy_reload import PolicyReloader
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.commands.packs import Pack, copy_packs, find_packs
+from datalog_gate.doors.cli.commands.rule_files import Pack, copy_packs, find_packs
 from datalog_gate.doors.cli.main import main
 
 DECLARED = 'relation most(servers: number) "How many".\nrelation offer(name: string, gb: number) "What is there".\n'

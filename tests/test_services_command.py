@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.commands.approval_requests import SCHEMA as APPROVALS
-from datalog_gate.doors.cli.commands.approval_requests import find_user
-from datalog_gate.doors.cli.commands.services import SCHEMA, format_claims, settle_claims
+from datalog_gate.doors.cli.commands.services import APPROVALS, SCHEMA, find_user, format_claims, settle_claims
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from heatclient.common import template_utils
 
-from datalog_gate.doors.cli.commands.approval_requests import find_user
+from datalog_gate.doors.cli.commands.services import find_user
 from tests.commands import run
 from tests.heat.doors.templates import refusal
 from tests.placement.placement_heat import SAMPLES, PlacementHeat, delete_stacks, run_placement_heat

@@ -18,25 +18,6 @@ from datalog_gate.doors.cli.option_parser import parse_options
 
 BROKEN_PIPE = 141
 """The exit code of a shell for a closed pipe: a denial that nobody reads must not look like success."""
-COMMANDS = {
-    "approval": ("approval_requests", "run"),
-    "check": ("check_stacks", "check"),
-    "check-rules": ("rule_files", "check_rules"),
-    "docs": ("docs", "docs"),
-    "doctor": ("doctor", "doctor"),
-    "explain": ("logged_decisions", "explain"),
-    "facts": ("facts_and_queries", "facts"),
-    "fmt": ("rule_files", "fmt"),
-    "lint": ("rule_files", "lint"),
-    "query": ("facts_and_queries", "query"),
-    "replay": ("logged_decisions", "replay"),
-    "rules": ("packs", "rules"),
-    "services": ("services", "run"),
-    "test": ("policy_tests", "test"),
-    "waive": ("waive", "waive"),
-    "waivers": ("waive", "check_waivers"),
-}
-"""Module and function of each command. A module is imported only when its command runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,19 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):  # JSON can hold half of a surrogate pair, which is not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
-    module, function = COMMANDS[options.command]
     try:
         try:
-            code: int = getattr(import_module(f"datalog_gate.doors.cli.commands.{module}"), function)(options)
+            module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
+            code: int = getattr(module, options.command.replace("-", "_"))(options)
             return code
         except (RulesError, InputError) as error:
             return _print_diagnostics(error, options)
-    except UsageError as error:
+    except (UsageError, EngineError) as error:
         print_note(str(error))
-        return USAGE
-    except EngineError as error:
-        print_note(str(error))
-        return UNDECIDED
+        return USAGE if isinstance(error, UsageError) else UNDECIDED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit fails again
         return BROKEN_PIPE

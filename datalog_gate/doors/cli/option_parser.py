@@ -67,9 +67,9 @@ def _create_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.set_defaults(format="text", output=[])  # for commands without these options
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_check_options(_add_command(commands, "check"))
+    _add_check_options(_add_command(commands, "check", "check_stacks"))
     _add_facts_and_query(commands)
-    _add_test_options(_add_command(commands, "test"))
+    _add_test_options(_add_command(commands, "test", "policy_tests"))
     _add_rule_commands(commands)
     _add_logged_decisions(commands)
     _add_waivers(commands)
@@ -77,14 +77,22 @@ def _create_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str) -> argparse.ArgumentParser:
+def _add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, module: str
+) -> argparse.ArgumentParser:
+    """Add a command, which is a function of that name in a module of `commands`."""
     summary, arguments = COMMANDS[name]
-    example = f"example: datalog-gate {name} {arguments}"
-    return commands.add_parser(name, help=summary, description=_sentence(summary), epilog=example, allow_abbrev=False)
+    command = _add_part(commands, name, summary)
+    command.epilog = f"example: datalog-gate {name} {arguments}"
+    command.set_defaults(home=module)
+    return command
 
 
-def _sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
+def _add_part(
+    parts: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+) -> argparse.ArgumentParser:
+    description = f"{summary[0].upper()}{summary[1:]}."
+    return parts.add_parser(name, help=summary, description=description, allow_abbrev=False)
 
 
 def _add_check_options(check: argparse.ArgumentParser) -> None:
@@ -120,14 +128,14 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
 
 
 def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    facts = _add_command(commands, "facts")
+    facts = _add_command(commands, "facts", "facts_and_queries")
     _add_template(facts, "+")
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)
     _add_catalogue(facts)
 
-    query = _add_command(commands, "query")
+    query = _add_command(commands, "query", "facts_and_queries")
     query.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
     help_ = "rule files or folders"
     query.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help=help_)
@@ -159,16 +167,16 @@ def _add_test_options(test: argparse.ArgumentParser) -> None:
 
 
 def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    fmt = _add_command(commands, "fmt")
+    fmt = _add_command(commands, "fmt", "rule_files")
     fmt.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: ./rules)")
     fmt.add_argument("--check", action="store_true", help="only print files that would change; exit 1 if any")
     fmt.add_argument("--from-congress", action="store_true", help="convert files of Congress to rules, and print them")
 
-    check_rules = _add_command(commands, "check-rules")
+    check_rules = _add_command(commands, "check-rules", "rule_files")
     _add_rules(check_rules)
     check_rules.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
 
-    rules = _add_command(commands, "rules")
+    rules = _add_command(commands, "rules", "rule_files")
     rules.add_argument("--format", choices=("text", "json"), default="text")
     rules.set_defaults(init=False)
     init = rules.add_subparsers(metavar="init").add_parser(
@@ -178,25 +186,25 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     init.add_argument("pack", nargs="*", metavar="PACK", help="the packs (default: all)")
     init.set_defaults(init=True)
 
-    docs = _add_command(commands, "docs")
+    docs = _add_command(commands, "docs", "docs")
     _add_rules(docs)
     docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
 
 
 def _add_logged_decisions(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    explain = _add_command(commands, "explain")
+    explain = _add_command(commands, "explain", "logged_decisions")
     explain.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
     explain.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
     _add_replay(explain)
 
-    replay = _add_command(commands, "replay")
+    replay = _add_command(commands, "replay", "logged_decisions")
     replay.add_argument("log", type=Path, metavar="LOG", help="a decision log")
     replay.add_argument("--mode", choices=MODES, default="", help="decide as in this mode")
     _add_replay(replay)
 
 
 def _add_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    waive = _add_command(commands, "waive")
+    waive = _add_command(commands, "waive", "waive")
     waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
     waive.add_argument("number", type=int, metavar="N", help="which of its violations, as listed, from 1")
     waive.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
@@ -210,7 +218,7 @@ def _add_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     waive.add_argument("--waivers", **_waivers_file())
     _add_rules(waive)
 
-    waivers = _add_command(commands, "waivers")
+    waivers = _add_command(commands, "waivers", "waive")
     actions = waivers.add_subparsers(dest="action", required=True, metavar="check")
     check = actions.add_parser("check", help="list waivers that need attention", allow_abbrev=False)
     check.add_argument("waivers", nargs="?", **_waivers_file())
@@ -220,12 +228,12 @@ def _add_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    lint = _add_command(commands, "lint")
+    lint = _add_command(commands, "lint", "rule_files")
     lint.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
     _add_catalogue(lint)
     lint.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
 
-    services = _add_command(commands, "services")
+    services = _add_command(commands, "services", "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
     _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
     reconcile = _add_part(
@@ -237,7 +245,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
     _add_heat_conf(names)
 
-    approval = _add_command(commands, "approval")
+    approval = _add_command(commands, "approval", "services")
     parts = approval.add_subparsers(dest="part", required=True, metavar="PART")
     for name in ("approve", "refuse"):
         answer = _add_part(parts, name, f"{name} a request")
@@ -248,17 +256,11 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     requests.add_argument("--all", action="store_true", help="list all requests, with their answers")
     _add_heat_conf(requests)
 
-    doctor = _add_command(commands, "doctor")
+    doctor = _add_command(commands, "doctor", "doctor")
     _add_heat_conf(doctor)
     doctor.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: as in heat.conf)")
     doctor.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: as in heat.conf)")
     doctor.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
-
-
-def _add_part(
-    parts: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
-) -> argparse.ArgumentParser:
-    return parts.add_parser(name, help=summary, description=_sentence(summary), allow_abbrev=False)
 
 
 def _waivers_file() -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
 def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[Diagnostic]:
     """Warn if no inventory fills what policies read, and no ``pack.yaml`` says that its rules need none."""
     from datalog_gate.analysis.check import matches
-    from datalog_gate.doors.cli.commands.packs import has_optional_inventory
+    from datalog_gate.doors.cli.commands.rule_files import has_optional_inventory
     from datalog_gate.schema import cloud
 
     if inventory:

@@ -1,15 +1,35 @@
-"""The commands `fmt`, `lint` and `check-rules`, which work on rule files."""
+"""The commands `fmt`, `lint`, `check-rules` and `rules`, which work on rule files and packs."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from datalog_gate import api
-from datalog_gate.base.errors import UsageError
+from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.doors.cli.common import FINDINGS, OK, replace_file
-from datalog_gate.files.rules import default_rules
-from datalog_gate.files.templates import read_catalogue
+from datalog_gate.files.rules import GROUP, PACK_FILE, default_rules, find_rules
+from datalog_gate.files.templates import read_catalogue, read_text
+from datalog_gate.template.document import read_document
+
+SCHEMA = "datalog-gate/rules/1"
+REQUIRED_FIELDS = ("version", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack of rules, with its number of policies."""
+
+    name: str
+    version: str
+    policies: int
+    summary: str
+    folder: str
 
 
 def fmt(options: argparse.Namespace) -> int:
@@ -40,3 +60,73 @@ def check_rules(options: argparse.Namespace) -> int:
     paths = options.rules or [default_rules()]
     api.check_rules(*paths, catalogue=after, before=before, congress=options.congress)
     return OK
+
+
+def rules(options: argparse.Namespace) -> int:
+    """List the packs, or copy them."""
+    if options.init:
+        print(*copy_packs(default_rules(), options.folder, options.pack), sep="\n")
+        return OK
+    packs = find_packs(default_rules())
+    if options.format == "json":
+        print(json.dumps({"schema": SCHEMA, "packs": [asdict(pack) for pack in packs]}))
+    else:
+        print(*(f"{pack.name:12} {pack.version:8} {pack.policies:4}  {pack.summary}" for pack in packs), sep="\n")
+    return OK
+
+
+def find_packs(folder: Path) -> list[Pack]:
+    """Find the packs in the folder, then the installed ones, by name. Errors: RulesError, InputError."""
+    from importlib.metadata import entry_points
+
+    rules = api.load_rules(folder)
+    packs = [_read_pack(name, path, rules) for name, path in _pack_folders(folder).items()]
+    for name in sorted({entry_point.name for entry_point in entry_points(group=GROUP)}):
+        _, path = find_rules(Path(name))
+        packs.append(_read_pack(name, path, api.load_rules(name)))
+    return packs
+
+
+def _pack_folders(folder: Path) -> dict[str, Path]:
+    return {path.name: path for path in sorted(folder.iterdir()) if any(path.rglob("*.dl"))}
+
+
+def _read_pack(name: str, folder: Path, rules: api.Rules) -> Pack:
+    fields = _read_pack_file(folder / PACK_FILE)
+    policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
+    return Pack(name, fields["version"], len(policies), fields["summary"], str(folder))
+
+
+def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
+    """Copy the named packs of the folder, or all, into a new or empty folder. Return the copies. Errors: UsageError."""
+    folders = _pack_folders(folder)
+    for name in names:
+        if name not in folders:
+            similar = did_you_mean(name, folders, f"there are {', '.join(folders)}")
+            raise UsageError(f"there is no pack {name}: {similar}")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} is there already, and nothing of it is overwritten: name a new folder")
+    try:
+        return [Path(shutil.copytree(folders[name], target / name)) for name in names or folders]
+    except OSError as error:
+        raise UsageError(f"{target} can't be written: {error}") from None
+
+
+def has_optional_inventory(folder: Path) -> bool:
+    """Whether the pack in the folder says that its rules are useful without an inventory. Errors: InputError."""
+    return _read_pack_file(folder / PACK_FILE).get("inventory") == "optional"
+
+
+def _read_pack_file(file: Path) -> dict[str, str]:
+    """Read the fields of a ``pack.yaml``; empty ones if there is no such file. Errors: InputError."""
+    if not file.exists():
+        return dict.fromkeys(REQUIRED_FIELDS, "")
+    text = read_text(file)
+    document = read_document(text, str(file))
+    data = document.data if isinstance(document.data, dict) else {}
+    has_fields = set(data) - {"inventory"} == set(REQUIRED_FIELDS)
+    if not has_fields or not all(isinstance(value, str) for value in data.values()):
+        message = f"{PACK_FILE} has {' and '.join(REQUIRED_FIELDS)}, each a text"
+        diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')
+        raise InputError([diagnostic], {str(file): text})
+    return {name: str(value) for name, value in data.items()}

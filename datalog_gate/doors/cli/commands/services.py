@@ -1,34 +1,38 @@
-"""The command `services`: lists and reconciles the claims of services."""
+"""The commands `services` and `approval`: claims of services, and requests that await a person."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import pwd
 import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from datalog_gate.base.diagnostics import Diagnostic, printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
+from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_settings
 from datalog_gate.doors.cli.stack_states import HeatStacks, find_outcome
 from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
 from datalog_gate.services.journal import Claim, Journal, JournalError
 from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import ALARM, ReconcileResult, reconcile
 
 SCHEMA = "datalog-gate/services/1"
+APPROVALS = "datalog-gate/approvals/1"
 FAILURES = ("stuck", "alarm", "failed")
 """The results of a reconciliation that need a person."""
 
 
-def run(options: argparse.Namespace) -> int:
+def services(options: argparse.Namespace) -> int:
     """Run a part of the command. Errors: InputError, UsageError."""
     match options.part:
         case "list":
@@ -177,3 +181,51 @@ def _read_host(conf: Any) -> str:
 
     conf.register_opt(cfg.StrOpt("host", default=socket.gethostname()))
     return str(conf.host)
+
+
+def approval(options: argparse.Namespace) -> int:
+    """List requests, or answer one as the current user. Errors: InputError, UsageError."""
+    path = read_service_option(options.heat_conf, "approval", "file")
+    if not Path(path).is_file():
+        raise InputError([Diagnostic("unreadable", f"{path} is not there: nothing was asked yet")])
+    approvals, now = Approvals(path), time.time()
+    try:
+        if options.part == "list":
+            requests = [request for request in approvals.list(now) if options.all or request.state == "awaiting"]
+        else:
+            verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
+            requests = [approvals.say(options.request, verdict, find_user(), options.why, now)]
+    except ApprovalError as error:
+        raise InputError([Diagnostic("unreadable", str(error))]) from None
+    for line in _format_requests(requests, options.format):
+        print(line)
+    return OK
+
+
+def find_user() -> str:
+    """The current user by the kernel, not by the environment; with `sudo` also the user before it."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = str(os.getuid())
+    sudo_user = os.environ.get("SUDO_USER", "")
+    return f"{sudo_user} as {name}" if sudo_user and os.getuid() == 0 else name
+
+
+def _format_requests(requests: list[ApprovalRequest], form: str) -> Iterator[str]:
+    """Format the requests by lines, as text or json."""
+    if form == "json":
+        data = [request.to_json() for request in requests]
+        yield json.dumps({"schema": APPROVALS, "requests": data}, ensure_ascii=False)
+        return
+    for request in requests:
+        origin = f"{request.path} of project {request.project}, stack {request.stack}"
+        yield printable(f"{request.name} {format_time(request.at)} {origin}: {request.answer}")
+        for part in request.scope:
+            yield printable(f"  for   {part['resource']} ({part['type']}) {_format_json(part['properties'])}")
+        if request.options:
+            yield printable(f"  with  {_format_json(request.options)}")
+
+
+def _format_json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, sort_keys=True)

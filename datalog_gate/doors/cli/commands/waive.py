@@ -111,7 +111,7 @@ def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[st
     return new_text, entry
 
 
-def check_waivers(options: argparse.Namespace) -> int:
+def waivers(options: argparse.Namespace) -> int:
     """Print each waiver that is expired, ends soon or is unused in the log, and the counts. Errors: InputError."""
     file, log = options.waivers, options.log
     rules = load_rules(options)
