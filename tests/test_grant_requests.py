@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from datalog_gate.base.errors import GateError
 from datalog_gate.base.values import SECRET, ResourceId
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_enabled_services
-from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
+from datalog_gate.decision_point.grant_requests import build_requests
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.services.broker import Limits
 from datalog_gate.services.contract import Request
@@ -122,25 +123,27 @@ def test_a_request_holds_options_covered_and_what_others_ask_of_the_same_service
     }
     stack = read(resources)
     scope = {name: build_requests(stack, unlocked(stack), "p")[f"s/{name}"].scope for name in "ghi"}
-    known = {"s/g": GrantIdentity("id-s", "s", "u1"), "s/h": GrantIdentity("id-s", "s")}
+    uuids = {"g": "u1", "h": "", "i": ""}
 
     def request(name: str, service: str = "edge", options: Any = None, **more: Any) -> Request:
-        about = known.get(f"s/{name}", GrantIdentity())
         return Request(
             service=service,
             project="p",
-            stack=about.stack,
-            stack_name=about.stack_name,
+            stack="id-s",
+            stack_name="s",
             grant=f"s/{name}",
-            uuid=about.uuid,
+            uuid=uuids[name],
             options=options or {},
             scope=scope[name],
             **more,
         )
 
+    def identify(bare: Request) -> Request:
+        return replace(bare, stack="id-s", stack_name="s", uuid=uuids[bare.grant[-1]])
+
     covered = {"same": "rack", "pin": SECRET, "of": (unknown_of("{get_param: open} in s"), ResourceId("s/b"))}
     g, h = request("g", options=covered), request("h")
-    assert build_requests(stack, unlocked(stack), "p", lambda path: known.get(path, GrantIdentity())) == {
+    assert build_requests(stack, unlocked(stack), "p", identify) == {
         "s/g": request("g", options=covered, together=(h,)),
         "s/h": request("h", together=(g,)),
         "s/i": request("i", "other"),

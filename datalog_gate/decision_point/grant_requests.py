@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Grant
@@ -23,23 +22,13 @@ CHANGES = frozenset({"update", "restore"})
 """The actions on an existing stack, which may hold claims."""
 
 
-class GrantIdentity(NamedTuple):
-    """The ids of a grant in Heat: of its own stack, and of its resource. Each is empty before it exists."""
-
-    stack: str = ""
-    stack_name: str = ""
-    uuid: str = ""
-    replaces: tuple[str, ...] = ()
-    """As `Request.replaces`."""
-
-
 def build_requests(
     stack: Stack,
     grants: Collection[Grant],
     project: str,
-    identify: Callable[[str], GrantIdentity] = lambda _path: GrantIdentity(),
+    identify: Callable[[Request], Request] = lambda request: request,
 ) -> dict[str, Request]:
-    """Build the requests of grants that unlock their service, by path. `identify` finds the ids of a grant by path."""
+    """Build the requests of grants that unlock their service, by path. `identify` adds the ids that Heat has."""
     unlocked = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
     if not unlocked:
         return {}
@@ -51,19 +40,18 @@ def build_requests(
             path = grant.id.path
             if grant.type != POLICY or path not in unlocked:
                 continue
-            identity = identify(path)
             grant_options = options[path]
-            requests[path] = Request(
+            request = Request(
                 service=unlocked[path],
                 project=project,
-                stack=identity.stack,
-                stack_name=identity.stack_name,
+                stack="",
+                stack_name="",
                 grant=path,
-                uuid=identity.uuid,
+                uuid="",
                 options=grant_options if isinstance(grant_options, MappingProxyType) else MappingProxyType({}),
                 scope=in_scope(home, [resource.id for resource in _scope(grant, by_name)]),
-                replaces=identity.replaces,
             )
+            requests[path] = identify(request)
     return {path: replace(request, together=_together(request, requests)) for path, request in requests.items()}
 
 
@@ -103,13 +91,14 @@ def find_objection(
 def _service_objection(
     broker: Broker, operation: Operation, stack: Stack, grants: Collection[Grant]
 ) -> tuple[Verdict, str] | None:
-    services = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
-    claims = _claims(broker, operation, stack) if services or broker.sticky else ()
+    unlocked = any(grant.unlocked for grant in grants)
+    claims = _claims(broker, operation, stack) if unlocked or broker.sticky else ()
 
-    def identify(path: str) -> GrantIdentity:
-        stack_id = operation.stack_id if ResourceId(path).stack == stack.id else ""
-        keys = tuple(claim.key for claim in claims if (claim.path, claim.service) == (path, services[path]))
-        return GrantIdentity(stack_id, stack.name if stack_id else "", "", keys)
+    def identify(request: Request) -> Request:
+        stack_id = operation.stack_id if ResourceId(request.grant).stack == stack.id else ""
+        grant = (request.grant, request.service)
+        keys = tuple(claim.key for claim in claims if (claim.path, claim.service) == grant)
+        return replace(request, stack=stack_id, stack_name=stack.name if stack_id else "", replaces=keys)
 
     requests = build_requests(stack, grants, operation.project, identify)
     current = claims if operation.action in CHANGES else ()

@@ -23,10 +23,16 @@ from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 from datalog_gate.decision_point.grant_requests import find_objection
-from datalog_gate.decision_point.log import SCHEMA, DecisionLog
-from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, truncate_reason
+from datalog_gate.decision_point.log import NOT_JUDGED, SCHEMA, DecisionLog, DecisionTrace, build_record
+from datalog_gate.decision_point.operation import (
+    CLOSED,
+    Answer,
+    Operation,
+    Verdict,
+    format_diagnostic,
+    truncate_reason,
+)
 from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
-from datalog_gate.decision_point.record import NOT_JUDGED, DecisionTrace, build_record
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
@@ -88,7 +94,7 @@ class DecisionPoint:
         if mode == "off":
             return self._note(operation, Answer("allowed", ""), why="the gate is off")
         if operation.credentials is None:
-            answer, why = self._lift(operation, mode, Answer("undecided", _new_id(), UNVERIFIED))
+            answer, why = self._lift(operation, mode, _refuse("undecided", UNVERIFIED))
             return self._note(operation, answer, None, why)
         if operation.project in self.settings.exempt_projects:
             return self._note(operation, Answer("allowed", ""), why="the project is exempt")
@@ -97,19 +103,20 @@ class DecisionPoint:
         ruleset = self._reloader.current()
         needs_stack = operation.action in CLOSED and (self._preflight or self.broker)
         if needs_stack or any(operation.action in policy.on for policy in ruleset.rules.policies):
-            answer, why, trace = self._ask_policies(operation, mode, ruleset, operation.credentials)
+            answer, trace = self._ask_policies(operation, mode, ruleset, operation.credentials)
+            answer, why = self._lift(operation, mode, answer)
         elif self._preflight:
             answer, why, trace = Answer("allowed", _new_id()), NOT_JUDGED, None
         else:
             return Answer("allowed", "")
         if answer.allowed and trace and operation.compare and (difference := operation.compare(trace.stack)):
-            message = f"The gate and Heat differ on what this stack is: {difference}"
-            refusal = replace(answer, verdict="undecided", reason=truncate_reason(message))
+            refusal = _refuse("undecided", f"The gate and Heat differ on what this stack is: {difference}", answer)
             answer, why = self._lift(operation, mode, refusal)
         if answer.allowed and trace and operation.action in CLOSED and operation.door in ("api", "cfn"):
-            answer, why = self._ask_services(operation, mode, answer, trace, why)
+            answer, why = self._lift(operation, mode, self._ask_services(operation, answer, trace), why)
         if answer.allowed and self._preflight and not operation.dry_run and operation.door != "engine":
-            answer, why = self._ask_preflight(self._preflight, operation, mode, answer, trace, why)
+            consulted = self._ask_preflight(self._preflight, operation, answer, trace)
+            answer, why = self._lift(operation, mode, consulted, why)
         return self._note(operation, answer, trace, why)
 
     def entitled_services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
@@ -170,20 +177,16 @@ class DecisionPoint:
 
     def _ask_policies(
         self, operation: Operation, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
-    ) -> tuple[Answer, str, DecisionTrace | None]:
-        """The answer of the policies, why a refusal is lifted, and the trace if the stack could be judged."""
+    ) -> tuple[Answer, DecisionTrace | None]:
+        """The answer of the policies, and the trace if the stack could be judged."""
         try:
             trace = self._decide(operation, mode, ruleset, credentials)
         except InputError as error:
-            message = f"The stack can't be read: {'; '.join(map(format_diagnostic, error.diagnostics))}"
-            return *self._lift(operation, mode, Answer("unreadable", _new_id(), truncate_reason(message))), None
+            problems = "; ".join(map(format_diagnostic, error.diagnostics))
+            return _refuse("unreadable", f"The stack can't be read: {problems}"), None
         except EngineError as error:
-            message = f"The policies could not be evaluated: {error}"
-            return *self._lift(operation, mode, Answer("undecided", _new_id(), truncate_reason(message))), None
-        answer = Answer.of(trace.decision)
-        if answer.allowed:
-            return answer, "", trace
-        return *self._lift(operation, mode, answer), trace
+            return _refuse("undecided", f"The policies could not be evaluated: {error}"), None
+        return Answer.of(trace.decision), trace
 
     @paused()
     def _decide(
@@ -234,19 +237,12 @@ class DecisionPoint:
     def _budget(self) -> Budget:
         return Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
 
-    def _ask_services(
-        self, operation: Operation, mode: str, answer: Answer, trace: DecisionTrace, why: str
-    ) -> tuple[Answer, str]:
+    def _ask_services(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
         """The answer after the services of the grants. In Heat's engine the resources of grants ask them instead."""
         objection = find_objection(self.broker, operation, trace.stack, trace.decision.grants)
-        if objection is None:
-            return answer, why
-        verdict, reason = objection
-        return self._lift(operation, mode, replace(answer, verdict=verdict, reason=truncate_reason(reason)))
+        return _refuse(*objection, answer) if objection else answer
 
-    def _ask_preflight(
-        self, chain: Chain, operation: Operation, mode: str, answer: Answer, trace: DecisionTrace | None, why: str
-    ) -> tuple[Answer, str]:
+    def _ask_preflight(self, chain: Chain, operation: Operation, answer: Answer, trace: DecisionTrace | None) -> Answer:
         """The answer after the preflight plugins, with those that must learn the outcome."""
         picture = snapshot(
             action=operation.action,
@@ -259,21 +255,22 @@ class DecisionPoint:
             request_id=operation.request_id,
         )
         try:
-            return replace(answer, ran=chain.before(picture), began=self._now().timestamp()), why
+            return replace(answer, ran=chain.before(picture), began=self._now().timestamp())
         except PluginError as error:
             if error.problems:
                 self._event("preflight", id=answer.id, problems=error.problems)
             refused = isinstance(error, RefusedError)
             message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
-            refusal = replace(answer, verdict="denied" if refused else "undecided", reason=truncate_reason(message))
-            return self._lift(operation, mode, refusal)
+            return _refuse("denied" if refused else "undecided", message, answer)
 
-    def _lift(self, operation: Operation, mode: str, answer: Answer) -> tuple[Answer, str]:
-        """Lift a refusal that must not stop the operation, and say why; else return the answer and "".
+    def _lift(self, operation: Operation, mode: str, answer: Answer, before: str = "") -> tuple[Answer, str]:
+        """Lift a refusal that must not stop the operation, and say why; an allowed answer passes as `before`.
 
         A refusal is lifted in a mode that refuses nothing, by break-glass, and for an action that does not fail closed
         where the gate cannot judge it.
         """
+        if answer.allowed:
+            return answer, before
         if mode != "enforce":
             why = f"the mode is {mode}"
         elif answer.verdict != "denied" and operation.action not in CLOSED:
@@ -386,6 +383,11 @@ def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, S
         raise InputError(
             [replace(diagnostic, message=f"as it was: {diagnostic.message}") for diagnostic in error.diagnostics]
         ) from None
+
+
+def _refuse(verdict: Verdict, message: str, answer: Answer | None = None) -> Answer:
+    """Refuse what an answer allowed, or what nothing was decided about."""
+    return replace(answer or Answer("allowed", _new_id()), verdict=verdict, reason=truncate_reason(message))
 
 
 def _new_id() -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from heat.common.context import StoredContext
@@ -23,7 +24,7 @@ from datalog_gate.base.errors import EngineError, GateError, InputError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision_point import point
-from datalog_gate.decision_point.grant_requests import GrantIdentity, build_requests
+from datalog_gate.decision_point.grant_requests import build_requests
 from datalog_gate.doors.heat.heat_objects import copy_definition, owner_of
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.broker import Broker
@@ -235,19 +236,20 @@ def _request(resource: Any, place: _GrantPlace, caller: _Caller, service: str, s
     return request
 
 
-def _identities(resource: Any, place: _GrantPlace) -> Callable[[str], GrantIdentity]:
-    """A function that finds the ids of the grants of this stack, which Heat creates one after another."""
+def _identities(resource: Any, place: _GrantPlace) -> Callable[[Request], Request]:
+    """A function that adds the ids of the grants of this stack, which Heat creates one after another."""
     context = resource.context
 
-    def identify(path: str) -> GrantIdentity:
-        if path == place.path:
-            return GrantIdentity(resource.stack.id, resource.stack.name, resource.uuid)
-        grant = ResourceId(path)
+    def identify(request: Request) -> Request:
+        if request.grant == place.path:
+            return replace(request, stack=resource.stack.id, stack_name=resource.stack.name, uuid=resource.uuid)
+        grant = ResourceId(request.grant)
         home = find_stack(ResourceId(grant.stack))
         if home is None:
-            return GrantIdentity()
+            return request
         rows = [row for row in Row.get_all_active_by_stack(context, home.id).values() if row.name == grant.name]
-        return GrantIdentity(home.id, home.name, max(rows, key=lambda row: int(row.id)).uuid if rows else "")
+        uuid = max(rows, key=lambda row: int(row.id)).uuid if rows else ""
+        return replace(request, stack=home.id, stack_name=home.name, uuid=uuid)
 
     def find_stack(holder: ResourceId) -> Any:
         """The stack that a resource holds, or the root, which no resource holds; None if there is none yet."""
