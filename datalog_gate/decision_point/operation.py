@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Diagnostic, printable
@@ -109,7 +110,17 @@ def format_diagnostic(diagnostic: Diagnostic) -> str:
     return f"{place}{diagnostic.message}{suggestion}"
 
 
-def truncate_reason(text: str) -> str:
-    """Make a text the single line of a reason, of at most `REASON` characters."""
+def refuse(verdict: Verdict, message: str, answer: Answer | None = None) -> Answer:
+    """Refuse what an answer allowed, or an operation on which nothing was decided."""
+    return replace(answer or Answer("allowed", new_id()), verdict=verdict, reason=truncate_reason(message))
+
+
+def truncate_reason(text: str, limit: int = REASON) -> str:
+    """Make a text the single line of a reason, of at most so many characters."""
     line = printable(text)
-    return line if len(line) <= REASON else f"{line[: REASON - 3]}..."
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def new_id() -> str:
+    """An id for an answer without a decision."""
+    return secrets.token_hex(8)

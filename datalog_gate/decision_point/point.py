@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
-from uuid import uuid4
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.api import Rules
@@ -24,14 +23,7 @@ from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, SCHEMA, DecisionLog, DecisionTrace, build_record
-from datalog_gate.decision_point.operation import (
-    CLOSED,
-    Answer,
-    Operation,
-    Verdict,
-    format_diagnostic,
-    truncate_reason,
-)
+from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
@@ -94,7 +86,7 @@ class DecisionPoint:
         if mode == "off":
             return self._note(operation, Answer("allowed", ""), why="the gate is off")
         if operation.credentials is None:
-            answer, why = self._lift(operation, mode, _refuse("undecided", UNVERIFIED))
+            answer, why = self._lift(operation, mode, refuse("undecided", UNVERIFIED))
             return self._note(operation, answer, None, why)
         if operation.project in self.settings.exempt_projects:
             return self._note(operation, Answer("allowed", ""), why="the project is exempt")
@@ -106,11 +98,11 @@ class DecisionPoint:
             answer, trace = self._ask_policies(operation, mode, ruleset, operation.credentials)
             answer, why = self._lift(operation, mode, answer)
         elif self._preflight:
-            answer, why, trace = Answer("allowed", _new_id()), NOT_JUDGED, None
+            answer, why, trace = Answer("allowed", new_id()), NOT_JUDGED, None
         else:
             return Answer("allowed", "")
         if answer.allowed and trace and operation.compare and (difference := operation.compare(trace.stack)):
-            refusal = _refuse("undecided", f"The gate and Heat differ on what this stack is: {difference}", answer)
+            refusal = refuse("undecided", f"The gate and Heat differ on what this stack is: {difference}", answer)
             answer, why = self._lift(operation, mode, refusal)
         if answer.allowed and trace and operation.action in CLOSED and operation.door in ("api", "cfn"):
             answer, why = self._lift(operation, mode, self._ask_services(operation, answer, trace), why)
@@ -183,9 +175,9 @@ class DecisionPoint:
             trace = self._decide(operation, mode, ruleset, credentials)
         except InputError as error:
             problems = "; ".join(map(format_diagnostic, error.diagnostics))
-            return _refuse("unreadable", f"The stack can't be read: {problems}"), None
+            return refuse("unreadable", f"The stack can't be read: {problems}"), None
         except EngineError as error:
-            return _refuse("undecided", f"The policies could not be evaluated: {error}"), None
+            return refuse("undecided", f"The policies could not be evaluated: {error}"), None
         return Answer.of(trace.decision), trace
 
     @paused()
@@ -240,7 +232,7 @@ class DecisionPoint:
     def _ask_services(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
         """The answer after the services of the grants. In Heat's engine the resources of grants ask them instead."""
         objection = find_objection(self.broker, operation, trace.stack, trace.decision.grants)
-        return _refuse(*objection, answer) if objection else answer
+        return refuse(*objection, answer) if objection else answer
 
     def _ask_preflight(self, chain: Chain, operation: Operation, answer: Answer, trace: DecisionTrace | None) -> Answer:
         """The answer after the preflight plugins, with those that must learn the outcome."""
@@ -261,7 +253,7 @@ class DecisionPoint:
                 self._event("preflight", id=answer.id, problems=error.problems)
             refused = isinstance(error, RefusedError)
             message = f"{error.plugin} {'refuses this' if refused else 'could not be consulted'}: {error.reason}"
-            return _refuse("denied" if refused else "undecided", message, answer)
+            return refuse("denied" if refused else "undecided", message, answer)
 
     def _lift(self, operation: Operation, mode: str, answer: Answer, before: str = "") -> tuple[Answer, str]:
         """Lift a refusal that must not stop the operation, and say why; an allowed answer passes as `before`.
@@ -383,12 +375,3 @@ def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, S
         raise InputError(
             [replace(diagnostic, message=f"as it was: {diagnostic.message}") for diagnostic in error.diagnostics]
         ) from None
-
-
-def _refuse(verdict: Verdict, message: str, answer: Answer | None = None) -> Answer:
-    """Refuse what an answer allowed, or what nothing was decided about."""
-    return replace(answer or Answer("allowed", _new_id()), verdict=verdict, reason=truncate_reason(message))
-
-
-def _new_id() -> str:
-    return uuid4().hex[:16]

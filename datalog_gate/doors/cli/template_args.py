@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import chain, count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic
@@ -27,7 +27,8 @@ class RootTemplate(NamedTuple):
     environments: tuple[str, ...]
     """Environments of its own, over those of all."""
     name: str | None
-    """The name of the stack; None for the usual one."""
+    """The name of the stack; None for the one that it has in Heat."""
+    assumptions: Sequence[str] = ()
     live: bool = False
 
 
@@ -47,16 +48,22 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
         return [RootTemplate(options.stack[0], (), options.stack_name, live=True)]
     if not templates:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack")
-    roots: list[RootTemplate] = []
-    for template, environments in templates:
-        name = options.stack_name
-        if options.together:
-            stem = name or root_name(Path(template))
-            taken = {root.name for root in roots}
-            candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
-            name = next(candidate for candidate in candidates if candidate not in taken)
-        roots.append(RootTemplate(template, environments, name))
-    return roots
+    names: list[str] = []
+    for template, _ in templates:
+        stem = options.stack_name or root_name(Path(template))
+        candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
+        names.append(next(name for name in candidates if not options.together or name not in names))
+    return [
+        RootTemplate(template, environments, name, _assumptions(options.assume, {*names} - {name}))
+        for (template, environments), name in zip(templates, names, strict=True)
+    ]
+
+
+def _assumptions(assumptions: Sequence[str], others: Set[str]) -> list[str]:
+    """The assumptions for a root: all except those that name the stack of another root."""
+    return [
+        text for text in assumptions if not any(f" in {other}{end}" in text for other in others for end in ("=", "/"))
+    ]
 
 
 def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, catalogue: Catalogue) -> list[Stack]:
@@ -81,15 +88,7 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
         from datalog_gate.doors.cli.heat_client import read_live
 
         return read_live(root.template, root.name, catalogue)
-    stack = read_stack(
-        Path(root.template),
-        environments=(*options.environment, *root.environments),
-        parameters=dict(options.parameter),
-        files_root=options.files_root,
-        stack_name=root.name,
-        assume=_assumptions(root, options),
-        catalogue=catalogue,
-    )
+    stack = read_stack(Path(root.template), **_inputs(root, options, catalogue))
     if not any(nested.resources for nested in stack.walk()):
         message = (
             f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
@@ -98,37 +97,26 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
     return stack
 
 
-def _assumptions(root: RootTemplate, options: argparse.Namespace) -> list[str]:
-    """The assumptions for a root: all except those that name the stack of another root."""
-    own = root.name or root_name(Path(root.template))
-    others = {root.name or root_name(Path(root.template)) for root in find_roots(options)} - {own}
-    return [
-        text
-        for text in options.assume
-        if not any(f" in {other}{end}" in text for other in others for end in ("=", "/"))
-    ]
-
-
 def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
     """Read the stack of a root as it was, under the same name, if `--against` names one. Errors: InputError."""
     if not options.against:
         return ()
-    name = root.name or root_name(Path(root.template))
     if options.against.startswith(LIVE_PREFIX):
         from datalog_gate.doors.cli.heat_client import read_live
 
-        return (read_live(options.against.removeprefix(LIVE_PREFIX), name, catalogue),)
-    stack = read_before(
-        Path(options.against),
-        Path(root.template),
-        environments=(*options.environment, *root.environments),
-        parameters=dict(options.parameter),
-        assume=_assumptions(root, options),
-        files_root=options.files_root,
-        stack_name=name,
-        catalogue=catalogue,
-    )
-    return (stack,)
+        return (read_live(options.against.removeprefix(LIVE_PREFIX), root.name, catalogue),)
+    return (read_before(Path(options.against), Path(root.template), **_inputs(root, options, catalogue)),)
+
+
+def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> dict[str, Any]:
+    return {
+        "environments": (*options.environment, *root.environments),
+        "parameters": dict(options.parameter),
+        "assume": root.assumptions,
+        "files_root": options.files_root,
+        "stack_name": root.name,
+        "catalogue": catalogue,
+    }
 
 
 def read_caller_file(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision.decision import SHORT
-from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation
+from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation, refuse, truncate_reason
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi.fault import Response
@@ -92,7 +91,7 @@ class Filter:
         answer: Answer | None = None
         try:
             if request.unclear:
-                return _refuse(request, _unclear(request.unclear))
+                return _reject(request, _unclear(request.unclear))
             answer = self.point.judge(self._operation(request, environ))
             if (refusal := _refusal(request, answer)) is None:
                 request.forward()
@@ -101,7 +100,7 @@ class Filter:
         except HeatAnswerError:
             raise
         except UnreadableStackError as error:
-            return _refuse(request, _unclear(str(error)))
+            return _reject(request, _unclear(str(error)))
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             if answer and answer.allowed:
                 self._finish(answer, "failed")
@@ -111,12 +110,12 @@ class Filter:
             return self._forward(request, environ, answer)
         if refusal.verdict == "denied" and request.record and self.settings.create_denial == "failed_stack":
             return self._record(request, environ, refusal)
-        return _refuse(request, refusal)
+        return _reject(request, refusal)
 
     def _operation(self, request: GatedRequest, environ: Environ) -> Operation:
         return replace(
             request.operation,
-            project=_find_project(environ, request.operation.project),
+            project=getattr(_find_context(environ), "project_id", None) or request.operation.project,
             credentials=_read_credentials(environ, self.settings.allow_unverified_context),
             request_id=str(environ.get("openstack.request_id", "")),
         )
@@ -149,10 +148,10 @@ class Filter:
             response = call_application(self.application, environ)
         except Exception as error:  # noqa: BLE001 - whatever Heat says about the record, the user asked for a stack
             LOG.error("decision %s: Heat takes no stack that records a denial: %s", answer.id, error)
-            return _refuse(request, answer)
+            return _reject(request, answer)
         if not response.accepted:
             LOG.error("decision %s: Heat takes no stack that records a denial: %s", answer.id, response.status)
-            return _refuse(request, answer)
+            return _reject(request, answer)
         LOG.info("decision %s: denied, recorded as a stack", answer.id)
         return _with_decision(response, answer)
 
@@ -178,11 +177,6 @@ def _read_credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, 
     return {name: values[name] for name in values if name not in ("auth_token_info", "user", "tenant")}
 
 
-def _find_project(environ: Environ, tenant: str) -> str:
-    """Find the project that Heat works in: that of the context, else that of the path."""
-    return getattr(_find_context(environ), "project_id", None) or tenant
-
-
 def _find_context(environ: Environ) -> Any:
     """Find Heat's RequestContext (heat/common/context.py), which webob keeps in the environ; None if there is none."""
     return environ.get("webob.adhoc_attrs", {}).get("context")
@@ -196,16 +190,16 @@ def _refusal(request: GatedRequest, answer: Answer) -> Answer | None:
 
 
 def _unclear(why: str) -> Answer:
-    return Answer("unreadable", secrets.token_hex(8), f"The request can't be judged: {printable(why)}")
+    return refuse("unreadable", f"The request can't be judged: {why}")
 
 
 def _gate_failure(action: str, error: Exception) -> Answer:
-    answer = Answer("undecided", secrets.token_hex(8), f"The gate failed ({type(error).__name__}).")
+    answer = refuse("undecided", f"The gate failed ({type(error).__name__}).")
     LOG.exception("decision %s: the gate failed at %s", answer.id, action)
     return answer
 
 
-def _refuse(request: GatedRequest, answer: Answer) -> Response:
+def _reject(request: GatedRequest, answer: Answer) -> Response:
     LOG.info("decision %s: %s: %s", answer.id, answer.verdict, answer.reason)
     return _with_decision(request.fault(_CODES[answer.verdict], _message(answer)), answer)
 
@@ -214,8 +208,7 @@ def _message(answer: Answer) -> str:
     """The reason, with the id of the decision."""
     short = answer.id[:SHORT]
     end = "" if f"[decision {short}" in answer.reason else f" [decision {short}]"
-    room, reason = REASON - len(end), answer.reason
-    return (reason if len(reason) <= room else f"{reason[: room - 3]}...") + end
+    return truncate_reason(answer.reason, REASON - len(end)) + end
 
 
 def _with_decision(response: Response, answer: Answer) -> Response:
