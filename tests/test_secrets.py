@@ -18,9 +18,9 @@ import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import SECRET, Unknown
+from datalog_gate.decision_point.log import DecisionTrace, build_record
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
-from datalog_gate.decision_point.record import DecisionTrace, build_record
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.option_parser import FORMATS
