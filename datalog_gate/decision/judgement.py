@@ -23,7 +23,7 @@ from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate
-from datalog_gate.engine.provenance import Fact, Provenance
+from datalog_gate.engine.provenance import Fact
 from datalog_gate.stack.model import Stack
 
 
@@ -32,25 +32,17 @@ class Judgement:
     """A decision with what it was read off. Only the decision may be shown as it is: the rest holds secrets."""
 
     decision: Decision
-    rules: PolicySet
-    request: DecisionRequest
-    stacks: Sequence[Stack]
-    """The stacks that were judged, in order of their ids."""
     policies: Sequence[Policy]
     """The policies that judged: those of the request's action that are not off."""
-    evaluation: Evaluation
-    provenance: Provenance
-    """The derivations of the model's rows, as far as they were searched to place the findings."""
-    secrets: Secrets
-    read: Sequence[tuple[Violation, Fact]]
-    """Each finding that was read off the model, with its relation and row."""
+    reader: FindingReader
+    """The rules, stacks, request and evaluation, and the findings that were read off the model."""
     settled: Sequence[tuple[Violation, Violation]]
     """Each finding that case analysis made, with the undetermined one that it was."""
 
     def evidence(self) -> dict[Violation, Fact]:
         """The relation and row of the model behind each finding."""
         evidence: dict[Violation, Fact] = {}
-        for violation, fact in self.read:
+        for violation, fact in self.reader.read:
             evidence.setdefault(violation, fact)
         return evidence | {violation: evidence[origin] for violation, origin in self.settled}
 
@@ -113,18 +105,7 @@ def judge(
         compared=bool(request.against),
         statistics={"rewritten": evaluated.program.rewritten},
     )
-    return Judgement(
-        decision=decision,
-        rules=rules,
-        request=request,
-        stacks=stacks,
-        policies=policies,
-        evaluation=evaluated,
-        provenance=reader.provenance,
-        secrets=secrets,
-        read=reader.read,
-        settled=settlement.origins,
-    )
+    return Judgement(decision, policies, reader, settlement.origins)
 
 
 def _in_order(violations: Iterable[Violation]) -> list[Violation]:

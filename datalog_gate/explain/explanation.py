@@ -74,10 +74,10 @@ class Explanation:
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
-        self._facts, self._secrets = judgement.evaluation.facts, judgement.secrets
-        self._program = judgement.evaluation.program
-        self._why = Why(judgement.provenance)
-        self._messages = Messages(self._program, judgement.evaluation.model, judgement.secrets)
+        reader = judgement.reader
+        self._facts, self._program = reader.evaluation.facts, reader.evaluation.program
+        self._why = Why(reader.provenance)
+        self._messages = Messages(self._program, reader.evaluation.model, reader.secrets)
         self._evidence = judgement.evidence()
         self._fixes = Fixes(judgement)
         self._explained: dict[Violation, FindingExplanation] = {}
@@ -107,7 +107,7 @@ class Explanation:
         columns = program.relations[relation].columns
         if len(row) != len(columns):
             raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
-        stacks = [stack for root in self.judgement.stacks for stack in root.walk()]
+        stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
         paths = {resource.id.path for stack in stacks for resource in stack.resources}
         wanted = tuple(_wanted(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
         return tuple(self._failure(failure) for failure in self._why.why_not(relation, wanted) or ())
@@ -120,7 +120,7 @@ class Explanation:
         return {
             policy.id: {
                 str(whole_version(relation)): len(self._facts.rows.get(relation, ()))
-                for relation in sorted(self.judgement.rules.reads[policy.relation] & program.inputs, key=str)
+                for relation in sorted(self.judgement.reader.rules.reads[policy.relation] & program.inputs, key=str)
                 if not program.relations[relation].generated
             }
             for policy in sorted(self.judgement.policies, key=lambda policy: policy.id)
@@ -180,7 +180,7 @@ class Explanation:
         name = certain_version(node.relation)
         origin = self._facts.origin(name, node.row)
         if origin is None:
-            inventory = self.judgement.request.inventory
+            inventory = self.judgement.reader.request.inventory
             rows = (inventory.added.get(name) or inventory.rows.get(name, {})) if inventory else {}
             return rows.get(node.row)
         described = self._program.relations[node.relation]
@@ -193,7 +193,7 @@ class Explanation:
         place = failure.literal.span if failure.literal else failure.rule.span
         if failure.error:
             error = ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
-            return _line(0, "fails", self._secrets.message(error), place)
+            return _line(0, "fails", self._messages.secrets.message(error), place)
         match failure.literal:
             case None:
                 text = "the rule gives no such row"

@@ -60,11 +60,11 @@ class Fixes:
     """Finds changes of the template for the findings of one decision. All searches share `WORK`."""
 
     def __init__(self, judgement: Judgement) -> None:
-        self._judgement = judgement
-        self._stacks, self._secrets = judgement.stacks, judgement.secrets
-        self._facts, self._model = judgement.evaluation.facts, judgement.evaluation.model
-        self._relations = judgement.evaluation.program.relations
-        self._type_of = judgement.rules.catalogue.type
+        reader = judgement.reader
+        self._rules, self._request = reader.rules, reader.request
+        self._stacks, self._secrets = reader.stacks, reader.secrets
+        self._facts, self._model = reader.evaluation.facts, reader.evaluation.model
+        self._relations = reader.evaluation.program.relations
         self._before = _count_findings(judgement.decision)
         self._left = WORK
 
@@ -82,7 +82,7 @@ class Fixes:
     def _settles(self, change: TemplateChange, violation: Violation) -> bool:
         stacks = [with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
-            decision = decide(self._judgement.rules, stacks, self._judgement.request, evaluate)
+            decision = decide(self._rules, stacks, self._request, evaluate)
         except EngineError:
             return False
         if any(error.code == "budget" for error in decision.errors):
@@ -188,7 +188,7 @@ class Fixes:
     def _allowed(self, cell: _Cell) -> Iterator[Value]:
         """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
         may mean everything: to leave a value out is never a fix."""
-        kind = self._type_of(cell.resource.type)
+        kind = self._rules.catalogue.type(cell.resource.type)
         found: Property | None = None
         among = kind.properties if kind else ()
         for step in cell.path[1:]:

@@ -204,11 +204,11 @@ def _why_not(
         return
     relation: RelationRef = policy.relation
     if mismatch.list == "undetermined":
-        relation = possible(relation, judgement.evaluation.program)
+        relation = possible(relation, judgement.reader.evaluation.program)
     row: list[object] = [...] * len(policy.columns)
     if policy.subject is not None and "resource" in expected:
         path = expected["resource"]
-        stacks = [stack for root in judgement.stacks for stack in root.walk()]
+        stacks = [stack for root in judgement.reader.stacks for stack in root.walk()]
         known = {resource.id.path for stack in stacks for resource in stack.resources}
         row[policy.subject] = path if path in known else f"{judgement.decision.stacks[0]}/{path}"
     yield from _fails(explanation, relation, row)

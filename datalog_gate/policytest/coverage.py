@@ -158,7 +158,8 @@ def _percent(rules: Sequence[RuleCoverage]) -> float:
 
 
 def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None:
-    program, model = judgement.evaluation.program, judgement.evaluation.model
+    evaluation = judgement.reader.evaluation
+    program, model = evaluation.program, evaluation.model
     errors = errors_of(model)
     for rule in _checked(program):
         note = covered.get(rule.span)
