@@ -48,32 +48,27 @@ def _find_uses(resource: Resource, context: StackContext) -> Iterator[FunctionUs
         return
     for part, data in resource.written(_PARTS, template.functions).items():
         if part == "condition":
-            for place, _, function, arguments in _condition(data, template, (), (), set()):
-                yield FunctionUse(".condition", ("condition", *place), function, arguments)
-            continue
-        prefix: Path = () if part == "properties" else ("", part)
-        for place, outermost, function, arguments in _calls(data, (), template):
-            yield FunctionUse(path_text((*prefix, *outermost)), (part, *place), function, arguments)
+            yield from _condition(data, template, (part,), ".condition", set())
+        else:
+            yield from _calls(data, (part,), template, None)
 
 
-_Call = tuple[Path, Path, str, Data]
-"""The path of a call, the path of the outermost call around it, the function and its arguments."""
-
-
-def _calls(data: Data, place: Path, template: Template, outermost: Path | None = None) -> list[_Call]:
-    calls: list[_Call] = []  # one list for all levels takes half the time of generators within generators
+def _calls(data: Data, place: Path, template: Template, outermost: str | None = "") -> list[FunctionUse]:
+    """The calls in data at a place; `outermost` is the path of the outermost call around it, None outside of any."""
+    calls: list[FunctionUse] = []  # one list for all levels takes half the time of generators within generators
     _add_calls(calls, data, place, template, outermost)
     return calls
 
 
-def _add_calls(calls: list[_Call], data: Data, place: Path, template: Template, outermost: Path | None) -> None:
+def _add_calls(calls: list[FunctionUse], data: Data, place: Path, template: Template, outermost: str | None) -> None:
     # most data is strings: testing for them first saves time
     if isinstance(data, dict):
         if len(data) == 1:
             [(function, arguments)] = data.items()
             if function in _value_functions(template.functions):
-                outermost = place if outermost is None else outermost
-                calls.append((place, outermost, function, arguments))
+                if outermost is None:
+                    outermost = path_text(place[1:] if place[0] == "properties" else ("", *place))
+                calls.append(FunctionUse(outermost, place, function, arguments))
                 if function in ("if", "Fn::If") and isinstance(arguments, list) and arguments:
                     calls += _condition(arguments[0], template, (*place, function, 0), outermost, set())
         for key, value in data.items():
@@ -85,7 +80,7 @@ def _add_calls(calls: list[_Call], data: Data, place: Path, template: Template, 
                 _add_calls(calls, item, (*place, at), template, outermost)
 
 
-def _condition(data: Data, template: Template, place: Path, outermost: Path, visited: set[str]) -> Iterator[_Call]:
+def _condition(data: Data, template: Template, place: Path, outermost: str, visited: set[str]) -> Iterator[FunctionUse]:
     """The calls in a condition and in the conditions that it names, at the path of the name."""
     if isinstance(data, str) and data in template.conditions and data not in visited:
         visited.add(data)
@@ -93,7 +88,7 @@ def _condition(data: Data, template: Template, place: Path, outermost: Path, vis
     elif isinstance(data, dict) and len(data) == 1:
         [(function, arguments)] = data.items()
         if function in template.functions:
-            yield place, outermost, function, arguments
+            yield FunctionUse(outermost, place, function, arguments)
         if function in _CONNECTIVES & template.functions:
             for part in arguments if isinstance(arguments, list) else [arguments]:
                 yield from _condition(part, template, place, outermost, visited)
@@ -148,7 +143,7 @@ def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
         return
     calls = [*_calls(template.resources, (), template), *_calls(template.outputs, (), template)]
     for condition in template.conditions.values():
-        calls += _condition(condition, template, (), (), set())
+        calls += _condition(condition, template, (), "", set())
     for _, _, function, arguments in calls:
         name = _parameter(function, arguments, template.resources)
         if isinstance(name, str):
