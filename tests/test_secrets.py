@@ -442,16 +442,16 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
     ]
 
 
-def test_a_property_that_heat_moves_stays_hidden(tmp_path: Path) -> None:
+def test_what_is_hidden_stays_so_where_heat_moves_a_property(tmp_path: Path) -> None:
     pw = {"get_param": "pw"}
-    template = stack_of(
-        {"networks": [{"uuid": pw}]}, port={"type": "OS::Neutron::Port", "properties": {"network_id": pw, "name": "p"}}
-    )
+    port = {"type": "OS::Neutron::Port", "properties": {"network_id": pw, "name": "p"}, "metadata": {"m": pw}}
+    template = stack_of({"networks": [{"uuid": pw}]}, port=port)
     rules = """
     @record("p", "")
     p(v) :- os:nova:server.networks(network=v).
     p(v) :- os:neutron:port(network=v).
     n(v) :- os:neutron:port(name=v).
+    m(v) :- heat:metadata(value=v).
     """
     decision = decided(rules, template, tmp_path)
-    assert (decision.derived["m:p"], decision.derived["m:n"]) == (((SECRET,),), (("p",),))
+    assert [decision.derived[f"m:{name}"] for name in "pnm"] == [((SECRET,),), (("p",),), ((SECRET,),)]

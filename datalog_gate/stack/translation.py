@@ -49,6 +49,8 @@ class _Moved:
         return self.resource.locate(path)
 
     def hides(self, path: Path, partly: bool) -> bool:
+        if path[:1] != ("properties",):
+            return self.resource.hides(path, partly)
         way = path[1:]
         olds = [(*old, *way[len(new) :]) for new, old in self.origins.items() if way[: len(new)] == new]
         olds += [old for new, old in self.origins.items() if partly and new[: len(way)] == way]
