@@ -210,14 +210,15 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
         hidden = [("parameters", parameter.name) for parameter in stack.parameters if parameter.hidden]
         names.update(name for _, name in hidden)
         paths.update((stack.id, *path) for path in (*stack.hidden, *hidden))
-    veiled = {resource.id: resource for batch in batches for resource in batch.built if resource.veiled}
-    if not (paths or veiled):
+    if not paths:
         return
+    built = [resource for batch in batches for resource in batch.built]
+    veiled = {resource.id: resource for resource in built if resource.hides((), True)}
     for relation_name, rows in facts.rows.items():
         if relation := catalogue.relation(relation_name):
             for row in rows:
                 match facts.origin(relation_name, row):
-                    case Resource() as resource, path if resource.veiled:
+                    case Resource() as resource, path if resource.id in veiled:
                         facts.hide(relation_name, row, _secret_columns(relation, path, resource))
                     case Stack() as stack, path if (stack.id, *path) in paths:
                         facts.hide(relation_name, row, [relation.positions["value"]])

@@ -86,12 +86,13 @@ def snapshot(
 def parts(stack: Stack, maybe: bool = False) -> Iterator[Part]:
     """The resources of the stack, each before those that it holds."""
     for resource in stack.resources:
-        properties = _frozen(resource.properties, resource.hides, ("properties",))
+        hides = resource.hides if resource.hides((), True) else _open
+        properties = _frozen(resource.properties, hides, ("properties",))
         yield Part(
             resource.id.path,
             resource.type,
             properties if isinstance(properties, Mapping) else MappingProxyType({}),
-            _frozen(resource.metadata, resource.hides, ("metadata",)),
+            _frozen(resource.metadata, hides, ("metadata",)),
             frozenset(resource.requires),
             maybe or resource.maybe is not None,
             resource.open_members is not None,

@@ -70,9 +70,8 @@ class Resource:
     resource's name in the same stack to why: explicit, reference, attribute or implicit.
     `open_members` says that the group has members whose number is not known. `hooks` and `restricted` are the
     breakpoints and the restricted actions that the environments set for it. `external` says that Heat takes what its
-    `external_id` names as it is and reads no property, or what decides whether it does. `veiled` says that its
-    definition may hide something; `defined` gives the definition by the name, so that all resources of a template share
-    it: None if no user's text holds one.
+    `external_id` names as it is and reads no property, or what decides whether it does. `defined`
+    gives the definition by the name, so that all resources of a template share it: None if no user's text holds one.
     """
 
     id: ResourceId
@@ -81,7 +80,6 @@ class Resource:
     declared: str
     properties: Mapping[str, Data]
     requires: Mapping[str, str] = field(default_factory=dict)
-    veiled: bool = field(default=False, compare=False, repr=False)
     defined: Callable[[str], Definition] | None = field(default=None, compare=False, repr=False)
     metadata: Data = None
     deletion_policy: str | None = None
@@ -99,7 +97,7 @@ class Resource:
 
     def hides(self, path: Path, partly: bool) -> bool:
         """As `Definition.hides`."""
-        return self.veiled and self.defined is not None and self.defined(self.name).hides(path, partly)
+        return self.defined is not None and self.defined(self.name).hides(path, partly)
 
     def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
         """As `Definition.written`."""
@@ -154,7 +152,7 @@ class Resources(Sequence[Resource]):
 
     def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> None:
         requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
-        resource = Resource(self.ids[name], name, kind, kind, properties, requires, False, self.defined)
+        resource = Resource(self.ids[name], name, kind, kind, properties, requires, self.defined)
         self._made.setdefault(name, resource)  # another thread may have made it
 
     def __len__(self) -> int:

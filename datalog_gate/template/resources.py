@@ -186,7 +186,6 @@ def _resource(
         declared=member.type,
         properties=member.properties,
         requires=requires or {},
-        veiled=bool(scope.hidden.paths),
         defined=lambda _: where,
         metadata=member.metadata,
         deletion_policy=deletion_policy,
@@ -441,8 +440,8 @@ def _finish(scope: Scope, name: str, kind: str, begun: Mapping[str, Data], left:
             scope.requires.setdefault(value.name, "reference")  # what needs it first says why
         if value is not OMITTED:
             properties[key] = value
-    own, veiled = ResourceId(f"{scope.inside.id}/{name}"), bool(scope.hidden.paths)
-    return Resource(own, name, kind, kind, properties, scope.requires, veiled, scope.simple.defined)
+    own = ResourceId(f"{scope.inside.id}/{name}")
+    return Resource(own, name, kind, kind, properties, scope.requires, scope.simple.defined)
 
 
 def _parts(data: Data, stops: frozenset[str], depth: int) -> int | None:
