@@ -12,7 +12,7 @@ from datalog_gate.decision_point.redaction import redact_definition
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
-from datalog_gate.template.held import HeldStack, HeldStacks
+from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 
 HEAD = {"heat_template_version": "2018-08-31"}
 PARENT = {
@@ -99,3 +99,27 @@ def test_a_log_shows_no_secret_of_a_held_stack() -> None:
     assert names == ["key"]
     assert redacted["held"]["stacks"]["web/db"]["environment"] == {"parameters": {"net": "******", "size": 64}}
     assert "S3CRET" not in json.dumps(redacted)
+
+
+def test_adopted_parameters_count_where_the_parent_gives_none() -> None:
+    data = {
+        "environment": {"parameters": {"key": "of the root"}},
+        "resources": {
+            "net": {"environment": "broken"},
+            "db": {"environment": {"parameters": {"net": "n-9", "size": 64}}, "resources": {"x": {"resources": []}}},
+        },
+    }
+    adopted = read_adopted(data, "web")
+    assert (adopted, read_adopted(None, "web")) == ({"web/db": {"net": "n-9", "size": 64}}, {})
+    assert properties(read(HeldStacks(adopted=adopted))) == {
+        "port": {"network": ResourceId("web/net")},
+        "disk": {"size": 64},
+    }
+
+
+def test_a_log_shows_no_secret_in_adopted_parameters() -> None:
+    template = json.loads(json.dumps(PARENT).replace('"key"', '"size"'))
+    adopted = HeldStacks(adopted={"web/db": {"size": 12345, "net": "S3CRET"}})
+    definition = StackDefinition(template, parameters={"size": "S3CRET"}, files=FILES, held=adopted)
+    redacted, _ = redact_definition(definition.to_json(), [definition.stack("web", SHIPPED)])
+    assert redacted["held"]["adopted"] == {"web/db": {"size": "******", "net": "******"}}

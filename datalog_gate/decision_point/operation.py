@@ -42,6 +42,8 @@ class Operation:
     """Returns what a changed stack was made of before; None where the door does not know."""
     compare: Callable[[Stack], str | None] | None = None
     """Returns the first difference of what was judged from what the host would build; None if there is none."""
+    asks_plugins: bool = True
+    """Whether preflight plugins are asked. They are not for what another operation began, about which they were."""
 
 
 @dataclass(frozen=True, slots=True)

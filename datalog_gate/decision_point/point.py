@@ -106,7 +106,7 @@ class DecisionPoint:
             answer, why = self._lift(operation, mode, refusal)
         if answer.allowed and trace and operation.action in CLOSED and operation.door in ("api", "cfn"):
             answer, why = self._lift(operation, mode, self._ask_services(operation, answer, trace), why)
-        if answer.allowed and self._preflight and not operation.dry_run and operation.door != "engine":
+        if answer.allowed and self._preflight and not operation.dry_run and operation.asks_plugins:
             consulted = self._ask_preflight(self._preflight, operation, answer, trace)
             answer, why = self._lift(operation, mode, consulted, why)
         return self._note(operation, answer, trace, why)

@@ -30,7 +30,9 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
     shown = secrets.definition(definition) | {"parameters": secrets.data(secrets.section(definition["parameters"]))}
     if held := definition.get("held"):
         stacks = {path: stack | secrets.definition(stack) for path, stack in held["stacks"].items()}
-        shown["held"] = held | {"stacks": stacks}
+        adopted = held.get("adopted", {})
+        parameters = {path: secrets.data(secrets.section(section)) for path, section in adopted.items()}
+        shown["held"] = held | {"stacks": stacks, "adopted": parameters}
     return {**definition, **shown}, sorted(secrets.names)
 
 

@@ -53,7 +53,7 @@ class StackDefinition:
             "files": dict(self.files),
             "environment_files": list(self.environment_files),
             "masked": [list(entry) for entry in self.masked],
-            **({"held": self.held.to_json()} if self.held.stacks else {}),
+            **({"held": self.held.to_json()} if self.held != HeldStacks() else {}),
         }
 
     @classmethod

@@ -32,6 +32,9 @@ class HeldStacks:
     """By the path of the stack, ``web/db``."""
     built: Mapping[str, str] = field(default_factory=dict)
     """The path of each resource that was built, by the id that Heat gave it: in these stacks it is a reference."""
+    adopted: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
+    """The parameters that adopted data gives to nested stacks, by the path of the stack: they count where its parent
+    gives none (heat/engine/service.py:779)."""
 
     def refer(self, data: Data) -> Data:
         """The data with references in place of ids of what was built."""
@@ -51,7 +54,22 @@ class HeldStacks:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HeldStacks:
         """The stacks of such JSON data."""
-        return cls({path: HeldStack(**stack) for path, stack in data["stacks"].items()}, data["built"])
+        stacks = {path: HeldStack(**stack) for path, stack in data["stacks"].items()}
+        return cls(stacks, data["built"], data.get("adopted", {}))
+
+
+def read_adopted(data: object, path: str) -> dict[str, Mapping[str, Data]]:
+    """The `adopted` parameters in the data of an adopted stack of that path; empty if nothing is adopted."""
+    adopted: dict[str, Mapping[str, Data]] = {}
+    resources = data.get("resources") if isinstance(data, dict) else None
+    for name, resource in resources.items() if isinstance(resources, dict) else ():
+        environment = resource.get("environment") if isinstance(resource, dict) else None
+        parameters = environment.get("parameters") if isinstance(environment, dict) else None
+        below = f"{path}/{name}"
+        if parameters and isinstance(parameters, dict):
+            adopted[below] = parameters
+        adopted |= read_adopted(resource, below)
+    return adopted
 
 
 def label_of(path: str) -> str:

@@ -279,6 +279,9 @@ def _below(
         )
         for name, value in given.items()
     }
+    for name, value in tree.held.adopted.get(below.id, {}).items():
+        if given.get(name) is None:
+            passed[name] = Given(value, "parent", where(()))
     for name in SECTIONS:
         if given.get(name) is not None:  # all that is given would be an environment (heat/engine/environment.py:805)
             message = f"Heat reads what a nested template is given as `{name}` as that section of an environment"

@@ -96,9 +96,13 @@ class LifecyclePlugin:
     def _judge(self, cnxt: Any, stack: Any, current_stack: Any, action: str | None) -> None:
         """Judge the operation. Errors: VetoError, or any other exception."""
         from datalog_gate.decision_point.point import shared_point
-        from datalog_gate.doors.heat.heat_objects import read_operation
+        from datalog_gate.doors.heat.heat_objects import check_shape
 
-        operation = read_operation(cnxt, stack, current_stack, action)
+        new = stack if current_stack is None else current_stack
+        check_shape(cnxt, stack, new)
+        from datalog_gate.doors.heat.live_stack import read_operation
+
+        operation = read_operation("plugin", cnxt, stack, new.t, str(action).lower())
         if operation is None:
             return
         point = shared_point()

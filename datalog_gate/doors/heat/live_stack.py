@@ -1,4 +1,4 @@
-"""Stacks as Heat's engine holds them.
+"""Stacks as Heat's engine holds them, and the operations on them.
 
 It reads Heat's database and private classes, never the cloud.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from heat.common import exception
+from heat.common.context import StoredContext
 from heat.engine import function
 from heat.engine.stk_defn import StackDefinition as HeatDefinition
 from heat.engine.template import Template
@@ -17,10 +18,35 @@ from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.decision_point.operation import CLOSED, Door, Operation
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.heat.heat_objects import copy_definition
+from datalog_gate.doors.heat.heat_objects import copy_definition, has_built, owner_of
 from datalog_gate.stack.model import Data, Resource, Stack
-from datalog_gate.template.held import HeldStack, HeldStacks
+from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
+
+
+def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
+    """The operation that brings a stack to a template of Heat; None for one that is not judged.
+
+    Of a nested stack only what builds is judged, and no rollback, which its root begins.
+    """
+    live = LiveStack(stack)
+    rolls_back = any((owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS") for owner in live.owners)
+    if live.owners and (action not in CLOSED or rolls_back):
+        return None
+    return Operation(
+        door=door,
+        action=action,
+        stack_name=live.root_name,
+        project=stack.tenant_id,
+        definition=lambda: live.definition(template),
+        credentials=owner_of(context) if isinstance(context, StoredContext) else context.to_policy_values(),
+        stack_id=stack.id or "",
+        request_id=context.request_id or "",
+        against=live.old_definition if action in ("update", "restore") else None,
+        compare=lambda judged: live.find_difference(template, judged),
+        asks_plugins=door == "plugin" and not live.is_changed_by_owner(),
+    )
 
 
 class LiveStack:
@@ -43,12 +69,32 @@ class LiveStack:
         self.path = "/".join([self.root_name, *names[::-1]])
         self._names = names[::-1]
 
+    def is_changed_by_owner(self) -> bool:
+        """Whether an operation on the owner of a nested stack changes it. If not, it was begun for it alone, as by a
+        signal: Heat accepts none while the parent resource is in progress (aws/autoscaling/autoscaling_group.py,
+        `adjust`)."""
+        if not self.owners:
+            return False
+        parent = Row.get_by_name_and_stack(self._context, self._names[-1], self.owners[-1].id)
+        return parent is not None and parent.status == "IN_PROGRESS"
+
+    def old_definition(self) -> StackDefinition:
+        """The definition before the operation; empty if nothing of the stack was ever built.
+
+        Heat keeps the template of a creation that was refused, so its resources do not count as there before.
+        """
+        empty = StackDefinition({"heat_template_version": "2018-08-31"})
+        return self.definition(self.stack.t) if has_built(self.stack) else empty
+
     def definition(self, template: Any) -> StackDefinition:
         """The definition of the whole tree, the stack itself with this template of Heat.
 
         A nested stack that Heat already brought to its parent's current template is read as Heat holds it. Any other is
         read from the parent's template, and judged again when Heat begins it.
         """
+        adopted = read_adopted(self.stack.adopt_stack_data, self.path)
+        if not (self.owners or self.stack.convergence):
+            return replace(copy_definition(template), held=HeldStacks(adopted=adopted))
         held: dict[str, HeldStack] = {}
         self._built = dict[str, str]()
         path = self.root_name
@@ -56,35 +102,31 @@ class LiveStack:
             own_template = Template.load(self._context, owner.raw_template_id)
             if owner is not self.owners[0]:
                 held[path] = _hold(owner.name, own_template)
-            held |= self._children(owner.id, owner.raw_template_id, owner.convergence, path, without=name)
+            held |= self._children(owner, owner.raw_template_id, path, without=name)
             path = f"{path}/{name}"
         if self.owners:
             held[path] = _hold(self.stack.name, template)
-        held |= self._children(self.stack.id, template.id, self.stack.convergence, path)
+        if self.stack.convergence:
+            held |= self._children(self.stack, template.id, path)
         root = Template.load(self._context, self.owners[0].raw_template_id) if self.owners else template
-        return replace(copy_definition(root), held=HeldStacks(held, self._built))
+        return replace(copy_definition(root), held=HeldStacks(held, self._built, adopted))
 
-    def _children(
-        self, stack_id: str, template_id: int | None, convergence: bool, path: str, without: str = ""
-    ) -> dict[str, HeldStack]:
+    def _children(self, owner: Any, template_id: int | None, path: str, without: str = "") -> dict[str, HeldStack]:
         """The stacks in this one, and all in these, that belong to its template of that id, by their path."""
-        resources = Row.get_all_by_stack(self._context, stack_id).values()
-        for resource in resources:
+        resources = {resource.name: resource for resource in Row.get_all_by_stack(self._context, owner.id).values()}
+        for resource in resources.values():
             if resource.physical_resource_id:
                 self._built[resource.physical_resource_id] = f"{path}/{resource.name}"
-        rows = [row for row in StackRow.get_all_by_owner_id(self._context, stack_id) if row.parent_resource_name]
-        current = {
-            (resource.name, resource.physical_resource_id)
-            for resource in resources
-            if not convergence or resource.current_template_id == template_id
-        }
         held: dict[str, HeldStack] = {}
-        for row in rows:
+        for row in StackRow.get_all_by_owner_id(self._context, owner.id):
             name = row.parent_resource_name
-            if name != without and (name, row.id) in current:
+            resource = resources.get(name)
+            if resource is None or name == without or resource.physical_resource_id != row.id:
+                continue
+            if resource.current_template_id == template_id if owner.convergence else _is_up_to_date(row, owner):
                 below = f"{path}/{name}"
                 held[below] = _hold(row.name, Template.load(self._context, row.raw_template_id))
-                held |= self._children(row.id, row.raw_template_id, row.convergence, below)
+                held |= self._children(row, row.raw_template_id, below)
         return held
 
     def find_difference(self, template: Any, root: Stack) -> str | None:
@@ -99,6 +141,12 @@ class LiveStack:
             self._context, template, self.stack.identifier(), {}, self.stack.defn.parent_resource
         )
         return next(_differences(template, definition, judged), None)
+
+
+def _is_up_to_date(row: Any, owner: Any) -> bool:
+    """Whether the legacy engine brought a nested stack to its owner's template already, unless it stays as it is."""
+    began, owner_began = (stack.updated_at or stack.created_at for stack in (row, owner))
+    return owner.status != "IN_PROGRESS" or bool(began >= owner_began)
 
 
 def _hold(name: str, template: Any) -> HeldStack:

@@ -19,6 +19,7 @@ from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import input_error
 from datalog_gate.doors.wsgi.stored import StoredStack
 from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.held import HeldStacks, read_adopted
 
 MAPS = ("parameters", "parameter_defaults", "resource_registry")
 OURS = "DatalogGate::"
@@ -43,6 +44,7 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
     environment: Any = None if body.get("environment_files") else body.get("environment")
     parameters = body.get("parameters") or {}
     template = body.get("template")
+    held = HeldStacks()
     if "adopt_stack_data" in body:
         adopted = _adopted(body["adopt_stack_data"])
         own = _data(environment, "<environment>", as_json=False).get("parameters") or {}
@@ -50,6 +52,7 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
         if not isinstance(adopted_parameters, dict) or not isinstance(own, dict):
             raise input_error("the parameters of adopt_stack_data are no map")
         template, parameters = adopted.get("template"), {**adopted_parameters, **own, **parameters}
+        held = HeldStacks(adopted=read_adopted(adopted, str(body.get("stack_name") or "")))
     if not isinstance(template, dict if "adopt_stack_data" in body else dict | str):
         raise input_error("template is missing or of a wrong type")
     names = _environment_files(body)
@@ -57,7 +60,7 @@ def new_definition(body: Mapping[str, Any]) -> StackDefinition:
     _check_environment(environment, "<environment>")
     for name in names:
         _check_environment(files[name], name)
-    return StackDefinition(template, environment, parameters or None, files, names)
+    return StackDefinition(template, environment, parameters or None, files, names, held=held)
 
 
 def stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:

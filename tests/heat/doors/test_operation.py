@@ -12,8 +12,8 @@ from datalog_gate.base.errors import EngineError, RulesError
 from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.heat import lifecycle
-from datalog_gate.doors.heat.heat_objects import read_operation
 from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
+from datalog_gate.doors.heat.live_stack import read_operation
 from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.templates import CLEAN
 
@@ -49,7 +49,9 @@ def context() -> Any:
 def stack(**changed: Any) -> Any:
     template = SimpleNamespace(t=CLEAN, files={"a": "b"}, env=Environment())
     whole = {"id": "1", "name": "web", "owner_id": None, "parent_resource_name": None, "tenant_id": "p",
-             "status": "IN_PROGRESS", "disable_rollback": False, "t": template}  # fmt: skip
+             "status": "IN_PROGRESS", "disable_rollback": False, "t": template, "context": context(),
+             "convergence": False, "adopt_stack_data": None, "identifier": None,
+             "defn": SimpleNamespace(parent_resource=None)}  # fmt: skip
     return SimpleNamespace(**{**whole, **changed})
 
 
@@ -74,14 +76,19 @@ def test_the_plugin_says_what_the_point_says() -> None:
     assert lifecycle.MAX_LENGTH == REASON
 
 
-def test_an_update_is_asked_of_the_new_stack_with_the_old_ones_name() -> None:
+def test_an_update_is_asked_of_the_new_template_with_the_stacks_name() -> None:
     template = SimpleNamespace(t={**CLEAN, "description": "new"}, files={}, env=Environment())
-    question = read_operation(context(), stack(), stack(id=None, t=template), "UPDATE")
-    assert question is not None
-    definition = question.definition()
-    assert question == Operation(
-        "plugin", "update", "web", "p", question.definition, {"user_id": "u"}, "1", "req-1", False, question.against
-    )  # fmt: skip
+    operation = read_operation("plugin", context(), stack(), template, "update")
+    assert operation is not None
+    definition = operation.definition()
+    assert (operation.door, operation.action, operation.stack_name, operation.project) == (
+        "plugin",
+        "update",
+        "web",
+        "p",
+    )
+    assert (operation.credentials, operation.stack_id, operation.request_id) == ({"user_id": "u"}, "1", "req-1")
+    assert (operation.dry_run, operation.asks_plugins) == (False, True)
     assert definition == StackDefinition(template.t, Environment().user_env_as_dict(), None, {})
     assert definition.template is not template.t
 

@@ -107,7 +107,7 @@ def test_an_operation_that_a_later_plugin_stops_is_reported_as_failed(legacy: He
     assert _operations(legacy, name) == [("create", "allowed"), ("create", "failed")]
 
 
-def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
+def test_a_nested_stack_that_is_built_is_judged_again_in_its_tree(legacy: Heat) -> None:
     name = legacy.created(**NESTED)
     inner = {"files": {"inner.yaml": json.dumps(template(s=string(10)))}}
     assert legacy.on(name, "PUT", **{**NESTED, **inner}).status_code == 202
@@ -115,7 +115,8 @@ def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
     for operation in ("suspend", "resume", "check"):
         legacy.on(name, "POST", "/actions", **{operation: None})
         legacy.ended(name)
-    assert [line["stack"] for line in legacy.lines("asked.jsonl") if line["stack"].startswith(name)] == [name] * 10
+    allowed = [operation for operation, event in _operations(legacy, name) if event == "allowed"]
+    assert allowed == ["create", "create", "update", "update", "suspend", "resume", "check"]
     long, _ = legacy.create(NESTED["template"], files={"inner.yaml": json.dumps(LONG)})
     assert legacy.outcome(long) == (
         "CREATE_FAILED",
@@ -123,18 +124,13 @@ def test_a_nested_stack_is_judged_with_its_root_alone(legacy: Heat) -> None:
     )
 
 
-def test_a_group_that_a_signal_scales_is_judged_alone(legacy: Heat) -> None:
+def test_a_group_that_a_signal_scales_is_judged_in_its_tree(legacy: Heat) -> None:
     name = legacy.created(template(group=GROUP, up=UP))
+    judged = ("allowed", "complete")
+    assert _operations(legacy, name) == [("create", event) for event in ("allowed", *judged, "complete")]
     assert legacy.on(name, "POST", "/resources/up/signal").status_code == 200
-    [group] = [
-        resource
-        for resource in legacy.on(name, "GET", "/resources").json()["resources"]
-        if resource["resource_name"] == "group"
-    ]
-    [link] = [entry["href"] for entry in group["links"] if entry["rel"] == "nested"]
-    nested = link.split("/")[-2]
-    wait(lambda: len(_operations(legacy, nested)) == 2)
-    assert _operations(legacy, nested) == [("update", "allowed"), ("update", "complete")]
+    wait(lambda: len(_operations(legacy, name)) == 6)
+    assert _operations(legacy, name)[4:] == [("update", event) for event in judged]
 
 
 def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:
