@@ -6,17 +6,18 @@ No text of a rule is ever compiled: slots, tables and constants are named by num
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType, FunctionType
 
-from datalog_gate.analysis.program import Const
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lower import variables
 from datalog_gate.base.values import Unknown, Value
-from datalog_gate.engine import plan as planned
 from datalog_gate.engine.builtins import SMALL, aggregate, compare, compute, fits, holds
 from datalog_gate.engine.least_model import IndexedTable
+from datalog_gate.engine.plan import MOST_LOOPS, Plan, TooDeepError
 from datalog_gate.schema.declaration import RelationRef
 
 PER_CALL = 200
@@ -70,19 +71,19 @@ class Compiled:
 
 
 @lru_cache(maxsize=4096)
-def compile_plan(plan: planned.Plan, emits: bool) -> Compiled:
+def compile_plan(plan: Plan, emits: bool) -> Compiled:
     """Compile a plan. Errors: TooDeepError."""
     writer = _FunctionWriter()
-    body = writer.block(plan.steps, writer.head(plan.head, emits), outermost=True)
+    body = writer.block(plan.body, _variables(plan.head), writer.head(plan.head, emits), outermost=True)
     start: list[ast.stmt] = []
-    for variables, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
-        if variables:
-            start.append(ast.Assign([ast.Tuple([*map(_store, variables)], ast.Store())], _load(parameter)))
+    for names, parameter in ((writer.constants.values(), "constants"), (writer.accesses.values(), "lookups")):
+        if names:
+            start.append(ast.Assign([ast.Tuple([*map(_store, names)], ast.Store())], _load(parameter)))
     if writer.counts:
         start.append(_put("left", _call("check")))
-    names = [ast.arg(name) for name in ("lookups", "constants", "known", "emit", "news", "check")]
-    parameters = ast.arguments([], names, kwonlyargs=[], kw_defaults=[], defaults=[])
-    function = ast.FunctionDef("work", parameters, [*start, *body], [])
+    parameters = [ast.arg(name) for name in ("lookups", "constants", "known", "emit", "news", "check")]
+    arguments = ast.arguments([], parameters, kwonlyargs=[], kw_defaults=[], defaults=[])
+    function = ast.FunctionDef("work", arguments, [*start, *body], [])
     module = compile(ast.fix_missing_locations(ast.Module([function], [])), "<plan>", "exec")
     (code,) = (co_const for co_const in module.co_consts if isinstance(co_const, CodeType))
     constants = tuple(constant.value for constant in writer.constants)
@@ -90,226 +91,308 @@ def compile_plan(plan: planned.Plan, emits: bool) -> Compiled:
 
 
 @dataclass(slots=True)
+class _Scan:
+    """A match as a loop over rows: its columns by what they hold."""
+
+    match: ir.Match
+    constants: list[tuple[int, ir.Const]] = field(default_factory=list)
+    keys: list[tuple[int, ir.Var]] = field(default_factory=list)
+    """Columns that hold the value of a variable."""
+    binds: list[tuple[int, ir.Var]] = field(default_factory=list)
+    """Columns that give a variable its value."""
+    twice: list[tuple[int, int]] = field(default_factory=list)
+    """Pairs of columns that hold the same value, which is not null."""
+
+    @property
+    def single(self) -> bool:
+        """Whether one row is as good as all."""
+        return not (self.binds or self.twice or self.match.new)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it gives a part of the columns of all rows, where several rows may have the same values."""
+        is_partial = 0 < len(self.binds) < len(self.match.arguments) - len(self.constants)
+        return is_partial and not (self.keys or self.twice or self.match.new)
+
+    def access(self, distinct: bool = False) -> Access:
+        constants = tuple((column, constant.value) for column, constant in self.constants)
+        if distinct:
+            return Access(self.match.relation, constants, distinct=tuple(column for column, _ in self.binds))
+        return Access(self.match.relation, constants, keys=tuple(column for column, _ in self.keys))
+
+
+@dataclass(slots=True)
 class _FunctionWriter:
     """Writes the statements of one function."""
 
-    constants: dict[Const, str] = field(default_factory=dict)
+    constants: dict[ir.Const, str] = field(default_factory=dict)
     """The constants with their variables, in the order in which they are passed."""
     accesses: dict[Access, str] = field(default_factory=dict)
     """The lookups with their variables, in the order in which they are passed."""
-    not_null: set[int] = field(default_factory=set)
-    """The slots that hold no null at the place that is being written."""
+    bound: set[ir.Var] = field(default_factory=set)
+    """The variables that have a value at the place that is being written."""
+    not_null: set[ir.Var] = field(default_factory=set)
+    """Those that hold no null there."""
     counts: bool = False
     """Whether the function counts the rows that it reads."""
     loops: int = 0
     """The depth of loops at the place that is being written."""
     names: int = 0
 
-    def head(self, terms: Sequence[planned.Term], emits: bool) -> list[ast.stmt]:
-        row = ast.Tuple([self.term(term) for term in terms], ast.Load())
+    def head(self, terms: Iterable[ir.Operand], emits: bool) -> list[ast.stmt]:
+        row = self.terms(terms)
         if not emits:
             return [_add_known(row)]
         fresh = ast.Compare(_load("row"), [ast.NotIn()], [_load("known")])
         return [_put("row", row), ast.If(fresh, [_add_known(_load("row")), ast.Expr(_call("emit", _load("row")))], [])]
 
     def block(
-        self, steps: Sequence[planned.Step], last: list[ast.stmt], flag: str | None = None, outermost: bool = False
+        self,
+        body: Sequence[ir.CheckedLiteral],
+        wanted: Set[ir.Var],
+        last: list[ast.stmt],
+        flag: str | None = None,
+        outermost: bool = False,
     ) -> list[ast.stmt]:
-        """Statements in a loop that run `last` for each assignment, until the variable `flag` is set if it is named."""
+        """Statements in a loop that run `last`, which reads the `wanted` variables, for each assignment, until the
+        variable `flag` is set if it is named.
+
+        A loop gives no variable a value that nothing reads. From the first loop on that gives no wanted one a value,
+        the literals of the outermost block only have to hold somewhere, unless one may fail. If a costly literal
+        follows, equal values are taken once.
+        """
+        last_read = {var: at for at, literal in enumerate(body) for var in variables(literal)}
+        last_read |= dict.fromkeys(wanted, len(body))
+        last_costly = max((at for at, literal in enumerate(body) if isinstance(literal, ir.Call | ir.Fold)), default=0)
         statements: list[ast.stmt] = []
-        body = statements
-        depth = self.loops
-        if not steps or not isinstance(steps[0], planned.Scan) or steps[0].single:
-            body = self._loop(body, _store("_"), ast.Tuple([ast.Constant(None)], ast.Load()))
-        for step in steps:
-            if isinstance(step, planned.Scan) and not step.single:
-                around, first = body, self.loops == depth
-                body = self.scan(step, body, counted=not (first and outermost))
-                if flag and not first:
-                    around.append(ast.If(_load(flag), [ast.Break()], []))
+        inner, depth = statements, self.loops
+        for at, literal in enumerate(body):
+            scan = self.scan_of(literal, {var for var in variables(literal) if last_read[var] > at})
+            if scan is None or scan.single:
+                if inner is statements:
+                    inner = self._loop_once(statements)
+                inner += self.step(literal)
+            elif outermost and at and wanted <= self.bound and all(map(_cannot_fail, body[at:])):
+                inner += self.exists(body[at:], wanted=True)
+                break
             else:
-                body += self.step(step)
-        body += last
+                around, counted = inner, not outermost or inner is not statements
+                inner = self.scan(scan, inner, scan.repeats and at < last_costly, counted)
+                if flag and around is not statements:
+                    around.append(ast.If(_load(flag), [ast.Break()], []))
+        if inner is statements:
+            inner = self._loop_once(statements)
+        inner += last
         self.loops = depth
         return statements
 
-    def scan(self, step: planned.Scan, body: list[ast.stmt], counted: bool) -> list[ast.stmt]:
-        constants = _values(step.constants)
-        rows: ast.expr
-        if step.distinct:
-            rows = self.access(Access(step.relation, constants, distinct=tuple(column for column, _ in step.binds)))
-            targets: list[ast.expr] = [_store(_slot(slot)) for _, slot in step.binds]
-            if counted:
-                body += self.count(_call("len", rows))
-            return self._loop(body, targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), rows)
-        if step.new:
-            rows = _load("news")
-        else:
-            rows = self.access(Access(step.relation, constants, keys=tuple(column for column, _ in step.keys)))
-        if step.keys:
+    def scan_of(self, literal: ir.CheckedLiteral, read_later: Set[ir.Var] = frozenset()) -> _Scan | None:
+        if not isinstance(literal, ir.Match):
+            return None
+        scan = _Scan(literal)
+        places: dict[ir.Var, int] = {}
+        for column, term in literal.column_terms:
+            if isinstance(term, ir.Const):
+                scan.constants.append((column, term))
+            elif term in self.bound:
+                scan.keys.append((column, term))
+            elif term in places:
+                scan.twice.append((places[term], column))
+            else:
+                places[term] = column
+                if term in read_later:
+                    scan.binds.append((column, term))
+        return scan
+
+    def scan(self, scan: _Scan, body: list[ast.stmt], distinct: bool, counted: bool) -> list[ast.stmt]:
+        rows = _load("news") if scan.match.new else self.access(scan.access(distinct))
+        self.bound.update(var for _, var in scan.binds)
+        if scan.keys:
             group = self.new("g")
-            body.append(_put(group, ast.Call(ast.Attribute(rows, "get", ast.Load()), [self.key(step)], [])))
+            body.append(_put(group, ast.Call(ast.Attribute(rows, "get", ast.Load()), [self.key(scan)], [])))
             if_group = ast.If(_is_not_null(_load(group)), [], [])
             body.append(if_group)
             body, rows = if_group.body, _load(group)
-            self.not_null.update(slot for _, slot in step.keys)
+            self.not_null.update(var for _, var in scan.keys)
         if counted:
             body += self.count(_call("len", rows))
-        is_filtered = step.twice or (step.new and step.constants)
-        if step.binds and not is_filtered and 2 * len(step.binds) >= step.arity:
-            names = {column: _slot(slot) for column, slot in step.binds}
-            target = ast.Tuple([_store(names.get(column, "_")) for column in range(step.arity)], ast.Store())
+        if distinct:
+            targets: list[ast.expr] = [_store(var.name) for _, var in scan.binds]
+            return self._loop(body, targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store()), rows)
+        arity = len(scan.match.arguments)
+        is_filtered = scan.twice or (scan.match.new and scan.constants)
+        if scan.binds and not is_filtered and 2 * len(scan.binds) >= arity:
+            names = {column: var.name for column, var in scan.binds}
+            target = ast.Tuple([_store(names.get(column, "_")) for column in range(arity)], ast.Store())
             return self._loop(body, target, rows)
         row = self.new("r")
         body = self._loop(body, _store(row), rows)
-        if step.new:
-            for column, constant in step.constants:
+        if scan.match.new:
+            for column, constant in scan.constants:
                 body.append(_unless(_equal(_item(row, column), self.term(constant))))
-        for first, second in step.twice:
+        for first, second in scan.twice:
             equal = _equal(_item(row, first), _item(row, second))
             body.append(_unless(ast.BoolOp(ast.And(), [_is_not_null(_item(row, first)), equal])))
-        body += [_put(_slot(slot), _item(row, column)) for column, slot in step.binds]
+        body += [_put(var.name, _item(row, column)) for column, var in scan.binds]
         return body
+
+    def _loop_once(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """A loop of one round, from which a test can go on with `continue`."""
+        return self._loop(body, _store("_"), ast.Tuple([ast.Constant(None)], ast.Load()))
 
     def _loop(self, body: list[ast.stmt], target: ast.expr, rows: ast.expr) -> list[ast.stmt]:
         self.loops += 1
-        if self.loops > planned.MOST_LOOPS:
-            raise planned.TooDeepError("too many loops in one another")
+        if self.loops > MOST_LOOPS:
+            raise TooDeepError("too many loops in one another")
         loop = ast.For(target, rows, [], [])
         body.append(loop)
         return loop.body
 
-    def step(self, step: planned.Step) -> list[ast.stmt]:
-        match step:
-            case planned.Let(slot, term):
-                return [_put(_slot(slot), self.term(term))]
-            case planned.BuiltinCall(builtin, inputs, output, stored):
-                value = _call("compute", ast.Constant(builtin), self.terms(inputs))
-                counted = self.count(ast.Constant(1 if builtin in ARITHMETIC else PER_CALL))
-                if builtin in ARITHMETIC:
-                    value = self.arithmetic(builtin, inputs, value)
-                elif builtin == "??":
-                    first, default = map(self.term, inputs)
-                    value = ast.IfExp(_is_type(first, "Unknown"), value, ast.IfExp(_is_not_null(first), first, default))
-                if stored:
-                    assert isinstance(output, int)
-                    return [*counted, _put(_slot(output), value)]
-                if output is None:
-                    return [*counted, ast.Expr(value)]
-                constant = ast.Constant(isinstance(output, Const))
-                return [*counted, _unless(_call("fits", value, self.term(output), constant))]
-            case planned.BuiltinTest(builtin, inputs, when_unknown):
-                test = _call("holds", ast.Constant(builtin), self.terms(inputs), ast.Constant(when_unknown))
-                return [*self.count(ast.Constant(PER_CALL)), _unless(test)]
-            case planned.Exists(steps, wanted):
-                return self.exists(steps, wanted)
-            case planned.Aggregation():
-                return self.aggregation(step)
-            case planned.Scan() | planned.ComparisonTest():
-                return [_unless(self.test(step))]
+    def step(self, literal: ir.CheckedLiteral) -> list[ast.stmt]:
+        if test := self.test(literal):
+            return [_unless(test)]
+        match literal:
+            case ir.Compare(left=left, right=right):
+                target, source = (right, left) if left in self.bound or isinstance(left, ir.Const) else (left, right)
+                assert isinstance(target, ir.Var)
+                self.bound.add(target)
+                return [_put(target.name, self.term(source))]
+            case ir.Call():
+                return self.call(literal)
+            case ir.Without(body):
+                return self.exists(body, wanted=False)
+            case ir.Fold():
+                return self.aggregation(literal)
+            case ir.Match():
+                raise AssertionError("a match that is no test is a loop")
 
-    def test(self, step: planned.Scan | planned.ComparisonTest) -> ast.expr:
-        if isinstance(step, planned.ComparisonTest):
-            return self.comparison(step)
-        slots = [slot for _, slot in step.keys]
-        if len(slots) + len(step.constants) < step.arity:
-            keys = tuple(column for column, _ in step.keys)
-            index = self.access(Access(step.relation, _values(step.constants), keys))
-            return ast.Compare(self.key(step), [ast.In()], [index]) if slots else index
-        terms: dict[int, planned.Term] = {**dict(step.keys), **dict(step.constants)}
-        row = self.terms([terms[column] for column in range(step.arity)])
-        tests = [_is_not_null(_load(_slot(slot))) for slot in dict.fromkeys(slots) if slot not in self.not_null]
-        tests.append(ast.Compare(row, [ast.In()], [self.access(Access(step.relation))]))
+    def test(self, literal: ir.CheckedLiteral) -> ast.expr | None:
+        """The expression of a comparison, or of whether there is a row; None for what is more than a test."""
+        if isinstance(literal, ir.Compare) and _variables((literal.left, literal.right)) <= self.bound:
+            return self.comparison(literal)
+        scan = self.scan_of(literal)
+        if scan is None or not scan.single:
+            return None
+        keys = [var for _, var in scan.keys]
+        if len(keys) + len(scan.constants) < len(scan.match.arguments):
+            index = self.access(scan.access())
+            return ast.Compare(self.key(scan), [ast.In()], [index]) if keys else index
+        row = self.terms(term for _, term in scan.match.column_terms)
+        tests = [_is_not_null(self.term(var)) for var in dict.fromkeys(keys) if var not in self.not_null]
+        tests.append(ast.Compare(row, [ast.In()], [self.access(Access(scan.match.relation))]))
         return _joined(ast.And(), tests)
 
-    def comparison(self, step: planned.ComparisonTest) -> ast.expr:
-        left, right = self.term(step.left), self.term(step.right)
-        flags = ast.Constant(step.when_unknown), ast.Constant(step.null_test)
-        general = _call("compare", ast.Constant(step.comparator), left, right, *flags)
-        slots = [term for term in (step.left, step.right) if isinstance(term, int)]
-        constants = [term.value for term in (step.left, step.right) if isinstance(term, Const)]
-        if step.when_unknown or not slots or any(type(constant) not in PLAIN for constant in constants):
+    def comparison(self, compare: ir.Compare) -> ast.expr:
+        left, right = self.term(compare.left), self.term(compare.right)
+        flags = ast.Constant(compare.when_unknown), ast.Constant(compare.null_test)
+        general = _call("compare", ast.Constant(compare.comparator), left, right, *flags)
+        sides = (compare.left, compare.right)
+        variables = [term for term in sides if isinstance(term, ir.Var)]
+        constants = [term.value for term in sides if isinstance(term, ir.Const)]
+        if compare.when_unknown or not variables or any(type(constant) not in PLAIN for constant in constants):
             return general
-        both_may_be_null = len(slots) == 2 and not self.not_null & set(slots)
-        if step.comparator == "=":
+        both_may_be_null = len(variables) == 2 and not self.not_null & set(variables)
+        if compare.comparator == "=":
             equal = _equal(left, right)
             return ast.BoolOp(ast.And(), [_is_not_null(left), equal]) if both_may_be_null else equal
-        if step.comparator == "!=":
+        if compare.comparator == "!=":
             differ: ast.expr = ast.Compare(left, [ast.NotEq()], [right])
             if both_may_be_null:
                 differ = ast.BoolOp(ast.Or(), [differ, ast.Compare(left, [ast.Is()], [ast.Constant(None)])])
-            return ast.IfExp(
-                _joined(ast.Or(), [_is_type(_load(_slot(slot)), "Unknown") for slot in slots]), general, differ
-            )
-        ordered = ast.Compare(left, [ORDERS[step.comparator]()], [right])
+            may_be_unknown = _joined(ast.Or(), [_is_type(self.term(var), "Unknown") for var in variables])
+            return ast.IfExp(may_be_unknown, general, differ)
+        ordered = ast.Compare(left, [ORDERS[compare.comparator]()], [right])
         if constants:
-            return ast.IfExp(_is_type(_load(_slot(slots[0])), type(constants[0]).__name__), ordered, general)
+            return ast.IfExp(_is_type(self.term(variables[0]), type(constants[0]).__name__), ordered, general)
         alike = ast.Compare(_call("type", left), [ast.Is(), ast.In()], [_call("type", right), _load("PLAIN")])
         return ast.IfExp(alike, ordered, general)
 
-    def arithmetic(self, builtin: str, inputs: Sequence[planned.Term], general: ast.expr) -> ast.expr:
-        left, right = map(self.term, inputs)
+    def call(self, call: ir.Call) -> list[ast.stmt]:
+        name = ast.Constant(call.builtin)
+        inputs = self.terms(call.inputs)
+        if not call.outputs:
+            test = _call("holds", name, inputs, ast.Constant(call.when_unknown))
+            return [*self.count(ast.Constant(PER_CALL)), _unless(test)]
+        value = _call("compute", name, inputs)
+        counted = self.count(ast.Constant(1 if call.builtin in ARITHMETIC else PER_CALL))
+        if call.builtin in ARITHMETIC:
+            value = self.arithmetic(call, value)
+        elif call.builtin == "??":
+            first, default = map(self.term, call.inputs)
+            value = ast.IfExp(_is_type(first, "Unknown"), value, ast.IfExp(_is_not_null(first), first, default))
+        (output,) = call.outputs
+        if output is None:
+            return [*counted, ast.Expr(value)]
+        if isinstance(output, ir.Var) and output not in self.bound:
+            self.bound.add(output)
+            return [*counted, _put(output.name, value)]
+        constant = ast.Constant(isinstance(output, ir.Const))
+        return [*counted, _unless(_call("fits", value, self.term(output), constant))]
+
+    def arithmetic(self, call: ir.Call, general: ast.expr) -> ast.expr:
+        left, right = map(self.term, call.inputs)
         tests: list[ast.expr] = []
-        for term in dict.fromkeys(inputs):
+        for term in dict.fromkeys(call.inputs):
             value = self.term(term)
             is_small = ast.Compare(_load("LEAST"), [ast.Lt(), ast.Lt()], [value, _load("MOST")])
             tests += [_is_type(value, "int"), is_small]
-        return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[builtin](), right), general)
+        return ast.IfExp(ast.BoolOp(ast.And(), tests), ast.BinOp(left, ARITHMETIC[call.builtin](), right), general)
 
-    def exists(self, steps: Sequence[planned.Step], wanted: bool) -> list[ast.stmt]:
-        only = steps[0] if len(steps) == 1 else None
-        if isinstance(only, planned.ComparisonTest) or (isinstance(only, planned.Scan) and only.single):
-            test = self.test(only)
+    def exists(self, body: Sequence[ir.CheckedLiteral], wanted: bool) -> list[ast.stmt]:
+        """Go on if some assignment makes the body true; or if none does, if not `wanted`."""
+        if len(body) == 1 and (test := self.test(body[0])):
             return [_unless(test) if wanted else _if_continue(test)]
         flag = self.new("w")
         with self.inner_body():
-            body = self.block(steps, [_put(flag, ast.Constant(True)), ast.Break()], flag)
+            block = self.block(body, frozenset(), [_put(flag, ast.Constant(True)), ast.Break()], flag)
         test = _load(flag)
         outcome = _unless(test) if wanted else _if_continue(test)
-        return [_put(flag, ast.Constant(False)), *body, outcome]
+        return [_put(flag, ast.Constant(False)), *block, outcome]
 
-    def aggregation(self, step: planned.Aggregation) -> list[ast.stmt]:
-        rows, value = self.new("s"), _slot(step.slot) if step.stored else self.new("x")
-        counts = step.function == "count"
-        first = self.term(step.terms[0])
-        item = first if counts and len(step.terms) == 1 else self.terms(step.terms)
+    def aggregation(self, fold: ir.Fold) -> list[ast.stmt]:
+        is_stored = fold.target not in self.bound
+        rows, value = self.new("s"), fold.target.name if is_stored else self.new("x")
+        counts = fold.function == "count"
+        first = self.term(fold.terms[0])
+        item = first if counts and len(fold.terms) == 1 else self.terms(fold.terms)
         add: ast.stmt = ast.Expr(ast.Call(ast.Attribute(_load(rows), "add", ast.Load()), [item], []))
         if counts:
             add = ast.If(_is_not_null(first), [add], [])
         with self.inner_body():
-            body = self.block(step.steps, [add])
+            body = self.block(fold.body, _variables(fold.terms), [add])
         statements = [_put(rows, _call("set")), *body]
         if counts:
             statements.append(_put(value, _call("len", _load(rows))))
         else:
-            aggregated = _call("aggregate", ast.Constant(step.function), _load(rows))
+            aggregated = _call("aggregate", ast.Constant(fold.function), _load(rows))
             statements += [_put(value, aggregated), _unless(_is_not_null(_load(value)))]
-        if not step.stored:
-            statements.append(_unless(_equal(_load(value), _load(_slot(step.slot)))))
+        if not is_stored:
+            statements.append(_unless(_equal(_load(value), self.term(fold.target))))
+        self.bound.add(fold.target)
         return statements
 
     @contextmanager
     def inner_body(self) -> Iterator[None]:
-        """Forget after an inner body which slots are not null in it."""
-        not_null = set(self.not_null)
+        """Forget after an inner body which variables have a value in it."""
+        bound, not_null = set(self.bound), set(self.not_null)
         yield
-        self.not_null = not_null
+        self.bound, self.not_null = bound, not_null
 
     def count(self, rows: ast.expr) -> list[ast.stmt]:
         self.counts = True
         over = ast.Compare(_load("left"), [ast.Lt()], [ast.Constant(0)])
         return [ast.AugAssign(_store("left"), ast.Sub(), rows), ast.If(over, [_put("left", _call("check"))], [])]
 
-    def key(self, step: planned.Scan) -> ast.expr:
-        slots = [slot for _, slot in step.keys]
-        return self.term(slots[0]) if len(slots) == 1 else self.terms(slots)
+    def key(self, scan: _Scan) -> ast.expr:
+        keys = [var for _, var in scan.keys]
+        return self.term(keys[0]) if len(keys) == 1 else self.terms(keys)
 
-    def terms(self, terms: Sequence[planned.Term]) -> ast.expr:
+    def terms(self, terms: Iterable[ir.Operand]) -> ast.expr:
         return ast.Tuple([self.term(term) for term in terms], ast.Load())
 
-    def term(self, term: planned.Term) -> ast.expr:
-        if isinstance(term, int):
-            return _load(_slot(term))
+    def term(self, term: ir.Operand) -> ast.expr:
+        if isinstance(term, ir.Var):
+            return _load(term.name)
         return _load(self.constants.setdefault(term, f"c{len(self.constants)}"))
 
     def access(self, access: Access) -> ast.expr:
@@ -320,12 +403,17 @@ class _FunctionWriter:
         return f"{letter}{self.names}"
 
 
-def _values(constants: Sequence[tuple[int, Const]]) -> tuple[tuple[int, Value], ...]:
-    return tuple((column, const.value) for column, const in constants)
+def _cannot_fail(literal: ir.CheckedLiteral) -> bool:
+    match literal:
+        case ir.Without(body) | ir.Fold("count", _, body):
+            return all(map(_cannot_fail, body))
+        case ir.Compare(comparator):
+            return comparator in ("=", "!=")
+    return isinstance(literal, ir.Match)
 
 
-def _slot(slot: int) -> str:
-    return f"v{slot}"
+def _variables(terms: Iterable[ir.Operand]) -> set[ir.Var]:
+    return {term for term in terms if isinstance(term, ir.Var)}
 
 
 def _load(name: str) -> ast.expr:
