@@ -54,11 +54,11 @@ def test_a_plan_is_what_one_would_draw(head: Head, body: Body, terms: Head, orde
 class CountedRows(list[Row]):
     """Rows that count how many of them were read."""
 
-    count = 0
+    read = 0
 
     def __iter__(self) -> Iterator[Row]:
         for row in super().__iter__():
-            self.count += 1
+            self.read += 1
             yield row
 
 
@@ -81,4 +81,4 @@ def test_what_gives_nothing_to_the_head_only_has_to_exist(body: Body, nodes: int
     compiled = compile_plan(Plan((V0,), body), emits=False)
     lookups = [rows[relation_name(access.relation)] for access in compiled.accesses]
     compiled.work(lookups, compiled.constants, {}, None, (), lambda: 1000)
-    assert {name: counted.count for name, counted in rows.items()} == {"node": nodes, "edge": edges}
+    assert {name: counted.read for name, counted in rows.items()} == {"node": nodes, "edge": edges}

@@ -341,8 +341,7 @@ def within(unknown: Unknown, value: Value) -> bool:
     if not kind_of(value) & kinds_of(unknown):
         return False
     low, high = unknown.bounds
-    number = value if isinstance(value, int | Decimal) else None
-    return number is None or ((low is None or low <= number) and (high is None or number <= high))
+    return not isinstance(value, int | Decimal) or low <= value <= high
 
 
 def divided(plain: CheckedProgram, facts: Facts, maybe: Facts, certain_only: Collection[str] = ()) -> CheckedProgram:

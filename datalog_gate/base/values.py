@@ -90,10 +90,10 @@ class ResourceId(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a number is no less and no more than; None is open."""
+    """What a number is no less and no more than."""
 
-    low: int | Decimal | None = None
-    high: int | Decimal | None = None
+    low: int | Decimal = Decimal("-Infinity")
+    high: int | Decimal = Decimal("Infinity")
 
 
 OPEN = Bounds()
@@ -283,7 +283,7 @@ def show(value: Value) -> str:
         case Unknown():
             if value.hidden:
                 return MASK
-            low, high = ("" if bound is None else show(bound) for bound in value.bounds)
+            low, high = ("" if bound in OPEN else show(bound) for bound in value.bounds)
             return f"?({value.expression})" if value.bounds == OPEN else f"{low}..{high}"
         case Decimal():
             return format(value, "f")

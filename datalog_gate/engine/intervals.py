@@ -29,7 +29,7 @@ def bound_aggregate(function: str, unknown: Unknown, certain: Collection[Row], p
     """The aggregate over tuples that exist and that may exist: the unknown with its kinds and bounds, or a value."""
     several = unknown.several or any(map(_several, possible))
     if function == "count":
-        bounds = Bounds(_distinct(certain), None if any(map(_several, possible)) else len(possible))
+        bounds = Bounds(_distinct(certain), OPEN.high if any(map(_several, possible)) else len(possible))
         return _within(replace(unknown, kinds=Kind.NUMBER, several=several), bounds)
     if function == "list":
         return replace(unknown, kinds=Kind.STRING, several=several)
@@ -40,12 +40,12 @@ def bound_aggregate(function: str, unknown: Unknown, certain: Collection[Row], p
         return unknown
     if function == "sum":
         return _within(unknown, _sum([row for row in sure if _known(row)], possible))
-    lows, highs = zip(*(_ends(row[0]) for row in possible), strict=True) if possible else ((), ())
-    low, high = _extreme(min, lows), _extreme(max, highs)
+    low = min((_ends(row[0]).low for row in possible), default=OPEN.low)
+    high = max((_ends(row[0]).high for row in possible), default=OPEN.high)
     if function == "min":
-        high = _extreme(min, [number for row in sure if (number := _ends(row[0]).high) is not None] or [high])
+        high = min([high, *(_ends(row[0]).high for row in sure)])
     elif function == "max":
-        low = _extreme(max, [number for row in sure if (number := _ends(row[0]).low) is not None] or [low])
+        low = max([low, *(_ends(row[0]).low for row in sure)])
     return _within(unknown, Bounds(low, high))
 
 
@@ -82,13 +82,13 @@ def decide_comparison(comparator: Comparator, left: Value, right: Value, null_te
             less = _decide_less(bounds, other) if comparator == ">=" else _decide_less(other, bounds)
             return None if less is None else not less
         case _:
-            return not equal if _less(bounds.high, other.low) or _less(other.high, bounds.low) else None
+            return not equal if bounds.high < other.low or other.high < bounds.low else None
 
 
 def _decide_less(left: Bounds, right: Bounds) -> bool | None:
-    if _less(left.high, right.low):
+    if left.high < right.low:
         return True
-    return False if _less(right.high, left.low, or_equal=True) else None
+    return False if right.high <= left.low else None
 
 
 def kinds_of(value: Value) -> Kind:
@@ -96,17 +96,13 @@ def kinds_of(value: Value) -> Kind:
 
 
 def _within(unknown: Unknown, bounds: Bounds) -> Value:
-    return bounds.low if bounds.low is not None and bounds.low == bounds.high else replace(unknown, bounds=bounds)
+    return bounds.low if bounds.low == bounds.high else replace(unknown, bounds=bounds)
 
 
 def _ends(value: Value) -> Bounds:
     if isinstance(value, Unknown):
         return value.bounds
     return Bounds(value, value) if isinstance(value, int | Decimal) else OPEN
-
-
-def _less(number: Number | None, other: Number | None, or_equal: bool = False) -> bool:
-    return number is not None and other is not None and (number < other or (or_equal and number == other))
 
 
 def _known(row: Row) -> bool:
@@ -131,60 +127,50 @@ def _distinct(certain: Collection[Row]) -> int:
 
 def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
     """The bounds of a sum: a possible tuple adds its number or nothing, a certain and known one always."""
-    low: Number | None = 0
-    high: Number | None = 0
+    bounds = Bounds(0, 0)
     try:
         for row in possible:
-            least, most = _ends(row[0])
-            many = _several(row)
-            low = None if least is None or (many and least < 0) else _exact(EXACT.add, low, min(least, 0))
-            high = None if most is None or (many and most > 0) else _exact(EXACT.add, high, max(most, 0))
+            low, high = _ends(row[0])
+            is_many = _several(row)
+            least = OPEN.low if is_many and low < 0 else min(low, 0)
+            most = OPEN.high if is_many and high > 0 else max(high, 0)
+            bounds = _add(bounds, Bounds(least, most))
         for row in certain:
             value = row[0]
             assert isinstance(value, int | Decimal)
-            low, high = _exact(EXACT.add, low, max(value, 0)), _exact(EXACT.add, high, min(value, 0))
+            bounds = _add(bounds, Bounds(max(value, 0), min(value, 0)))
     except (ValueError, DecimalException):  # more digits than a number has
         return OPEN
-    return Bounds(low, high)
+    return bounds
 
 
-def _extreme(choose: Callable[[list[Number]], Number], values: Collection[Number | None]) -> Number | None:
-    """The least or the greatest end; None if one is open."""
-    known = [value for value in values if value is not None]
-    return choose(known) if known and len(known) == len(values) else None
+def _exact(operation: Callable[[Decimal, Decimal], Decimal], left: Number, right: Number) -> Number:
+    result = operation(Decimal(left), Decimal(right))
+    return result if result.is_infinite() else number(result)
 
 
-def _exact(
-    operation: Callable[[Decimal, Decimal], Decimal], left: Number | None, right: Number | None
-) -> Number | None:
-    return None if left is None or right is None else number(operation(Decimal(left), Decimal(right)))
-
-
-def _multiply_bounds(bounds: Bounds, other: Bounds) -> Bounds:
-    if other.low is None or other.low != other.high:
+def _multiply(bounds: Bounds, other: Bounds) -> Bounds:
+    if other.low != other.high:
         bounds, other = other, bounds
     factor = other.low
-    if factor is None or factor != other.high:
+    if factor != other.high:
         return OPEN
-    low, high = bounds if factor > 0 else (bounds.high, bounds.low)
     if factor == 0:
         return Bounds(0, 0)
+    low, high = bounds if factor > 0 else (bounds.high, bounds.low)
     return Bounds(_exact(EXACT.multiply, low, factor), _exact(EXACT.multiply, high, factor))
 
 
-def _add_bounds(bounds: Bounds, other: Bounds) -> Bounds:
+def _add(bounds: Bounds, other: Bounds) -> Bounds:
     return Bounds(_exact(EXACT.add, bounds.low, other.low), _exact(EXACT.add, bounds.high, other.high))
 
 
-def _subtract_bounds(bounds: Bounds, other: Bounds) -> Bounds:
+def _subtract(bounds: Bounds, other: Bounds) -> Bounds:
     return Bounds(_exact(EXACT.subtract, bounds.low, other.high), _exact(EXACT.subtract, bounds.high, other.low))
 
 
 _ARITHMETIC = {
-    "+": _add_bounds,
-    "plus": _add_bounds,
-    "-": _subtract_bounds,
-    "minus": _subtract_bounds,
-    "*": _multiply_bounds,
-    "mul": _multiply_bounds,
+    **dict.fromkeys(("+", "plus"), _add),
+    **dict.fromkeys(("-", "minus"), _subtract),
+    **dict.fromkeys(("*", "mul"), _multiply),
 }
