@@ -60,7 +60,7 @@ def running() -> Iterator[Cloud]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_DELETE = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             pass

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import invalidate_caches
 from pathlib import Path
@@ -14,9 +18,10 @@ import pytest
 
 import datalog_gate
 from datalog_gate.base.errors import InputError
-from datalog_gate.doors.cli.commands.doctor import PREVIEW, examine
+from datalog_gate.decision_point.engine_start import LIVE, PROBE
+from datalog_gate.doors.cli.commands.doctor import PREVIEW, examine, probe_engine
 from datalog_gate.doors.cli.doctor.check_result import format_results
-from datalog_gate.doors.cli.doctor.installation import SHIM
+from datalog_gate.doors.cli.doctor.installation import ENGINE_DOOR, SHIM
 from datalog_gate.doors.cli.main import main
 from tests.cloud import Answer, clear_credentials, running
 from tests.pages import assert_written
@@ -216,6 +221,60 @@ def test_the_types_of_the_gate_are_known_where_plugin_dirs_has_them(folder: Path
     assert run_doctor(folder)[-1] == "0 findings, 2 notes, 4 in order"
 
 
+ENGINE = """\
+import os, sys, time
+from datalog_gate.decision_point import engine_start
+from datalog_gate.decision_point.settings import Settings
+if len(sys.argv) > 1:
+    engine_start.record_start(Settings(decision_log=sys.argv[1]), "27.0.1", "c0ffee" * 10)
+if os.fork():  # a worker
+    print("started", flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def engine(folder: Path, *arguments: str) -> Iterator[int]:
+    """A process with the name of Heat's engine and a worker; its id."""
+    (folder / "heat-engine").write_text(ENGINE)
+    command = [sys.executable, str(folder / "heat-engine"), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == b"started\n"
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def about_engine(folder: Path) -> list[str]:
+    """What the doctor says of the engine, and how to correct it."""
+    return re.findall(r".*\[engine\].*(?:\n  fix .*)?", "\n".join(run_doctor(folder)))
+
+
+def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(folder: Path) -> None:
+    edit(folder, "heat.conf", "[paste_deploy]", "plugin_dirs = DIR/types\n[paste_deploy]")
+    (folder / "types").mkdir()
+    (folder / "types" / ENGINE_DOOR).touch()
+    at = "DIR/heat.conf:2: "
+    assert about_engine(folder) == [
+        f"{at}note[engine] no heat-engine runs on this host: run the doctor on each host that has one"
+    ]
+    with engine(folder, str(folder / "log")) as good, engine(folder) as bad:
+        lines = {good: f"{at}ok[engine] heat-engine {good} runs with its door, in Heat 27.0.1 (converge_stack "
+                 "c0ffeec0ffee)",
+                 bad: f"{at}finding[engine] heat-engine {bad} started without its door: what it builds is judged by no "
+                 "engine\n  fix   restart it; if it stays so, look for datalog_gate in its log, and that it may write "
+                 "DIR/log"}  # fmt: skip
+        assert about_engine(folder) == [line for _, line in sorted(lines.items())]
+    edit(folder, "heat.conf", "decision_log", "# decision_log")
+    assert about_engine(folder) == [
+        f"{at}finding[engine] nobody can say which engines run with their door: they write it into the decision log"
+        "\n  fix   set decision_log, and restart heat-engine"
+    ]
+
+
 def event(kind: str, host: str = "one", hour: int = 10, **more: object) -> str:
     at = f"2027-03-01T{hour}:00:00+00:00"
     return json.dumps({"schema": "datalog-gate/log/1", "kind": kind, "time": at, "host": host, "process": 7, **more})
@@ -304,6 +363,27 @@ def test_a_preview_tells_whether_a_door_is_live(
         cloud.answers["POST /v1/p/stacks/preview"] = answer
         assert [line for line in run_doctor(folder)[:-1] if line not in well] == expected
         assert cloud.bodies == [json.dumps(PREVIEW).encode()]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        ("CREATE_FAILED", f"{LIVE} [decision 7f]", f"ok[probe] the engine that was asked answers: {LIVE}"),
+        ("CREATE_COMPLETE", "", f"finding[probe] no door is live in the engine that was asked: {PROBE} became "
+         "CREATE_COMPLETE\n  fix   correct the findings about engines and restart heat-engine"),
+    ],
+)  # fmt: skip
+def test_a_probe_tells_whether_the_engine_has_a_door(
+    monkeypatch: pytest.MonkeyPatch, status: str, reason: str, expected: str
+) -> None:
+    with running() as cloud:
+        monkeypatch.setenv("OS_AUTH_TYPE", "none")
+        monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
+        stack = {"id": "1", "stack_status": status, "stack_status_reason": reason}
+        cloud.answers["POST /v1/p/stacks"] = (201, {}, {})
+        cloud.answers[f"GET /v1/p/stacks/{PROBE}"] = (200, {"stack": stack}, {})
+        assert str(probe_engine()) == expected
+        assert cloud.requests[-1][0] == f"DELETE /v1/p/stacks/{PROBE}/1"
 
 
 def test_a_preview_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

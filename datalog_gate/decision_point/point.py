@@ -21,6 +21,7 @@ from datalog_gate.base.gc import paused
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
+from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, SCHEMA, DecisionLog, DecisionTrace, build_record
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
@@ -80,6 +81,8 @@ class DecisionPoint:
 
     def judge(self, operation: Operation) -> Answer:
         """Decide whether the operation may go on. An exception of its `definition`, except InputError, is raised."""
+        if operation.door in ("engine", "plugin") and (operation.action, operation.stack_name) == ("create", PROBE):
+            return self._note(operation, refuse("denied", LIVE))
         if operation.action == "rollback":
             return self._note(operation, Answer("allowed", ""), why="a rollback is never judged")
         mode = self.settings.project_modes.get(operation.project, self.settings.mode)

@@ -112,6 +112,13 @@ class Heat:
             raise _unreadable(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
         return answer.status_code, answer.headers
 
+    def delete(self, path: str) -> None:
+        """Delete what is under a path, if it is there. Errors: InputError without an answer."""
+        try:
+            self._adapter.delete(path, raise_exc=False)
+        except self._errors as error:
+            raise _unreadable(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
+
 
 def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     """Read a stack by its name or id. Values that Heat masks are unknown. Errors: InputError; UsageError as `Heat`.

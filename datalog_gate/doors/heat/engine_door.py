@@ -7,15 +7,25 @@ those of nested stacks and by signals among them.
 from __future__ import annotations
 
 import logging
+from importlib.metadata import version
 from typing import Any
 
+from oslo_config import cfg
+
 from datalog_gate.base.errors import EngineError
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.engine_start import record_start
 from datalog_gate.decision_point.point import shared_point
 from datalog_gate.doors.heat.heat_objects import check_shape
 from datalog_gate.doors.heat.lifecycle import storable
 from datalog_gate.doors.heat.live_stack import read_operation
 
 LOG = logging.getLogger(__name__)
+
+
+def announce(wrapped: str) -> None:
+    """Record that this engine started with the door; `wrapped` is the digest of the function that it wraps."""
+    record_start(build_settings(cfg.CONF, {}), version("openstack-heat"), wrapped)
 
 
 def find_refusal(stack: Any, template: Any, action: str) -> str | None:

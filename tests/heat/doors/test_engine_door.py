@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
 
 import pytest
 from heat.engine.stack import Stack
 
-from tests.heat.doors.rig import HERE, RESOURCES, Heat, running, wait
+from datalog_gate.decision_point.engine_start import LIVE, PROBE, find_start
+from datalog_gate.doors.cli.commands.doctor import probe_engine
+from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, string, template, why
 
 ENGINE = RESOURCES.parent / "engine"
@@ -103,6 +107,19 @@ def test_where_the_gate_fails_nothing_is_built(engine: Heat) -> None:
         name, _ = engine.create(CLEAN)
         status, reason = engine.outcome(name)
     assert (status, reason.split(":")[0]) == ("CREATE_FAILED", "The policies could not be evaluated")
+
+
+def test_an_engine_records_its_start_and_answers_the_doctors_probe(
+    engine: Heat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [record] = engine.lines("decisions.jsonl", kind="engine_started")
+    digest = sha256(inspect.getsource(Stack.converge_stack).encode()).hexdigest()
+    assert (record["process"], record["heat"], record["wrapped"]) == (engine.process, version("openstack-heat"), digest)
+    assert find_start(engine.process, [record]) == record
+    monkeypatch.setenv("OS_AUTH_TYPE", "none")
+    monkeypatch.setenv("OS_ENDPOINT", f"{engine.url}/v1/{PROJECT}")
+    assert str(probe_engine()) == f"ok[probe] the engine that was asked answers: {LIVE}"
+    wait(lambda: engine.stack(PROBE) == {})
 
 
 def test_an_engine_of_another_shape_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

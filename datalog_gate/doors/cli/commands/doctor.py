@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -14,10 +15,18 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.doctor.check_result import CheckResult, format_results
-from datalog_gate.doors.cli.doctor.installation import Locate, check_engine, check_log, check_rules, check_settings
+from datalog_gate.doors.cli.doctor.installation import (
+    Locate,
+    check_engine,
+    check_engine_door,
+    check_log,
+    check_rules,
+    check_settings,
+)
 from datalog_gate.doors.cli.doctor.pipelines import check_pipelines, find_door_options
 from datalog_gate.doors.cli.heat_conf import IniFile, format_error, read_conf, read_ini
 
@@ -25,6 +34,8 @@ PREVIEW = {
     "stack_name": "datalog-gate-canary",
     "template": {"heat_template_version": "2018-08-31", "description": "A look whether a door is live."},
 }
+PATIENCE = 60.0
+"""Seconds that an engine has for an empty stack."""
 HEADER = "Datalog-Gate"
 """The header of every answer to a request that passed a door."""
 PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/local/lib64/heat"]
@@ -34,6 +45,8 @@ PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/
 def doctor(options: argparse.Namespace) -> int:
     """Print the results of all checks."""
     results = examine(options.heat_conf, options.paste, options.log, options.cfn)
+    if options.probe:
+        results.append(probe_engine())
     print(format_results(results, options.format), end="")
     return FINDINGS if any(result.level == "finding" for result in results) else OK
 
@@ -55,7 +68,8 @@ def examine(
     except ValueError as error:
         raise InputError([Diagnostic("unreadable", f"{heat_conf} can't be read: {format_error(error)}")]) from None
 
-    results = [*check_engine(legacy, ini.place("DEFAULT", "convergence_engine")), *_check_option_names(ini)]
+    engine = ini.place("DEFAULT", "convergence_engine")
+    results = [*check_engine(legacy, plugin_dirs, engine), *_check_option_names(ini)]
     door_options = find_door_options(paste_ini, flavor)
     configurations: list[tuple[Settings, Locate]] = []
     for section in (None, *door_options):
@@ -70,6 +84,8 @@ def examine(
                 break
         else:
             configurations.append((settings, locate))
+            if section is None:
+                results += check_engine_door(settings, legacy, plugin_dirs, log, engine)
     unverified = any(settings.allow_unverified_context for settings, _ in configurations)
     results += check_pipelines(paste_ini, flavor, cfn, unverified)
     for settings, locate in configurations:
@@ -108,6 +124,30 @@ def _check_option_names(ini: IniFile) -> Iterator[CheckResult]:
             similar = closest(name, names)
             fix = f"write {similar}" if similar else "remove it"
             yield CheckResult("finding", "options", f"there is no option {name}", ini.place(GROUP, name), fix)
+
+
+def probe_engine() -> CheckResult:
+    """Check that a door in an engine refuses the creation of an empty stack, which is then deleted.
+
+    Errors: InputError, UsageError as `Heat`.
+    """
+    from datalog_gate.doors.cli.heat_client import Heat
+
+    heat = Heat()
+    status, _ = heat.post("/stacks", {**PREVIEW, "stack_name": PROBE})
+    if status != 201:
+        message, fix = f"Heat answered the creation of {PROBE} with {status}", f"delete {PROBE} if it is there"
+        return CheckResult("finding", "probe", message, None, fix)
+    stack = heat.get(f"/stacks/{PROBE}")["stack"]
+    end = time.monotonic() + PATIENCE
+    while stack["stack_status"].endswith("IN_PROGRESS") and time.monotonic() < end:
+        time.sleep(0.5)
+        stack = heat.get(f"/stacks/{PROBE}")["stack"]
+    heat.delete(f"/stacks/{PROBE}/{stack['id']}")
+    if stack["stack_status"] == "CREATE_FAILED" and LIVE in stack["stack_status_reason"]:
+        return CheckResult("ok", "probe", f"the engine that was asked answers: {LIVE}")
+    message = f"no door is live in the engine that was asked: {PROBE} became {stack['stack_status']}"
+    return CheckResult("finding", "probe", message, None, "correct the findings about engines and restart heat-engine")
 
 
 def _check_preview() -> CheckResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,6 +13,7 @@ from datalog_gate.api import load_rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import DiagnosticsError
 from datalog_gate.decision_point.break_glass import read_break_glass
+from datalog_gate.decision_point.engine_start import find_start, running_engines
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor.check_result import CheckResult
@@ -27,13 +28,15 @@ RESOURCES = Path(__file__).parents[2] / "heat" / "resources"
 """The folder of our resource types."""
 SHIM = "datalog_gate_resources.py"
 """The module that Heat imports from that folder."""
+ENGINE_DOOR = "datalog_gate_engine_door.py"
+"""The module of the door in the convergence engine."""
 NOT_INSTALLED = "is not installed"
 
 
-def check_engine(legacy: bool, place: Span) -> Iterator[CheckResult]:
+def check_engine(legacy: bool, plugin_dirs: list[str], place: Span) -> Iterator[CheckResult]:
     """Check which engine new stacks get, and that the lifecycle plugin loads, since Heat ignores one that does not."""
     problem = _plugin_problem()
-    if not legacy:
+    if not legacy and not _has_module(plugin_dirs, ENGINE_DOOR):
         message = "convergence, which calls no lifecycle plugin: requests that pass no door are not judged"
         yield CheckResult("note", "engine", message, place)
     if problem and (legacy or problem != NOT_INSTALLED):
@@ -55,12 +58,43 @@ def _plugin_problem() -> str:
     return ""
 
 
+def _has_module(plugin_dirs: list[str], name: str) -> bool:
+    return any((Path(plugin_dir) / name).is_file() for plugin_dir in plugin_dirs)
+
+
+def check_engine_door(
+    settings: Settings, legacy: bool, plugin_dirs: list[str], log: Path | None, place: Span
+) -> Iterator[CheckResult]:
+    """Check that each heat-engine on this host started with the door that `plugin_dirs` has for it."""
+    if legacy or not _has_module(plugin_dirs, ENGINE_DOOR):
+        return
+    path = log or Path(settings.decision_log)
+    if not (log or settings.decision_log):
+        message = "nobody can say which engines run with their door: they write it into the decision log"
+        yield CheckResult("finding", "engine", message, place, "set decision_log, and restart heat-engine")
+        return
+    records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.exists() else []
+    processes = list(running_engines())
+    for process in processes:
+        if start := find_start(process, records):
+            version, wrapped = start.get("heat"), str(start.get("wrapped"))
+            message = f"heat-engine {process} runs with its door, in Heat {version} (converge_stack {wrapped[:12]})"
+            yield CheckResult("ok", "engine", message, place)
+        else:
+            message = f"heat-engine {process} started without its door: what it builds is judged by no engine"
+            fix = f"restart it; if it stays so, look for datalog_gate in its log, and that it may write {path}"
+            yield CheckResult("finding", "engine", message, place, fix)
+    if not processes:
+        message = "no heat-engine runs on this host: run the doctor on each host that has one"
+        yield CheckResult("note", "engine", message, place)
+
+
 def check_settings(settings: Settings, plugin_dirs: list[str], locate: Locate, now: datetime) -> Iterator[CheckResult]:
     """Check for settings that weaken the gate, and for plugins and resource types that are missing."""
     from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
 
     yield from _check_weakening(settings, locate, now)
-    if not any((Path(plugin_dir) / SHIM).is_file() for plugin_dir in plugin_dirs):
+    if not _has_module(plugin_dirs, SHIM):
         fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
         if settings.create_denial == "failed_stack":
             message = "Heat does not know DatalogGate::Denial, which create_denial = failed_stack needs"

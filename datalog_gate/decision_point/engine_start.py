@@ -1,0 +1,77 @@
+"""Records of engines that started with the gate's door.
+
+An engine without the door builds what nobody judged, and says nothing. So each engine that has it writes a record into
+the decision log when it starts, which `doctor` compares with the engines that run.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from datalog_gate.decision_point.log import SCHEMA, DecisionLog
+from datalog_gate.decision_point.settings import Settings
+
+KIND = "engine_started"
+PROBE = "datalog-gate-engine-probe"
+"""The name of a stack whose creation a door in an engine always refuses, with `LIVE`."""
+LIVE = "The door of datalog_gate in this engine is live."
+
+
+def record_start(settings: Settings, heat: str, wrapped: str) -> None:
+    """Record that this process started with the door: Heat's version, and the digest of the function it wraps."""
+    log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
+    log.write(
+        {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "time": datetime.now(UTC).isoformat(),
+            "host": socket.gethostname(),
+            "process": os.getpid(),
+            "began": _began(os.getpid()),
+            "heat": heat,
+            "wrapped": wrapped,
+        }
+    )
+    log.flush(2.0)
+
+
+def find_start(process: int, records: Iterable[Mapping[str, object]]) -> Mapping[str, object] | None:
+    """The start record of a process of this host; None if it started without the door."""
+    wanted = (KIND, socket.gethostname(), process, _began(process))
+    for record in records:
+        if (record.get("kind"), record.get("host"), record.get("process"), record.get("began")) == wanted:
+            return record
+    return None
+
+
+def running_engines() -> Iterator[int]:
+    """The processes of heat-engine on this host, without the workers that they forked."""
+    engines = {int(folder.name): folder for folder in Path("/proc").glob("[0-9]*") if _is_engine(folder)}
+    for process, folder in sorted(engines.items()):
+        if int(_status(folder)[1]) not in engines:
+            yield process
+
+
+def _is_engine(folder: Path) -> bool:
+    try:
+        arguments = (folder / "cmdline").read_bytes().split(b"\0")
+    except OSError:  # it has ended
+        return False
+    return any(os.path.basename(argument) == b"heat-engine" for argument in arguments[:2])
+
+
+def _began(process: int) -> int:
+    """When a process began, in ticks since the host started; -1 if that cannot be read."""
+    try:
+        return int(_status(Path(f"/proc/{process}"))[19])
+    except (OSError, IndexError):
+        return -1
+
+
+def _status(folder: Path) -> list[str]:
+    """The fields of a process after its name, which may hold anything (man proc_pid_stat). Errors: OSError."""
+    return (folder / "stat").read_text(errors="replace").rpartition(") ")[2].split()
