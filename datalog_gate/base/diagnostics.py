@@ -226,6 +226,11 @@ def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
     return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{'^' * length}"]
 
 
+def shorten(text: str, limit: int) -> str:
+    """The text, or if it is longer than the limit its beginning and three dots."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def printable(line: str) -> str:
     """The text as one line that a template's author can't write escapes or further lines into."""
     return "".join(char if char.isprintable() else "\ufffd" for char in line)

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from datalog_gate.analysis.policy import Level
 from datalog_gate.analysis.slices import resting
+from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.values import FALSE, SECRET, TRUE, Unknown, Value, bases, show
 from datalog_gate.decision.decision import Decision, Violation
@@ -289,7 +290,7 @@ class Dependence:
         negated = unknown.source in self._negated and unknown.source not in self._conditions
         if name.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
             return f"{name} {'holds' if (TRUE in values) != negated else 'does not hold'}"
-        among = [_cut(show(value)) for value in unknown.domain if value in values]
+        among = [shorten(show(value), LONGEST) for value in unknown.domain if value in values]
         return f"{name} is {_listed(among, ' or ')}"
 
     def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:
@@ -306,7 +307,7 @@ class Dependence:
                 return f"parameter {name}{self._home(unknown.stack, ' of ')}"
             case "get_attr" | "Fn::GetAtt", [str(name), *keys] if all(isinstance(key, str | int) for key in keys):
                 return f"{'.'.join(map(str, keys)) or 'the name'} of `{name}`{self._home(unknown.stack, ' in ')}"
-        return _cut(unknown.expression)
+        return shorten(unknown.expression, LONGEST)
 
     def _home(self, stack: str, between: str) -> str:
         return "" if stack in self._roots else f"{between}{stack}"
@@ -342,7 +343,3 @@ def _merge_two(cases: list[_Cases]) -> bool:
 def _listed(words: Sequence[str], between: str) -> str:
     more = [f"{len(words) - MOST} more"] if len(words) > MOST else []
     return between.join([*words[:MOST], *more])
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -13,7 +13,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
-from datalog_gate.base.diagnostics import Span, printable
+from datalog_gate.base.diagnostics import Span, printable, shorten
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
 
 SCHEMA = "datalog-gate/decision/1"
@@ -255,8 +255,7 @@ def format_denial(decision: Decision, limit: int) -> str:
             text += _more(rest + 1)
             break
         text = longer
-    room = limit - len(end)
-    return printable(text if len(text) <= room else text[: room - 3] + "...") + end
+    return printable(shorten(text, limit - len(end))) + end
 
 
 def _format_reason(violation: Violation) -> str:

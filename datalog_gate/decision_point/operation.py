@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from datalog_gate.base.diagnostics import Diagnostic, printable
+from datalog_gate.base.diagnostics import Diagnostic, printable, shorten
 from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
@@ -119,8 +119,7 @@ def refuse(verdict: Verdict, message: str, answer: Answer | None = None) -> Answ
 
 def truncate_reason(text: str, limit: int = REASON) -> str:
     """Make a text the single line of a reason, of at most so many characters."""
-    line = printable(text)
-    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+    return shorten(printable(text), limit)
 
 
 def new_id() -> str:

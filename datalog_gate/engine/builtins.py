@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.program import FoldFunction
+from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.unknown import freeze
@@ -202,8 +203,7 @@ def _source(value: Value) -> str:
 
 
 def _brief(value: Value) -> str:
-    text = _source(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return shorten(_source(value), 60)
 
 
 def _compare_order(comparator: str, left: Value, right: Value) -> bool:

@@ -12,7 +12,7 @@ from types import EllipsisType
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.program import Call, Compare, Fold, Match, Without
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.values import Kind, ResourceId, Value, from_python
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
@@ -239,4 +239,4 @@ def _wanted(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType
 
 
 def _line(depth: int, word: LineKind, text: str, place: Span | None) -> ExplanationLine:
-    return ExplanationLine(depth, word, text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", place)
+    return ExplanationLine(depth, word, shorten(text, LONGEST), place)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
+from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Value, row_key, show
 from datalog_gate.decision.secrets import Secrets
@@ -143,5 +144,4 @@ class RuleMessages:
 
 
 def _word(value: Value) -> str:
-    text = show(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return shorten(show(value), LONGEST)

@@ -16,7 +16,7 @@ from pathlib import Path
 from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.analysis.slices import resting
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span, shorten
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.base.values import Boolean, Value, boolean
 from datalog_gate.decision.decision import Decision, PolicyError, Violation
@@ -396,4 +396,4 @@ def _changed(old: str, new: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return shorten(text, LONGEST)
