@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,19 +19,13 @@ class Located(Protocol):
     def locate(self) -> Locate: ...
 
 
-class Holder(Protocol):
-    """A container of resources by name."""
-
-    def resource(self, name: str, /) -> Located: ...
-
-
 Origin = tuple[Located, Path]
 """Where a row comes from: the resource, stack or file, and the path in it."""
-StoredOrigin = Origin | Holder | None
+StoredOrigin = Origin | Callable[[str], Located] | None
 """An origin as a fact set stores it.
 
-A holder stands for one of its resources, named by the first value of the row, and the path follows from the relation
-and the row. Storing one holder for all rows takes less time than one origin for each row.
+A function gives the resource that the first value of the row names, and the path follows from the relation and the row.
+Storing one function for all rows takes less time than one origin for each row.
 """
 
 
@@ -87,7 +81,7 @@ class FactSet:
         if stored is None or isinstance(stored, tuple):
             return stored
         assert isinstance(row[0], ResourceId)
-        return stored.resource(row[0].name), _path_of(relation, row)
+        return stored(row[0].name), _path_of(relation, row)
 
     def hide(self, relation: RelationRef, row: Row, columns: Iterable[int]) -> None:
         """Mark columns of a row that hold values from a hidden parameter. References and nulls are no secrets."""
@@ -111,7 +105,7 @@ class FactSet:
 
 
 def _path_of(relation: RelationRef, row: Row) -> Path:
-    """The path of a row whose origin is stored as a holder: a resource, its properties, or an item of a list."""
+    """The path of a row whose origin is stored as a function: a resource, its properties, or an item of a list."""
     full_name = relation_name(relation)
     if full_name == "heat:resource":
         return ()

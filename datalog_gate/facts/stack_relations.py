@@ -85,7 +85,7 @@ def add_resources(batch: Batch, rows: RelationRows) -> None:
     """Add the rows of ``heat:resource`` of many resources at once, since most rules read it."""
     alike, context = batch.alike, batch.context
     added = zip(alike.ids, repeat(context.stack.id), alike.properties, repeat(batch.type), batch.declared, strict=False)
-    rows.certain |= dict.fromkeys(added, context)
+    rows.certain |= dict.fromkeys(added, context.resource)
 
 
 def _requires(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:

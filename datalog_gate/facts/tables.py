@@ -166,10 +166,12 @@ class TableRows:
 
     def rows(self, batch: Batch, rows: RelationRows) -> None:
         """Add the rows of a batch of resources of the table's type."""
-        alike, context, certain = batch.alike, batch.context, rows.certain
+        alike, resource_of, certain = batch.alike, batch.context.resource, rows.certain
         if not self._steps:
-            added = self._rows((alike.ids, repeat(context.stack.id)), alike.properties.values(), batch.property_names)
-            certain |= dict.fromkeys(added, context)
+            added = self._rows(
+                (alike.ids, repeat(batch.context.stack.id)), alike.properties.values(), batch.property_names
+            )
+            certain |= dict.fromkeys(added, resource_of)
             return
         name = self._steps[0].name
         takes_maps, takes_texts = self._shape == "columns", self._item in ("string", "any")
@@ -185,13 +187,13 @@ class TableRows:
                         indexes.append(index)
                         members.append(member)
                     elif takes_texts and type(member) is str:
-                        certain[id, index, member] = context
+                        certain[id, index, member] = resource_of
                     else:
                         fact = self._member(self._steps, member, (id, index), ("properties", name, index))
-                        rows.add(context.resource(resource_name), fact)
+                        rows.add(resource_of(resource_name), fact)
             elif data is not None or self._default is not None:
-                rows.add(context.resource(resource_name), self._below(self._steps, properties, (id,), _PROPERTIES))
-        certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), context)
+                rows.add(resource_of(resource_name), self._below(self._steps, properties, (id,), _PROPERTIES))
+        certain |= dict.fromkeys(self._rows((ids, indexes), members, set().union(*members)), resource_of)
 
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], keys: Container[str]
