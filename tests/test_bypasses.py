@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from datalog_gate import api
-from datalog_gate.base.errors import InputError
 from datalog_gate.files.templates import read_stack
 
 RULES = Path(__file__).parents[1] / "rules"
@@ -109,18 +108,3 @@ def test_an_environment_file_is_over_the_files_before_it_and_over_parameters(tmp
         ({"environments": [wide], "parameters": {"from": "10.1.0.0/16"}}, [OPEN.format("sg")]),
     ]
     assert [denials(SHUT, inputs) for inputs, _ in cases] == [expected for _, expected in cases]
-
-
-@pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "file:///etc/hostname", "link"])
-def test_no_file_outside_the_folder_of_the_template_is_read(tmp_path: Path, name: str) -> None:
-    home = tmp_path / "stack"
-    home.mkdir()
-    (tmp_path / "secret").write_text("0.0.0.0/0")
-    (home / "link").symlink_to(tmp_path / "secret")
-    template = home / "template.yaml"
-    template.write_text(HEAD + "resources:\n  sg: {" + GROUP % f"{{get_file: '{name}'}}" + "}\n")
-    with pytest.raises(InputError) as error:
-        read_stack(template, stack_name="s")
-    assert [(diagnostic.code, diagnostic.span and diagnostic.span.line) for diagnostic in error.value.diagnostics] == [
-        ("outside-root", 3)
-    ]

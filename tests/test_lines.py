@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Value, from_python, hidden_value, row_key
 from datalog_gate.facts.factset import FactSet
@@ -16,9 +16,11 @@ from datalog_gate.facts.lines import FactLine, read, write, write_text
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import EnvironmentFile
 from tests.expressions import worded
+from tests.refusals import refusals
 
 DB = ResourceId("web/db")
 PLACE = Span("web.yaml", 7, 3, 7, 9)
+FIELDS = ("code", "message", "span", "suggestion")
 VALUES: tuple[Value, ...] = (
     None, TRUE, FALSE, 0, -(10**30), Decimal("1.5"), Decimal("0.12345678901234567890123"), "", "1", '") :- p(x).\n',
     "\u2028\x85\x0b\x1c\r", "\ud800 \U0001f600 \x00", DB, worded("get_attr [db, name]"),
@@ -124,9 +126,8 @@ def test_hidden_values_of_two_lines_are_not_equal() -> None:
     ],
 )  # fmt: skip
 def test_a_bad_line_is_reported_with_its_place(line: str, message: str, suggestion: str | None) -> None:
-    with pytest.raises(InputError) as error:
-        read(f"\n{line}\n", "f")
-    assert error.value.diagnostics == (Diagnostic("bad-facts", message, Span("f", 2, 1, 2, len(line) + 1), suggestion),)
+    place = Span("f", 2, 1, 2, len(line) + 1)
+    assert refusals(lambda: read(f"\n{line}\n", "f"), *FIELDS) == [("bad-facts", message, place, suggestion)]
 
 
 def test_all_bad_lines_are_reported_at_once_with_their_text() -> None:
@@ -149,6 +150,5 @@ def test_a_row_that_does_not_fit_its_relation_is_reported(
 ) -> None:
     relation = SHIPPED.relation("heat:property")
     assert relation is not None
-    with pytest.raises(InputError) as error:
-        FactLine("heat:property", row, PLACE).positional(relation)
-    assert error.value.diagnostics == (Diagnostic("bad-facts", message, PLACE, suggestion),)
+    fact = FactLine("heat:property", row, PLACE)
+    assert refusals(lambda: fact.positional(relation), *FIELDS) == [("bad-facts", message, PLACE, suggestion)]

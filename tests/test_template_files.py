@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.files.templates import MAX_BYTES, read_stack, read_text
 from datalog_gate.stack.model import Data
+from tests.refusals import refusals
 
 TEMPLATE = """\
 heat_template_version: 2018-08-31
@@ -29,12 +30,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "a.txt").write_text("text of a")
     (tmp_path / "env.yaml").write_text("parameters: {key: ops}\nresource_registry: {'My::A': 'OS::B'}\n")
     return tmp_path
-
-
-def codes(call: Callable[[], object]) -> list[tuple[str, Span | None]]:
-    with pytest.raises(InputError) as error:
-        call()
-    return [(diagnostic.code, diagnostic.span) for diagnostic in error.value.diagnostics]
 
 
 def test_a_template_is_read_from_its_path_with_environments(folder: Path) -> None:
@@ -84,12 +79,12 @@ def test_the_body_of_a_request_is_read_with_its_files_and_no_others(body: str) -
     assert {(stack.id, json.dumps(dict(stack.resources[0].properties))) for stack in stacks} == {
         ("web", '{"key": "ops", "text": "given"}')
     }
-    assert [code for code, _ in codes(lambda: read_stack(body, environment=environment))] == ["missing-file"]
+    assert refusals(lambda: read_stack(body, environment=environment), "code") == ["missing-file"]
 
 
 def test_the_body_of_a_request_is_never_a_path(folder: Path) -> None:
     for body in (str(folder / "web.yaml"), str(folder), "/etc/hostname"):
-        assert [code for code, _ in codes(lambda body=body: read_stack(template=body))] == ["not-a-template"]  # type: ignore[misc]
+        assert refusals(partial(read_stack, template=body), "code") == ["not-a-template"]
     with pytest.raises(UsageError):
         read_stack()
     with pytest.raises(UsageError):
@@ -134,7 +129,7 @@ def test_no_file_outside_the_root_is_read(folder: Path, name: str) -> None:
     (root / "t.yaml").write_text(
         f"heat_template_version: 2018-08-31\nresources: {{a: {{type: A, properties: {{x: {{get_file: '{name}'}}}}}}}}\n"
     )
-    assert [code for code, _ in codes(lambda: read_stack(root / "t.yaml"))] == ["outside-root"]
+    assert refusals(lambda: read_stack(root / "t.yaml"), "code") == ["outside-root"]
     if not name.startswith(("/", "file")):
         assert read_stack(root / "t.yaml", files_root=folder).resources[0].properties == {"x": "s"}
 
@@ -144,7 +139,7 @@ def test_a_file_that_is_not_there_is_missing(folder: Path, name: str) -> None:
     (folder / "t.yaml").write_text(
         f'heat_template_version: 2018-08-31\nresources: {{a: {{type: A, properties: {{x: {{get_file: "{name}"}}}}}}}}\n'
     )
-    assert [code for code, _ in codes(lambda: read_stack(folder / "t.yaml"))] == ["missing-file"]
+    assert refusals(lambda: read_stack(folder / "t.yaml"), "code") == ["missing-file"]
 
 
 def test_texts_that_can_not_be_read_are_diagnostics(tmp_path: Path) -> None:
@@ -152,11 +147,11 @@ def test_texts_that_can_not_be_read_are_diagnostics(tmp_path: Path) -> None:
     (tmp_path / "big.yaml").write_bytes(b"x" * (MAX_BYTES + 1))
     (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfa: 1\n")
     latin = str(tmp_path / "latin.yaml")
-    assert codes(lambda: read_text(latin)) == [("encoding", Span(latin, 2, 4, 2, 5))]
-    assert codes(lambda: read_text(tmp_path / "big.yaml")) == [("too-large", None)]
-    assert codes(lambda: read_text(tmp_path / "none.yaml")) == [("unreadable", None)]
-    assert codes(lambda: read_stack(str(tmp_path))) == [("unreadable", None)]
-    assert codes(lambda: read_stack("a\0b")) == [("unreadable", None)]
+    assert refusals(lambda: read_text(latin), "code", "span") == [("encoding", Span(latin, 2, 4, 2, 5))]
+    assert refusals(lambda: read_text(tmp_path / "big.yaml"), "code") == ["too-large"]
+    assert refusals(lambda: read_text(tmp_path / "none.yaml"), "code") == ["unreadable"]
+    assert refusals(lambda: read_stack(str(tmp_path)), "code") == ["unreadable"]
+    assert refusals(lambda: read_stack("a\0b"), "code") == ["unreadable"]
     assert read_text(tmp_path / "bom.yaml") == "a: 1\n"
 
 

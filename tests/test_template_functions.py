@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data
 from tests.expressions import as_words, unknown_of, worded
+from tests.refusals import refusals
 
 PARAMETERS: dict[str, Data] = {
     "l": {"type": "comma_delimited_list", "default": "a,b"},
@@ -176,9 +176,7 @@ def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
     ],
 )
 def test_arguments_that_heat_refuses_are_refused(expression: Data, code: str) -> None:
-    with pytest.raises(InputError) as error:
-        resolved(expression)
-    assert [diagnostic.code for diagnostic in error.value.diagnostics] == [code]
+    assert refusals(lambda: resolved(expression), "code") == [code]
 
 
 CFN = """\

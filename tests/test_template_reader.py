@@ -13,6 +13,7 @@ from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.template.reader import TemplateSource, read_template
 from tests.expressions import unknown_of, worded
+from tests.refusals import refusals
 
 HEAD = "heat_template_version: wallaby\n"
 
@@ -22,12 +23,8 @@ def read(text: str, **inputs: Data) -> Stack:
 
 
 def problems(text: str, **inputs: Data) -> list[tuple[str, int | None, str, str | None]]:
-    with pytest.raises(InputError) as error:
-        read(text, **inputs)
-    return [
-        (diagnostic.code, diagnostic.span.line if diagnostic.span else None, diagnostic.message, diagnostic.suggestion)
-        for diagnostic in error.value.diagnostics
-    ]
+    refused = refusals(lambda: read(text, **inputs), "code", "span", "message", "suggestion")
+    return [(code, span and span.line, message, suggestion) for code, span, message, suggestion in refused]
 
 
 def members(resource: Resource) -> dict[str, Data]:
@@ -118,14 +115,9 @@ def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition:
 def test_a_constraint_that_heat_refuses_is_refused_without_a_value_too(
     version: str, definition: str, reason: str
 ) -> None:
-    with pytest.raises(InputError) as error:
-        read_stack(f"heat_template_version: {version}\nparameters:\n  p: {{{definition}}}\n")
-    [diagnostic] = error.value.diagnostics
-    assert (diagnostic.code, diagnostic.span and diagnostic.span.line, diagnostic.message) == (
-        "bad-template",
-        3,
-        f"parameter `p`: {reason}",
-    )
+    text = f"heat_template_version: {version}\nparameters:\n  p: {{{definition}}}\n"
+    refused = refusals(lambda: read_stack(text), "code", "span.line", "message")
+    assert refused == [("bad-template", 3, f"parameter `p`: {reason}")]
 
 
 def test_tags_came_with_queens() -> None:
@@ -290,9 +282,7 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 
 
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
-    with pytest.raises(InputError) as error:
-        merged_below("both", "x", "y")
-    assert [(diagnostic.code, diagnostic.message) for diagnostic in error.value.diagnostics] == [
+    assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
         ("bad-environment", "the type of `both`, which is to be merged, is not known"),
         ("bad-parameter", "parameter `both` can't be 'x': it is no json that the template takes"),
     ]
@@ -309,12 +299,8 @@ def test_what_nested_templates_declare_as_different_types_is_not_merged() -> Non
     ],
 )  # fmt: skip
 def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:
-    with pytest.raises(InputError) as error:
-        with_files(*files)
-    assert [
-        (diagnostic.code, diagnostic.span and diagnostic.span.file, diagnostic.message)
-        for diagnostic in error.value.diagnostics
-    ] == [("bad-environment", f"{len(files) - 1}.yaml", message)]
+    refused = refusals(lambda: with_files(*files), "code", "span.file", "message")
+    assert refused == [("bad-environment", f"{len(files) - 1}.yaml", message)]
 
 
 def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:
@@ -469,9 +455,7 @@ def test_a_wrong_template_is_refused_at_its_place(text: str, problem: tuple[str,
 
 @pytest.mark.parametrize("text", ["hello\nworld\n", "resources: {}\n", "heat_template_version: 2099-01-01\n", "\n"])
 def test_what_is_no_template_of_a_known_version_is_refused(text: str) -> None:
-    with pytest.raises(InputError) as error:
-        read_stack(text)
-    assert [diagnostic.code for diagnostic in error.value.diagnostics] == ["not-a-template"]
+    assert refusals(lambda: read_stack(text), "code") == ["not-a-template"]
 
 
 def test_all_problems_are_reported_together_with_their_text() -> None:

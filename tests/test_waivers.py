@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.analysis.violation_key import computed_cells, key_columns
-from datalog_gate.base.errors import InputError
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.policytest.suite import read_suite
+from tests.refusals import refusals
 
 RULES = """\
 @deny("flavor", "{s} takes {f}", hint="take less")
@@ -289,21 +289,17 @@ def test_errors_of_a_file_are_reported_with_their_place(
 ) -> None:
     file = tmp_path / "waivers.yaml"
     file.write_text(GOOD.replace(old, new))
-    with pytest.raises(InputError) as error:
-        rules_of().waivers(file)
+    refused = refusals(lambda: rules_of().waivers(file), "code", "span", "message", "suggestion")
+    assert {code for code, *_ in refused} == {"bad-waiver"}
     assert [
-        f"{diagnostic.span.line}:{diagnostic.span.column} "
-        + " | ".join(filter(None, (diagnostic.message, diagnostic.suggestion)))
-        for diagnostic in error.value.diagnostics
-        if diagnostic.span and diagnostic.code == "bad-waiver"
+        f"{span.line}:{span.column} {' | '.join(filter(None, words))}" for _, span, *words in refused
     ] == diagnostics
 
 
 def test_entries_without_a_text_are_reported_by_their_number() -> None:
-    with pytest.raises(InputError) as error:
-        rules_of().waivers([FLAVOR | {"subject": "web"}, FLAVOR | {"id": "W-2"}])
-    [diagnostic] = error.value.diagnostics
-    assert diagnostic.message == "waivers[1]: it would waive all that the policy finds"
+    waivers = [FLAVOR | {"subject": "web"}, FLAVOR | {"id": "W-2"}]
+    message = "waivers[1]: it would waive all that the policy finds"
+    assert refusals(lambda: rules_of().waivers(waivers), "message") == [message]
 
 
 def test_a_file_may_hold_no_waiver(tmp_path: Path) -> None:
