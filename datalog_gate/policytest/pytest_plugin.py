@@ -5,7 +5,7 @@ The package is imported only once there is such a file, so that other projects' 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,32 +33,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Say in the report, which a worker of xdist sends home, what the command exits with."""
-    report = yield
-    if isinstance(collector, PolicyFile) and collector.exit is not None:
-        report.datalog_exit = collector.exit  # type: ignore[attr-defined]
-    return report
-
-
 class PolicyFile(pytest.File):
     """A test file. One that can't be read, or whose rules can't, is an error of collection."""
 
-    exit: int | None = None
-    """What the command exits with for a file that can't be read."""
-
     def collect(self) -> Iterator[pytest.Item]:
         from datalog_gate.base.errors import DiagnosticsError
-        from datalog_gate.policytest.suite import exit_code, read_suite
+        from datalog_gate.policytest.suite import read_suite
 
         try:
             options = (self.config.getoption(f"datalog_{name}") for name in ("catalogue", "packs"))
             suite = read_suite(self.path, *options)
         except DiagnosticsError as error:
-            self.exit = exit_code(error)
             raise self.CollectError(str(error)) from error
         for case in suite.cases:
             item: pytest.Item = PolicyCase.from_parent(self, name=case.name, suite=suite, case=case)

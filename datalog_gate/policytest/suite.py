@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
@@ -20,9 +20,6 @@ from datalog_gate.policytest.comparison import CaseFinding, CaseResult, report
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
-
-if TYPE_CHECKING:
-    import pytest
 
 RULES, UNREADABLE, FAILED = 2, 3, 5
 USAGE = 4
@@ -209,28 +206,21 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
         import pytest
     except ImportError:
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
-    collector = _ExitCodes()
-    arguments = list(paths) or default_paths()
-    arguments += [f"--datalog-packs={os.path.abspath(path)}" for path in paths if Path(path).is_dir()]
-    arguments += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
-    code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *arguments, *options], plugins=[collector]))
-    named = [argument.partition("::")[0] for argument in arguments if not argument.startswith("--")]
-    if code == USAGE and all(Path(path).exists() for path in named):
+    packs = [os.path.abspath(path) for path in paths if Path(path).is_dir()]
+    given = [f"--datalog-packs={pack}" for pack in packs]
+    given += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
+    places = list(paths) or default_paths()
+    code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *places, *given, *options]))
+    files = [place.partition("::")[0] for place in places]
+    if code == USAGE and all(Path(file).exists() for file in files):
         raise UsageError(f"pytest does not take {' '.join(options)}")
-    return min(collector.codes, default=EXITS.get(code, FAILED))
-
-
-def exit_code(error: Exception) -> int:
-    return RULES if isinstance(error, RulesError) else UNREADABLE
-
-
-class _ExitCodes:
-    """A plugin of one run that collects the exit codes of files that can't be read."""
-
-    def __init__(self) -> None:
-        self.codes: set[int] = set()
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        code = getattr(report, "datalog_exit", None)
-        if code is not None:
-            self.codes.add(code)
+    result = EXITS.get(code, FAILED)
+    if result == FAILED:  # perhaps not by a case
+        for file in test_files(files):
+            try:
+                read_suite(file, catalogues, packs)
+            except RulesError:
+                return RULES
+            except InputError:
+                result = UNREADABLE
+    return result
