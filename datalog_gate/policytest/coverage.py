@@ -19,7 +19,7 @@ from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.decision.judgement import Judgement
-from datalog_gate.decision.policy_set import RuleFile, load, parse_all
+from datalog_gate.decision.policy_set import parse_all
 from datalog_gate.engine.assignments import Assignments, Binding
 from datalog_gate.engine.budget import Budget, Watch
 from datalog_gate.engine.native import errors_of
@@ -120,12 +120,11 @@ def cover(suites: Sequence[Suite]) -> Coverage:
 
 
 def _rules(suite: Suite) -> Iterator[RuleCoverage]:
-    files: list[RuleFile] = read_rules([near(suite.top)])
-    policies = load(files, suite.rules.catalogue)
+    policies = suite.rules
     checked: dict[Span, list[ir.CheckedRule]] = {}
     for rule in _checked(policies.program):
         checked.setdefault(rule.span, []).append(rule)
-    for module in parse_all(files)[0]:
+    for module in parse_all(read_rules([near(suite.top)]))[0]:
         beside = Path(module.file).resolve().parent == suite.file.parent
         for statement in module.statements:
             if not isinstance(statement, ast.Rule) or not statement.body or statement.span not in checked:
