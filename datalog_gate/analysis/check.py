@@ -5,14 +5,14 @@ Every error and warning of all passes is reported together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from datalog_gate.analysis.congress.normalize import translate
 from datalog_gate.analysis.lint.allowed_values import check_values
 from datalog_gate.analysis.lint.single_use import find_rare_texts
-from datalog_gate.analysis.lower import Draft, Lowering
-from datalog_gate.analysis.old_state import OldState, copy_of, stand_ins, with_old_state
+from datalog_gate.analysis.lower import Lowering
+from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
@@ -64,114 +64,105 @@ def check(
     files, for excerpts. Errors: RulesError with all errors and warnings.
     """
     names = Names(modules, given or {}, query, lenient, catalogue)
-    analysis = _Analysis(modules, names, [*found], unparsed=bool(found))
-    for check_pass in PASSES:
-        check_pass(analysis)
-    if analysis.failed:
-        raise RulesError(analysis.diagnostics, sources)
-    policies = tuple(analysis.policies[identity] for identity in sorted(analysis.policies))
-    warnings = in_order(analysis.diagnostics)
-    return Checked(tuple(analysis.modules), _program(analysis), policies, tuple(analysis.unlocks), warnings)
+    diagnostics = [*found]
+    if names.congress:
+        modules, notes = _translate_congress(modules, names)
+        diagnostics += notes
+    for module in modules:
+        diagnostics += find_rare_texts(module)
+    rules, relations, wrong = _lower(modules, names)
+    diagnostics += wrong
+    if names.query is None and not found:  # what can't be parsed may read them
+        diagnostics += names.unread(modules)
+    policies = Policies(modules, names, relations)
+    rules += _define_unlocked(policies.unlocks)
+    unlocking = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
+    relations |= {relation.name: relation for relation in unlocking}
+    strata, wrong_cycles = stratify(rules)
+    old_state = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
+    diagnostics += [*policies.diagnostics, *wrong_cycles, *old_state.diagnostics]
+    diagnostics += _check_services(rules, policies.unlocks)
+    in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
+    diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=not _has_error(diagnostics))
+    if _has_error(diagnostics):
+        raise RulesError(diagnostics, sources)
+    if old_state.rules != rules:
+        rules, strata = old_state.rules, stratify(old_state.rules)[0]
+        relations |= old_state.relations
+    in_order_of_ids = tuple(policies.policies[identity] for identity in sorted(policies.policies))
+    program = _program(rules, relations, strata, names)
+    return Checked(tuple(modules), program, in_order_of_ids, tuple(policies.unlocks), in_order(diagnostics))
 
 
-@dataclass(slots=True)
-class _Analysis:
-    """The state of the analysis of one program, which the passes read and extend."""
-
-    modules: Sequence[Module]
-    names: Names
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    unparsed: bool = False
-    """Whether a part of the modules could not be parsed."""
-    drafts: list[Draft] = field(default_factory=list)
-    rules: list[CheckedRule] = field(default_factory=list)
-    relations: dict[RelationRef, Relation] = field(default_factory=dict)
-    """Every relation that occurs in the rules."""
-    policies: Mapping[str, Policy] = field(default_factory=dict)
-    """By id."""
-    unlocks: Sequence[Unlock] = ()
-    strata: tuple[Stratum, ...] = ()
-    old_state: OldState | None = None
-
-    @property
-    def failed(self) -> bool:
-        return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(diagnostic.severity == "error" for diagnostic in diagnostics)
 
 
-def _translate_congress(analysis: _Analysis) -> None:
+def _translate_congress(modules: Sequence[Module], names: Names) -> tuple[tuple[Module, ...], list[Diagnostic]]:
     """Translate ``p(x) :- nova:servers(id=x, 6='True')`` to ``p(x) :- nova:servers(id=x, locked=true)``.
 
     The kind of a column decides what a text in it means, and a rule for Congress may derive the column: so kinds are
     first inferred from a translation without them.
     """
-    if analysis.names.congress:
-        untyped = _Analysis(translate(analysis.modules, analysis.names, {})[0], analysis.names)
-        _lower_rules(untyped)
-        _order_bodies(untyped)
-        _infer_kinds(untyped)
-        analysis.modules, notes = translate(analysis.modules, analysis.names, untyped.relations)
-        analysis.diagnostics += notes
+    untyped, _ = translate(modules, names, {})
+    _, relations, _ = _lower(untyped, names)
+    return translate(modules, names, relations)
 
 
-def _find_rare_texts(analysis: _Analysis) -> None:
-    """Warn of a text that occurs once in a module and is much like another one there: ``"prdo"`` beside ``"prod"``."""
-    for module in analysis.modules:
-        analysis.diagnostics += find_rare_texts(module)
+def _lower(
+    modules: Sequence[Module], names: Names
+) -> tuple[list[CheckedRule], dict[RelationRef, Relation], list[Diagnostic]]:
+    """The checked rules of the modules, all relations that occur in them, with their kinds, and what is wrong.
 
-
-def _lower_rules(analysis: _Analysis) -> None:
-    """Resolve the names of the rules, and reduce each rule to conjunctions of simple literals."""
-    names = analysis.names
+    Names are resolved, bodies reduced to conjunctions of simple literals and ordered: ``p(x) :- x > 1, not r(x), q(x)``
+    => ``p(x) :- q(x), x > 1, not r(x)``. Kinds are inferred: ``q(1). p(x) :- q(x), x = "a"`` is a `kind-mismatch`.
+    """
     lowering = Lowering(names)
-    for module in analysis.modules:
+    for module in modules:
         for rule in module.statements:
             if isinstance(rule, Rule):
                 lowering.lower(rule, module.name)
-    analysis.drafts = lowering.drafts
-    analysis.diagnostics += lowering.diagnostics
-    analysis.diagnostics += [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
-    analysis.relations = dict(lowering.relations)
-    analysis.relations.update(names.own())
+    own = names.own()
+    relations = dict(lowering.relations)
+    relations.update(own)
+    diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
+    diagnostics += lowering.diagnostics
+    ordered = [order(draft, diagnostics) for draft in lowering.drafts]
+    rules = [checked_rule for checked_rule in ordered if checked_rule]
+    rules += _given_rules(rules, relations, names)
+    rules += stand_ins(relations, own)
+    inference = infer(rules, relations, own.keys() - names.undeclared)
+    return rules, inference.relations, diagnostics + inference.diagnostics
 
 
-def _order_bodies(analysis: _Analysis) -> None:
-    """Order the literals of each body: ``p(x) :- x > 1, not r(x), q(x)`` => ``p(x) :- q(x), x > 1, not r(x)``."""
-    for draft in analysis.drafts:
-        if rule := order(draft, analysis.diagnostics):
-            analysis.rules.append(rule)
+def _given_rules(
+    rules: Iterable[CheckedRule], relations: dict[RelationRef, Relation], names: Names
+) -> list[CheckedRule]:
+    """For each relation that has rules and may be given rows by facts, the rule ``p(...) :- p#given(...)``. The given
+    versions are added to the relations."""
+    given_rules = []
+    derived = {rule.relation for rule in rules}
+    for name in sorted(names.own().keys() & derived):
+        given = names.given.get(name) or names.given.get(name.rpartition(":")[2])
+        if name in names.undeclared and not given:
+            continue
+        relation = relations[name]
+        if given is None or len(given.columns) != len(relation.columns):
+            given = relation
+        source = given_version(name)
+        relations[source] = given
+        given_rules.append(copy_of(source, name, len(relation.columns)))
+    return given_rules
 
 
-def _infer_kinds(analysis: _Analysis) -> None:
-    """Infer the kinds of all columns; ``q(1). p(x) :- q(x), x = "a"`` can never hold, a `kind-mismatch`."""
-    own = analysis.names.own()
-    analysis.rules += _given_rules(analysis)
-    analysis.rules += stand_ins(analysis.relations, own)
-    inference = infer(analysis.rules, analysis.relations, own.keys() - analysis.names.undeclared)
-    analysis.relations = inference.relations
-    analysis.diagnostics += inference.diagnostics
-
-
-def _find_unread_relations(analysis: _Analysis) -> None:
-    """Report relations that nothing reads, unless a query or a rule that could not be parsed may read them."""
-    if analysis.names.query is None and not analysis.unparsed:
-        analysis.diagnostics += analysis.names.unread(analysis.modules)
-
-
-def _collect_policies(analysis: _Analysis) -> None:
-    """Read the annotations: ``@deny("id", "message")`` makes a relation a policy, ``@unlock("service")`` an unlock."""
-    policies = Policies(analysis.modules, analysis.names, analysis.relations)
-    analysis.policies, analysis.unlocks = policies.policies, policies.unlocks
-    analysis.diagnostics += policies.diagnostics
-
-
-def _define_unlocked(analysis: _Analysis) -> None:
-    """Add a rule for `gate:unlocked` for each unlock.
+def _define_unlocked(unlocks: Iterable[Unlock]) -> Iterator[CheckedRule]:
+    """Yield a rule for `gate:unlocked` for each unlock.
 
     ``@unlock("edge") open(g) :- ...`` => ``gate:unlocked("edge", r) :- open(g), gate:effective#(g),
     gate:grant(g, "edge", _), gate:grant_scope(g, r)``
     """
     grant, resource = Var("grant"), Var("resource")
-    for unlock in analysis.unlocks:
+    for unlock in unlocks:
         service, span = Const(unlock.service), unlock.span
         body = (
             Match(unlock.relation, (grant,), span),
@@ -179,29 +170,14 @@ def _define_unlocked(analysis: _Analysis) -> None:
             Match("gate:grant", (grant, service, None), span),
             Match("gate:grant_scope", (grant, resource), span),
         )
-        analysis.rules.append(CheckedRule(UNLOCKED, (service, resource), body, span))
-    for relation in (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE):
-        analysis.relations[relation.name] = relation
+        yield CheckedRule(UNLOCKED, (service, resource), body, span)
 
 
-def _stratify(analysis: _Analysis) -> None:
-    """Divide the rules into strata: ``p :- not q`` => first `q`, then `p`; ``p :- not p`` is `unstratified`."""
-    analysis.strata, diagnostics = stratify(analysis.rules)
-    analysis.diagnostics += diagnostics
-
-
-def _copy_old_rules(analysis: _Analysis) -> None:
-    """Derive old versions of relations by copies of their rules, which read the state before the change."""
-    catalogue = analysis.names.catalogue
-    analysis.old_state = with_old_state(analysis.rules, analysis.relations, {EFFECTIVE.name}, catalogue)
-    analysis.diagnostics += analysis.old_state.diagnostics
-
-
-def _check_services(analysis: _Analysis) -> None:
+def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> Iterator[Diagnostic]:
     """Report a service that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant of a misspelt one."""
-    services = {unlock.service for unlock in analysis.unlocks}
+    services = {unlock.service for unlock in unlocks}
     columns = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}
-    for rule in analysis.rules:
+    for rule in rules:
         for match in matches(rule.body):
             name = relation_name(match.relation)
             service = match.arguments[columns[name]] if name in columns else None
@@ -210,61 +186,17 @@ def _check_services(analysis: _Analysis) -> None:
             if name == UNLOCKED or slip(str(service.value), services):
                 message = f"no rule unlocks the service {service.value}"
                 advice = did_you_mean(str(service.value), services, f'write a rule with @unlock("{service.value}")')
-                analysis.diagnostics.append(Diagnostic("unknown-service", message, match.span, advice))
+                yield Diagnostic("unknown-service", message, match.span, advice)
 
 
-def _check_values(analysis: _Analysis) -> None:
-    """Report constants that no row holds: ``heat:resource(type="OS::Nova::Servr")``."""
-    rules = [rule for stratum in analysis.strata for rule in stratum.rules]
-    analysis.diagnostics += check_values(rules, analysis.relations, analysis.names.catalogue, not analysis.failed)
-
-
-PASSES: tuple[Callable[[_Analysis], None], ...] = (
-    _translate_congress,
-    _find_rare_texts,
-    _lower_rules,
-    _order_bodies,
-    _infer_kinds,
-    _find_unread_relations,
-    _collect_policies,
-    _define_unlocked,
-    _stratify,
-    _copy_old_rules,
-    _check_services,
-    _check_values,
-)
-"""The passes in order. Each reports all that it finds: an error does not stop the later ones."""
-
-
-def _program(analysis: _Analysis) -> CheckedProgram:
-    rules, strata, relations = analysis.rules, analysis.strata, analysis.relations
-    old_state = analysis.old_state
-    if old_state and old_state.rules != rules:
-        rules, strata = old_state.rules, stratify(old_state.rules)[0]
-        relations = relations | old_state.relations
+def _program(
+    rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], strata: tuple[Stratum, ...], names: Names
+) -> CheckedProgram:
     derived = {rule.relation for rule in rules}
     used = {match.relation for rule in rules for match in matches(rule.body)}
-    inputs = (used | analysis.names.own().keys()) - derived
+    inputs = (used | names.own().keys()) - derived
     described = {name: relations[name] for name in sorted(inputs | derived, key=str)}
     return CheckedProgram(described, frozenset(inputs), strata)
-
-
-def _given_rules(analysis: _Analysis) -> list[CheckedRule]:
-    """For each relation that has rules and may be given rows by facts, the rule ``p(...) :- p#given(...)``."""
-    rules = []
-    names = analysis.names
-    derived = {rule.relation for rule in analysis.rules}
-    for name in sorted(names.own().keys() & derived):
-        given = names.given.get(name) or names.given.get(name.rpartition(":")[2])
-        if name in names.undeclared and not given:
-            continue
-        relation = analysis.relations[name]
-        if given is None or len(given.columns) != len(relation.columns):
-            given = relation
-        source = given_version(name)
-        analysis.relations[source] = given
-        rules.append(copy_of(source, name, len(relation.columns)))
-    return rules
 
 
 def find_input(program: CheckedProgram, name: str) -> RelationRef | None:
