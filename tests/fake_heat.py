@@ -6,10 +6,13 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.point import DecisionPoint, create_point
+from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.doors.wsgi.filter import Filter
 from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.doors.wsgi.stored import StartResponse
@@ -111,6 +114,13 @@ def point_of(rules: Path, **options: str) -> DecisionPoint:
     """Create a decision point with these rules and options."""
     conf = read_conf()
     return create_point(conf, {"rules": str(rules), **options})
+
+
+def point_at(now: datetime, **options: str) -> DecisionPoint:
+    """Create a decision point with these options, for which it is always that time."""
+    conf = read_conf()
+    settings = build_settings(conf, options)
+    return DecisionPoint(settings, Entitlements(conf, settings.services), clock=lambda: 0.0, now=lambda: now)
 
 
 class Client:

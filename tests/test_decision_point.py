@@ -127,12 +127,6 @@ def test_a_stack_s_name_writes_no_line_of_the_log(make_point: PointFactory, capl
     assert "of s\ufffd\ufffd[2Jforged: undecided" in caplog.records[-1].getMessage()
 
 
-def test_what_cannot_be_read_is_unreadable_and_says_where(make_point: PointFactory) -> None:
-    answer = make_point().judge(make_operation(StackDefinition("resources:\n  a: {type: [}\n")))
-    assert (answer.verdict, answer.decision) == ("unreadable", None)
-    assert answer.reason.startswith("The stack can't be read: <template>:2:14: this is not YAML: ")
-
-
 def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactory) -> None:
     answer = make_point().judge(make_operation(template(resources={"web\n" + "x" * 9000: 5})))
     assert (len(answer.reason) <= REASON, answer.reason.isprintable(), answer.verdict) == (True, True, "unreadable")
@@ -228,24 +222,6 @@ def test_the_old_stack_is_not_read_for_an_operation_that_changes_nothing(make_po
 def test_the_old_stack_is_not_read_where_no_policy_judges_updates(make_point: PointFactory, tmp_path: Path) -> None:
     (tmp_path / "rules" / "m.dl").write_text(FLAVOR.replace("hint=", 'on=["create"], hint='))
     assert make_point().judge(make_operation(action="update", against=lambda: 1 / 0)) == Answer("allowed", "")
-
-
-def test_an_unreadable_old_stack_stops_an_update(make_point: PointFactory) -> None:
-    answer = make_point().judge(
-        make_operation(template("small"), action="update", against=lambda: StackDefinition("["))
-    )
-    assert (answer.verdict, answer.reason[:59]) == (
-        "unreadable",
-        "The stack can't be read: <template>:2:1: as it was: this is",
-    )
-
-
-def test_other_exceptions_of_a_definition_come_through(make_point: PointFactory) -> None:
-    def read_gone() -> StackDefinition:
-        raise LookupError("Heat answered 404")
-
-    with pytest.raises(LookupError, match="Heat answered 404"):
-        make_point().judge(Operation("api", "update", "s", "p1", read_gone, MEMBER))
 
 
 def test_an_exceeded_budget_is_undecided_and_closes_what_builds_only(make_point: PointFactory, tmp_path: Path) -> None:
@@ -419,21 +395,6 @@ def test_a_point_whose_waivers_are_wrong_is_not_made(make_point: PointFactory, t
     for name in ("waivers.yaml", "none.yaml"):
         with pytest.raises(InputError):
             make_point(waivers=str(tmp_path / name))
-
-
-def test_who_may_use_a_service_is_asked_of_oslo_policy(make_point: PointFactory, tmp_path: Path) -> None:
-    (tmp_path / "rules" / "m.dl").write_text(
-        '@unlock("edge") g(x) :- gate:grant(id=x).\n@deny("locked", "{r}")\n'
-        'p(r) :- os:nova:server(_id=r), not gate:unlocked("edge", r).\n'
-    )
-    grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge", "scope": ["web"]}}
-    body = template()
-    body["resources"]["grant"] = grant
-    point = make_point(services="edge", service_journal=str(tmp_path / "j"), service_option=f"edge.file={tmp_path}/e")
-    answers = [
-        point.judge(make_operation(body, credentials=MEMBER | {"roles": roles})) for roles in (["member"], ["reader"])
-    ]
-    assert [answer.verdict for answer in answers] == ["allowed", "denied"]
 
 
 def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(make_point: PointFactory) -> None:

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.operation import Operation
-from datalog_gate.decision_point.point import DecisionPoint
-from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from tests.commands import read_conf, run
+from tests.commands import run
+from tests.fake_heat import point_at
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 MEMBER = {"user_id": "u1", "project_id": "p1", "roles": ["member"]}
@@ -36,9 +34,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("rules").mkdir()
     Path("rules/m.dl").write_text(RULES)
-    conf = read_conf()
-    chosen = build_settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "exempt_projects": "p9"})
-    point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    point = point_at(NOW, rules="rules", decision_log="log.jsonl", exempt_projects="p9")
     texts = [("web", "p1", TEMPLATE.replace("FLAVOR", "huge")), ("db", "p1", TEMPLATE.replace("FLAVOR", "tiny"))]
     for name, project, text in [*texts, ("bad", "p1", "resources: ["), ("own", "p9", TEMPLATE)]:
         definition = StackDefinition(text, parameters={"key": "S3CRET"})
@@ -54,9 +50,7 @@ def ids() -> list[str]:
 
 
 def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    conf = read_conf()
-    chosen = build_settings(conf, {"rules": str(place / "rules"), "decision_log": "updates.jsonl"})
-    point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    point = point_at(NOW, rules=str(place / "rules"), decision_log="updates.jsonl")
     new = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "S3CRET"})
     old = StackDefinition(TEMPLATE.replace("FLAVOR", "huge"), parameters={"key": "other", "gone": "x"})
     answer = point.judge(Operation("api", "update", "web", "p1", lambda: new, MEMBER, against=lambda: old))

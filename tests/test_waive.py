@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.operation import Operation
-from datalog_gate.decision_point.point import DecisionPoint
-from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
-from tests.commands import read_conf, run
+from tests.commands import run
+from tests.fake_heat import point_at
 from tests.test_replay import MEMBER, NOW
 from tests.test_waivers import RULES, TEMPLATE
 
@@ -48,9 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def logged(waivers: str = "") -> str:
     """The id of a creation that a service judged and logged."""
-    conf = read_conf()
-    chosen = build_settings(conf, {"rules": "rules", "decision_log": "log.jsonl", "waivers": waivers})
-    point = DecisionPoint(chosen, Entitlements(conf, ()), clock=lambda: 0.0, now=lambda: NOW)
+    point = point_at(NOW, rules="rules", decision_log="log.jsonl", waivers=waivers)
     answer = point.judge(Operation("api", "create", "s", "p1", lambda: StackDefinition(TEMPLATE), MEMBER))
     point.flush()
     return answer.id

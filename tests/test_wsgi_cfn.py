@@ -14,7 +14,7 @@ from datalog_gate.decision_point.operation import Answer
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import wrap_cfn
-from tests.fake_heat import FakeHeat
+from tests.fake_heat import Client, FakeHeat
 from tests.test_wsgi_operations import ALLOWED, DENIED, Point
 
 FORM = "application/x-www-form-urlencoded"
@@ -29,17 +29,13 @@ class Door:
 
     def __init__(self, point: Point, **settings: Any) -> None:
         self.heat, self.point = FakeHeat(), point
-        self.door = wrap_cfn(self.heat, point=point, settings=Settings(**settings))
+        self.client = Client(wrap_cfn(self.heat, point=point, settings=Settings(**settings)), self.heat, known=False)
 
     def send(self, query: str = "", form: str = "", **environ: Any) -> tuple[int, str, str]:
         """The code, content type and body of the answer."""
-        answers: list[tuple[str, list[tuple[str, str]]]] = []
-        body = form.encode()
-        base = {"REQUEST_METHOD": "POST", "PATH_INFO": "/", "QUERY_STRING": query, "CONTENT_TYPE": FORM,
-                 "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body), **environ}  # fmt: skip
-        content = b"".join(self.door(base, lambda status, headers, *_: answers.append((status, headers))))
-        [(status, headers)] = answers
-        return int(status[:3]), dict(headers)["Content-Type"], content.decode()
+        base = {"PATH_INFO": "/", "QUERY_STRING": query, "CONTENT_TYPE": FORM, **environ}
+        status, headers, content = self.client.send(form.encode(), **base)
+        return int(status[:3]), headers["Content-Type"], content.decode()
 
     @property
     def forms(self) -> list[dict[str, str]]:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.heat.doors.rig import Heat, running, wait
 from tests.heat.doors.templates import CLEAN, LONG, denial, string, template, why
 
@@ -138,27 +136,6 @@ def test_reasons_of_any_characters_are_stored(legacy: Heat) -> None:
     status, reason = legacy.outcome(name)
     expected = "The policies deny this stack: salt: s is salted with odd %s {x}\ufffd\ufffd[31m é ? \ufffd "
     assert (status, reason.rstrip("x."), len(reason) <= 2000) == ("CREATE_FAILED", expected, True)
-
-
-@pytest.mark.parametrize(
-    ("operation", "finding"),
-    [("suspend", "suspend: s stays awake"), ("check", "check: s is not looked at"),
-     ("snapshot", "snapshot: s is not copied"), ("delete", "delete: s is here to stay")],
-)  # fmt: skip
-def test_other_operations_are_stopped_where_a_policy_is_on_them(legacy: Heat, operation: str, finding: str) -> None:
-    name = legacy.created(template(s=string(salt=f"no {operation}")))
-    match operation:
-        case "delete":
-            legacy.on(name, "DELETE")
-        case "snapshot":
-            legacy.on(name, "POST", "/snapshots", name="copy")
-        case _:
-            legacy.on(name, "POST", "/actions", **{operation: None})
-    status, reason = legacy.outcome(name)
-    assert (status, reason.split(". '")[0]) == (
-        f"{operation.upper()}_FAILED",
-        ("On delete or abandon: " if operation == "delete" else "") + why(name, finding, ""),
-    )
 
 
 def test_a_vetoed_stack_is_kept_with_its_reason_where_the_option_says_so(tmp_path: Path) -> None:
