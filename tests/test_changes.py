@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.doors.cli.decision_text import format_comparison_notes
 from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.reports import format_comparison_notes
 from datalog_gate.schema.declaration import RelationRef, old_version
 from tests.sampling import ALL
 

@@ -1,30 +1,52 @@
-"""A reader of requests to heat-api."""
+"""A reader of requests to heat-api.
+
+Bodies are read as in heat/api/openstack/v1/stacks.py:74-140, and updates are merged as in
+heat/engine/service.py:941-1063. Errors are InputError, for the user.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.decision_point.operation import REASON, Operation
+from datalog_gate.decision_point.redaction import remove_masked
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.wsgi import request_definition
 from datalog_gate.doors.wsgi.body import input_error, parse_object, put_body, read_body
 from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest
-from datalog_gate.doors.wsgi.request_definition import MergedUpdate, new_definition, stored_definition
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
+from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.held import HeldStacks, read_adopted
 
 LOG = logging.getLogger(__name__)
 _ACTIONS = {"suspend": "suspend", "resume": "resume", "check": "check", "cancel_update": "rollback"}
 """The actions of policies for actions of Heat. `cancel_without_rollback` builds nothing, so it is not judged."""
 _UNCLEAR = "the method is replaced or cut short, so that nobody can tell what is asked for: send it as the method"
+_MAPS = ("parameters", "parameter_defaults", "resource_registry")
+_OURS = "DatalogGate::"
+_ENCRYPTED = "encrypted_param_names"
+_SHAPES: dict[str, tuple[type, ...]] = {
+    "environment": (dict, str, type(None)),
+    "parameters": (dict, type(None)),
+    "files": (dict, type(None)),
+}
+_ELSEWHERE = {
+    "template_url": "send the template itself: heat stack create -t FILE reads an address for you",
+    "files_container": "send the files themselves, in `files`",
+}
+"""Fields for a stack stored elsewhere, which may change between two readings, and what to do instead."""
+_UNCHANGED = frozenset({"existing", "stack_name", "template", "environment", "parameters", "files",
+                        "environment_files", "template_url", "files_container"})  # fmt: skip
 
 
 def read_request(application: Application, environ: Environ, settings: Settings) -> GatedRequest | None:
@@ -35,10 +57,10 @@ def read_request(application: Application, environ: Environ, settings: Settings)
     original = dict(environ)  # Heat's router writes into the environ, and a request may be forwarded as another
 
     def read_stored() -> StackDefinition:
-        return stored_definition(read_stored_stack(application, original, route.path))
+        return _stored_definition(read_stored_stack(application, original, route.path))
 
     def read_stored_snapshot() -> StackDefinition:
-        return stored_definition(read_snapshot(application, original, route.path, route.snapshot_id), masked=False)
+        return _stored_definition(read_snapshot(application, original, route.path, route.snapshot_id), masked=False)
 
     match route.kind:
         case "unclear":
@@ -65,7 +87,7 @@ def read_request(application: Application, environ: Environ, settings: Settings)
             request.forward, request.after = partial(update.forward, environ), update.compare
     else:
         action, name = "adopt" if "adopt_stack_data" in body else "create", str(body.get("stack_name") or "")
-        definition = partial(_raise, error) if error else partial(_new_definition, route.kind, body)
+        definition = partial(_raise, error) if error else partial(_read_creation, route.kind, body)
         request = _gated(route, action, definition, dry_run=route.kind != "create", stack_name=name)
         if action == "create" and route.kind == "create":
             request.record = lambda reason: put_body(environ, json.dumps(_denial_body(body, reason)).encode())
@@ -106,12 +128,12 @@ def _no_definition() -> StackDefinition:
     raise input_error("there is no stack to judge")
 
 
-def _new_definition(kind: str, body: dict[str, Any]) -> StackDefinition:
+def _read_creation(kind: str, body: dict[str, Any]) -> StackDefinition:
     if kind != "validate" and not isinstance(body.get("stack_name"), str):
         raise input_error("stack_name is missing or of a wrong type")
     if kind == "validate" and "adopt_stack_data" in body:
         raise input_error("adopt_stack_data belongs to the creation of a stack")
-    return new_definition(body)
+    return _new_definition(body)
 
 
 def _denial_body(body: dict[str, Any], reason: str) -> dict[str, Any]:
@@ -137,7 +159,7 @@ class _Update:
     body: dict[str, Any]
     limit: int
     """Maximum bytes of a body."""
-    merged: MergedUpdate | None = None
+    merged: _MergedUpdate | None = None
     stored: StoredStack | None = None
     tags: Sequence[str] = ()
     heat_merges: bool = False
@@ -148,18 +170,18 @@ class _Update:
         if "adopt_stack_data" in self.body:
             raise input_error("adopt_stack_data belongs to the creation of a stack")
         if not patch and not self.body.get("existing"):
-            return new_definition(self.body)
+            return _new_definition(self.body)
         if not patch and self.body.get("template") is None:
             raise input_error("template is missing or of a wrong type")
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
-        self.merged = request_definition.merge_update(self.body, self.stored)
+        self.merged = _merge_update(self.body, self.stored)
         if self.merged.whole and self.body.get("tags") is None and self.route.kind == "update":
             self.tags = read_tags(self.application, self.environ, self.route.path)  # a whole update would remove them
         return self.merged.definition
 
     def read_old_definition(self) -> StackDefinition:
         """Read what the stack is made of before the update. Errors: InputError, HeatAnswerError."""
-        return stored_definition(self.stored or read_stored_stack(self.application, self.environ, self.route.path))
+        return _stored_definition(self.stored or read_stored_stack(self.application, self.environ, self.route.path))
 
     def forward(self, environ: Environ) -> None:
         """Replace the request by the whole stack, without masked values.
@@ -167,7 +189,7 @@ class _Update:
         An update that changes nothing stays as it is: it builds what another update left, which was judged, and Heat
         has an access rule of its own for it.
         """
-        if self.merged is None or not request_definition.has_changes(self.body):
+        if self.merged is None or not _has_changes(self.body):
             return
         more = {"tags": ",".join(self.tags)} if self.tags else {}
         body = json.dumps({**self.merged.body, **more}, separators=(",", ":")).encode()
@@ -184,9 +206,259 @@ class _Update:
         if not (self.heat_merges and self.merged and self.stored):
             return
         stored = read_stored_stack(self.application, self.environ, self.route.path)
-        if not request_definition.differs(self.merged.expected, stored):
+        if not _differs(self.merged.expected, stored):
             return
-        if not request_definition.differs(self.stored, stored):  # the legacy engine stores an update at its end
+        if not _differs(self.stored, stored):  # the legacy engine stores an update at its end
             LOG.info("stack %s: the update is not stored yet", self.route.stack_id)
         else:
             LOG.error("stack %s: another update slipped in: what Heat holds was not judged", self.route.stack_id)
+
+
+def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
+    """Read the definition of a stack from a body that holds it as a whole; `adopt_stack_data` overrides `template`."""
+    _check(body)
+    environment: Any = None if body.get("environment_files") else body.get("environment")
+    parameters = body.get("parameters") or {}
+    template = body.get("template")
+    held = HeldStacks()
+    if "adopt_stack_data" in body:
+        adopted = _adopted(body["adopt_stack_data"])
+        own = _data(environment, "<environment>", as_json=False).get("parameters") or {}
+        adopted_parameters = (adopted.get("environment") or {}).get("parameters") or {}
+        if not isinstance(adopted_parameters, dict) or not isinstance(own, dict):
+            raise input_error("the parameters of adopt_stack_data are no map")
+        template, parameters = adopted.get("template"), {**adopted_parameters, **own, **parameters}
+        held = HeldStacks(adopted=read_adopted(adopted, str(body.get("stack_name") or "")))
+    if not isinstance(template, dict if "adopt_stack_data" in body else dict | str):
+        raise input_error("template is missing or of a wrong type")
+    names = _environment_files(body)
+    files = body.get("files") or {}
+    _check_environment(environment, "<environment>")
+    for name in names:
+        _check_environment(files[name], name)
+    return StackDefinition(template, environment, parameters or None, files, names, held=held)
+
+
+def _stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
+    """The definition of a stored stack; if `masked`, Heat shows hidden values as `HEAT_MASK`."""
+    own = {} if masked else stored.environment
+    return _definition(stored.template, stored.environment, own, stored.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _MergedUpdate:
+    """An update merged with the stored stack."""
+
+    definition: StackDefinition
+    body: dict[str, Any]
+    """The body to forward."""
+    whole: bool
+    """Whether the body holds the whole stack. Else it lacks the masked values, which only Heat knows."""
+    expected: StoredStack
+    """What Heat should store."""
+
+
+def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> _MergedUpdate:
+    """Merge a body that says only what changes with the stored stack."""
+    _check(body)
+    template = stored.template if body.get("template") is None else body["template"]
+    if not isinstance(template, dict | str):
+        raise input_error("template is missing or of a wrong type")
+    files = {**stored.files, **(body.get("files") or {})}
+    own = _request_environment(body, files)
+    cleared = body.get("clear_parameters") or []
+    if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
+        raise input_error("clear_parameters is no list of names")
+    environment = _merge_environment(stored, own, cleared)
+    definition = _definition(template, environment, own, files)
+    merged = definition.environment
+    assert isinstance(merged, dict)
+    forwarded = {name: value for name, value in body.items() if name not in _UNCHANGED | {"clear_parameters"}}
+    forwarded |= {"template": template, "files": files, "environment": merged}
+    if definition.masked:
+        known = {name for section, name in definition.masked if section == "parameters"} | merged["parameters"].keys()
+        rest = sorted({*cleared, *_declared(template)} - known)
+        registry = own["resource_registry"] if _removes(own["resource_registry"]) else merged["resource_registry"]
+        forwarded["environment"] = {**merged, "resource_registry": registry, "event_sinks": own["event_sinks"]}
+        forwarded |= {"existing": True, "clear_parameters": rest}
+    sections = {name: dict(merged[name]) for name in _MAPS}
+    for section, name in definition.masked:
+        sections[section][name] = HEAT_MASK
+    expected = StoredStack(_data(template, "<template>"), sections, files)
+    return _MergedUpdate(definition, forwarded, not definition.masked, expected)
+
+
+def _differs(expected: StoredStack, actual: StoredStack) -> bool:
+    """Whether a stored stack _differs from the expected one, except for values that Heat masks."""
+    for name in _MAPS:
+        old, new = (dict(_map(stack.environment, name)) for stack in (expected, actual))
+        if name == "resource_registry":  # Heat adds each type that is a template, as itself
+            old, new = ({key: kind for key, kind in types.items() if key != kind} for types in (old, new))
+        if old.keys() != new.keys():
+            return True
+        if any(new[key] not in (HEAT_MASK, value) for key, value in old.items()):
+            return True
+    return (expected.template, expected.files) != (actual.template, actual.files)
+
+
+def _has_changes(body: Mapping[str, Any]) -> bool:
+    """Whether a merged update changes anything. If not, it builds what another update left, which was judged."""
+    return bool(body.keys() - _UNCHANGED) or any(body.get(name) for name in _UNCHANGED - {"existing", "stack_name"})
+
+
+def _check(body: Mapping[str, Any]) -> None:
+    for name, instead in _ELSEWHERE.items():
+        if body.get(name) is not None:
+            raise input_error(f"the policies can't judge a stack given by {name}", "unsupported", instead)
+    for name, types in _SHAPES.items():
+        if not isinstance(body.get(name), types):
+            raise input_error(f"{name} is of a wrong type")
+    if not all(isinstance(text, str) for text in (body.get("files") or {}).values()):
+        raise input_error("files holds something that is no text")
+
+
+def _adopted(text: object) -> dict[str, Any]:
+    if not isinstance(text, str):
+        raise input_error("adopt_stack_data is no text")
+    data = read_document(text, "<adopt_stack_data>").data
+    if not isinstance(data, dict) or not isinstance(data.get("environment") or {}, dict):
+        raise input_error("adopt_stack_data is no map of a stack")
+    adopted: dict[str, Any] = json.loads(json.dumps(data))  # names that are numbers become texts, on Heat's way too
+    return adopted
+
+
+def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
+    names = body.get("environment_files") or ()
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise input_error("environment_files is no list of names")
+    if missing := [name for name in names if name not in (body.get("files") or {})]:
+        raise input_error(f"{missing[0]} of environment_files is not among the files", "missing-file")
+    return tuple(names)
+
+
+def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    """The environment of the request by sections, merged as in heat/common/environment_util.py, without strategies."""
+    names = _environment_files({**body, "files": files})
+    data = _data(None if names else body.get("environment"), "<environment>", as_json=False)
+    _check_environment(data, "<environment>")
+    own: dict[str, Any] = {name: dict(_map(data, name)) for name in _MAPS} | {
+        "event_sinks": list(data.get("event_sinks") or [])
+    }
+    own["parameters"] |= body.get("parameters") or {}
+    for name in names:
+        data = _data(files[name], name, as_json=False)
+        _check_environment(files[name], name)
+        if data.get("parameter_merge_strategies"):
+            message = "an update that is merged can't be judged with parameter_merge_strategies"
+            raise input_error(message, "unsupported", "send the whole stack, without `existing`")
+        for section in _MAPS:
+            first = not own[section]
+            own[section] |= {key: value for key, value in _map(data, section).items() if first or value is not None}
+        own["event_sinks"] = own["event_sinks"] or list(data.get("event_sinks") or [])
+    return own
+
+
+def _merge_environment(stored: StoredStack, own: Mapping[str, Any], cleared: list[str]) -> dict[str, Any]:
+    """Merge the environment of the request into the stored one (heat/engine/environment.py:826-836)."""
+    kept = {name: value for name, value in _map(stored.environment, "parameters").items() if name not in cleared}
+    return {
+        "parameters": kept | own["parameters"],
+        "parameter_defaults": {**_map(stored.environment, "parameter_defaults"), **own["parameter_defaults"]},
+        "resource_registry": _merge_registry(_map(stored.environment, "resource_registry"), own["resource_registry"]),
+        "event_sinks": [*(stored.environment.get("event_sinks") or []), *own["event_sinks"]],
+    }
+
+
+def _merge_registry(registry: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge a registry into another; null removes a type (heat/engine/environment.py, `_register_info`)."""
+    result = dict(registry)
+    for key, value in more.items():
+        if value is None:
+            removed = [key]
+            if key.endswith("*"):
+                removed = [name for name in result if name.startswith(key[:-1]) and not isinstance(result[name], dict)]
+            for name in removed:
+                result.pop(name, None)
+        elif isinstance(value, dict):
+            old = result.get(key)
+            result[key] = _merge_registry(old if isinstance(old, dict) else {}, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _removes(registry: Mapping[str, Any]) -> bool:
+    return any(value is None or (isinstance(value, dict) and _removes(value)) for value in registry.values())
+
+
+def _definition(
+    template: Mapping[str, Any] | str, stored: Mapping[str, Any], own: Mapping[str, Any], files: Mapping[str, str]
+) -> StackDefinition:
+    """The definition with a stored environment.
+
+    It lacks parameters that the template does not declare, which Heat drops, and masked values that are not the
+    request's own.
+    """
+    declared = _declared(template)
+    environment: dict[str, Any] = {name: dict(_map(stored, name)) for name in _MAPS}
+    environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
+    environment["event_sinks"] = stored.get("event_sinks") or []
+    _check_environment(environment, "<environment>")
+    return StackDefinition(template, environment, None, files, masked=remove_masked(environment, own))
+
+
+def _declared(template: Mapping[str, Any] | str) -> set[str]:
+    data = _data(template, "<template>")
+    return {str(name) for key in ("parameters", "Parameters") for name in _map(data, key)}
+
+
+def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = data.get(name) or {}
+    if not isinstance(section, dict):
+        raise input_error(f"the section {name} is no map", "bad-environment")
+    return section
+
+
+def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
+    data = read_document(text, label, as_json).data if isinstance(text, str) else text or {}
+    if not isinstance(data, dict):
+        raise input_error(f"{label} is no map of sections", "bad-environment")
+    return data
+
+
+def _check_environment(environment: object, label: str) -> None:
+    """Refuse an environment that redefines a type of the gate, or that says which values are encrypted.
+
+    By the first a template could escape the gate. By the second Heat would read values through a function that the user
+    names, and build with other values than those judged (heat/objects/raw_template.py:56-80, heat/common/crypt.py:118).
+    """
+    document = (
+        read_document(environment, label, as_json=False)
+        if isinstance(environment, str)
+        else Document(label, None, environment or {})
+    )
+    data = document.data if isinstance(document.data, dict) else {}
+    problems = [
+        (path, f"`{path[-1]}` maps the types {_OURS}* to others, which no stack may", "leave them out of the pattern")
+        for path in _redefined_types(data.get("resource_registry"), ("resource_registry",))
+    ]
+    if data.get(_ENCRYPTED):
+        problems.append(((_ENCRYPTED,), f"{_ENCRYPTED} is for Heat alone to say", "leave it out"))
+    if problems:
+        raise InputError(
+            [
+                Diagnostic("bad-environment", message, document.key_place(path), help_)
+                for path, message, help_ in problems
+            ]
+        )
+
+
+def _redefined_types(registry: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for key, value in registry.items() if isinstance(registry, dict) else ():
+        key = str(key)
+        if isinstance(value, dict):
+            yield from _redefined_types(value, (*path, key))
+        elif value is not None and value != key:
+            start = key[:-1] if key.endswith("*") else None
+            if key.startswith(_OURS) or (start is not None and _OURS.startswith(start)):
+                yield *path, key

@@ -15,9 +15,16 @@ from datalog_gate.base.errors import EngineError, GateError, InputError
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
-from datalog_gate.doors.cli.decision_text import format_comparison_notes, format_waiver_notes
 from datalog_gate.doors.cli.option_parser import FAIL_ON
-from datalog_gate.doors.cli.reports import SEVERITIES, WHOLE_DOCUMENTS, ReportEntry, compute_severity, format_report
+from datalog_gate.doors.cli.reports import (
+    SEVERITIES,
+    WHOLE_DOCUMENTS,
+    ReportEntry,
+    compute_severity,
+    format_comparison_notes,
+    format_report,
+    format_waiver_notes,
+)
 from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
 from datalog_gate.stack.model import Data, Stack
 

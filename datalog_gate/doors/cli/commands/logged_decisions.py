@@ -15,7 +15,7 @@ from datalog_gate.decision.decision import SHORT, Waiver
 from datalog_gate.decision_point.log import Record
 from datalog_gate.decision_point.replay import ReplayResult, find_record, replay_log, replay_record
 from datalog_gate.doors.cli.common import FINDINGS, OK, find_log, load_rules, print_note
-from datalog_gate.doors.cli.decision_text import format_decision
+from datalog_gate.doors.cli.reports import format_decision
 
 
 def explain(options: argparse.Namespace) -> int:
