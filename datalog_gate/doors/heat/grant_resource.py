@@ -44,13 +44,6 @@ class GrantRefusedError(GateError):
         super().__init__(shown)
 
 
-class _Caller(NamedTuple):
-    """The caller as rules see it, and the services that the caller may grant."""
-
-    who: Mapping[str, object]
-    services: frozenset[str]
-
-
 class _GrantPlace(NamedTuple):
     """The place of a grant: its path, as ``web/placement``, and the root stack."""
 
@@ -109,8 +102,7 @@ def _prepare(resource: Any, adopts: bool) -> tuple[Broker, Request, Claim | None
     broker = _broker(service)
     place = _place(resource)
     replaced = _replaced_claim(resource, broker, place, adopts)
-    caller = _caller(resource, replaced, service)
-    return broker, _request(resource, place, caller, service, resource.properties["scope"]), replaced
+    return broker, _request(resource, place, replaced, service, resource.properties["scope"]), replaced
 
 
 def changed(resource: Any, after: Any) -> bool:
@@ -125,8 +117,7 @@ def changed(resource: Any, after: Any) -> bool:
     check(resource, after)
     properties = after.properties(resource.properties_schema, resource.context)
     claim = _broker(properties["service"]).journal.claim(resource.uuid)
-    caller = _caller(resource, claim, properties["service"])
-    request = _request(resource, place, caller, properties["service"], properties["scope"])
+    request = _request(resource, place, claim, properties["service"], properties["scope"])
     return claim is None or not claim.live or claim.key != request.key
 
 
@@ -165,10 +156,11 @@ def _broker(service: str) -> Broker:
     return broker
 
 
-def _caller(resource: Any, claim: Claim | None, service: str) -> _Caller:
-    """The caller, who must be entitled to the service. Where Heat acts on its own, it knows no roles.
+def _caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapping[str, object], frozenset[str]]:
+    """The caller as rules see it, who must be entitled to the service, and all services that the caller may grant.
 
-    Then only the service of the claim may be granted: whoever got it in this place was entitled to it.
+    Where Heat acts on its own, it knows no roles. Then only the service of the claim may be granted: whoever got it in
+    this place was entitled to it.
     """
     if isinstance(resource.context, StoredContext):
         credentials = owner_of(resource.context)
@@ -178,7 +170,7 @@ def _caller(resource: Any, claim: Claim | None, service: str) -> _Caller:
         services = point.shared_point().entitled_services(resource.stack.tenant_id, credentials)
     if service not in services:
         raise GrantRefusedError(f"the service {service} is not for this caller")
-    return _Caller(point.build_caller(credentials), services)
+    return point.build_caller(credentials), services
 
 
 def _current_template(stack: Any) -> Any:
@@ -210,13 +202,14 @@ def _replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adopts: b
     return max(claims, key=lambda claim: (claim.live, claim.since), default=None)
 
 
-def _request(resource: Any, place: _GrantPlace, caller: _Caller, service: str, scope: list[str] | None) -> Request:
-    """Build the request of the grant to its service, if the rules unlock it."""
+def _request(resource: Any, place: _GrantPlace, claim: Claim | None, service: str, scope: list[str] | None) -> Request:
+    """Build the request of the grant to its service, if the rules unlock it. `claim` is the one that it has had."""
+    who, services = _caller(resource, claim, service)
     action = {"CREATE": "create", "ADOPT": "adopt"}.get(place.root.action, "update")
     definition = copy_definition(_current_template(place.root))
     decide = point.shared_point().decide_grants
     try:
-        stack, grants = decide(definition, place.root.name, action, caller.who, caller.services)
+        stack, grants = decide(definition, place.root.name, action, who, services)
     except InputError as error:
         problems = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         raise GrantRefusedError(f"the stack can't be read: {problems}") from error
