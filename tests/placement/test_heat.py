@@ -34,7 +34,7 @@ def granting(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory
 def filtering(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacementHeat]:
     """The same behind the gate's filter."""
     folder = tmp_path_factory.mktemp(f"{engine}_filtered")
-    with run_placement_heat(folder, cloud, engine == "convergence", api_filters="datalog_gate") as heat:
+    with run_placement_heat(folder, cloud, engine == "convergence", filtered=True) as heat:
         yield heat
 
 

@@ -29,7 +29,7 @@ def filtering(
 ) -> Iterator[PlacementHeat]:
     """Heat with the services, behind the gate's filter."""
     folder, convergence = tmp_path_factory.mktemp(request.param), request.param == "convergence"
-    with run_placement_heat(folder, cloud, convergence, api_filters="datalog_gate") as heat:
+    with run_placement_heat(folder, cloud, convergence, filtered=True) as heat:
         yield heat
 
 

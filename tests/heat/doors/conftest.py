@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,29 +12,34 @@ from tests.heat.doors.grant_heat import GrantHeat, run_grant_heat
 from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.templates import OF_PARAMETER
 
-API, CFN = "datalog_gate", "datalog_gate_cfn"
 RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}
 
 
-@pytest.fixture(scope="session")
-def legacy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The legacy engine, with the lifecycle plugin alone."""
-    with running(tmp_path_factory.mktemp("legacy"), convergence=False) as heat:
-        yield heat
+def _heat(name: str, convergence: bool, **arguments: Any) -> Any:
+    """A fixture of that name: a Heat for all tests."""
+
+    @pytest.fixture(scope="session", name=name)
+    def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+        with running(tmp_path_factory.mktemp(name), convergence, **arguments) as heat:
+            yield heat
+
+    return started
 
 
-@pytest.fixture(scope="session")
-def convergence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The convergence engine, which calls no lifecycle plugin, with no filter."""
-    with running(tmp_path_factory.mktemp("convergence"), convergence=True) as heat:
-        yield heat
-
-
-@pytest.fixture(scope="session")
-def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The convergence engine behind the filters of both APIs."""
-    with running(tmp_path_factory.mktemp("filtered"), convergence=True, api_filters=API, cfn_filters=CFN) as heat:
-        yield heat
+legacy = _heat("legacy", convergence=False)
+"""The legacy engine, with the lifecycle plugin alone."""
+convergence = _heat("convergence", convergence=True)
+"""The convergence engine, which calls no lifecycle plugin, with no filter."""
+filtered = _heat("filtered", convergence=True, filtered=True)
+"""The convergence engine behind the filters of both APIs."""
+legacy_filtered = _heat("legacy_filtered", convergence=False, filtered=True)
+"""The legacy engine behind the filters of both APIs, with the lifecycle plugin."""
+legacy_recorded = _heat("legacy_recorded", convergence=False, options=RECORDED, filtered=True)
+"""As `legacy_filtered`, but a denied creation becomes a failed stack."""
+custom = _heat(
+    "custom", convergence=True, options={"allow_unverified_context": "False"}, flavor="custombackend", filtered=True
+)
+"""As `filtered`, in the flavor whose context is what the client's own headers say."""
 
 
 @pytest.fixture(scope="session")
@@ -43,38 +49,11 @@ def existing(filtered: Heat) -> str:
 
 
 @pytest.fixture(scope="session")
-def legacy_filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The legacy engine behind the filters of both APIs, with the lifecycle plugin."""
-    with running(
-        tmp_path_factory.mktemp("legacy_filtered"), convergence=False, api_filters=API, cfn_filters=CFN
-    ) as heat:
-        yield heat
-
-
-@pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
     """As `filtered`, but a denied creation becomes a failed stack, and the rules, in the folder `rules`, may change."""
     folder = tmp_path_factory.mktemp("recorded")
     rules = shutil.copytree(HERE / "rules", folder / "rules")
-    with running(folder, convergence=True, rules=rules, options=RECORDED, api_filters=API, cfn_filters=CFN) as heat:
-        yield heat
-
-
-@pytest.fixture(scope="session")
-def legacy_recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """As `legacy_filtered`, but a denied creation becomes a failed stack."""
-    folder = tmp_path_factory.mktemp("legacy_recorded")
-    with running(folder, convergence=False, options=RECORDED, api_filters=API, cfn_filters=CFN) as heat:
-        yield heat
-
-
-@pytest.fixture(scope="session")
-def custom(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """As `filtered`, in the flavor whose context is what the client's own headers say."""
-    folder, options = tmp_path_factory.mktemp("custom"), {"allow_unverified_context": "False"}
-    with running(
-        folder, convergence=True, options=options, flavor="custombackend", api_filters=API, cfn_filters=CFN
-    ) as heat:
+    with running(folder, convergence=True, rules=rules, options=RECORDED, filtered=True) as heat:
         yield heat
 
 

@@ -248,14 +248,13 @@ def wait(over: Callable[[], bool], describe: Callable[[], str] = str) -> None:
 def running(
     folder: Path,
     convergence: bool,
-    api_filters: str = "",
-    cfn_filters: str = "",
+    filtered: bool = False,
     rules: Path = HERE / "rules",
     options: Mapping[str, str] | None = None,
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
 ) -> Iterator[Heat]:
-    """A Heat from its start to its end. The filters are names in the paste pipelines before Heat's own application;
+    """A Heat from its start to its end. If it is `filtered`, the gate's filters stand before both APIs;
     `options` go to the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's
     own headers say; without `resources` Heat does not know the gate's types."""
     for name in ("environment.d", "templates"):
@@ -272,7 +271,8 @@ def running(
         flavor=flavor,
     )
     (folder / "heat.conf").write_text(conf)
-    (folder / "paste.ini").write_text(PASTE.format(api_filters=api_filters, cfn_filters=cfn_filters, rules=rules))
+    api, cfn = ("datalog_gate", "datalog_gate_cfn") if filtered else ("", "")
+    (folder / "paste.ini").write_text(PASTE.format(api_filters=api, cfn_filters=cfn, rules=rules))
     with started(folder, port, cfn_port) as heat:
         yield heat
 

@@ -94,8 +94,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "reload_seconds": "0", "decision_log": f"{folder}/decisions.jsonl",
             "preflight": "faulty,licence", "preflight_option": "\npreflight_option = ".join(settings),
         }  # fmt: skip
-        filters = {"api_filters": "datalog_gate"} if filtered else {}
-        with running(folder, convergence=filtered, rules=rules, options=options, **filters) as heat:
+        with running(folder, convergence=filtered, filtered=filtered, rules=rules, options=options) as heat:
             yield Door(heat, filtered, rules, licences)
 
 
@@ -162,7 +161,7 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
 def test_a_pipeline_without_good_rules_does_not_start_and_says_why(tmp_path: Path) -> None:
     with (
         pytest.raises(AssertionError, match=r"RulesError: error\[unreadable\] .*/none can't be read: No such file"),
-        running(tmp_path, convergence=True, api_filters="datalog_gate", rules=tmp_path / "none"),
+        running(tmp_path, convergence=True, filtered=True, rules=tmp_path / "none"),
     ):
         pass
 

@@ -31,7 +31,7 @@ def granting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
         file.write(EDGE)
     options = {"services": "edge", "service_journal": f"{folder}/journal"}
     options |= {"service_option": f"edge.file={folder}/edge\nservice_option = edge.places=2"}
-    with running(folder, convergence=True, rules=rules, options=options, api_filters="datalog_gate") as heat:
+    with running(folder, convergence=True, rules=rules, options=options, filtered=True) as heat:
         yield heat
 
 

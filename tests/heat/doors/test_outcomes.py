@@ -14,7 +14,6 @@ import pytest
 
 from datalog_gate.doors.cli.commands.services import settle_claims
 from datalog_gate.doors.cli.main import main
-from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import PROJECT, Heat, install, running
 from tests.heat.doors.templates import CLEAN, template
 
@@ -62,9 +61,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "preflight": "teller", "preflight_option": f"teller.file={folder}/told", "service_journal": f"{folder}/journal",
     }  # fmt: skip
     with (
-        running(
-            folder, convergence=request.param == "convergence", options=options, api_filters=API, cfn_filters=CFN
-        ) as heat,
+        running(folder, convergence=request.param == "convergence", options=options, filtered=True) as heat,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.syspath_prepend(str(folder))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.main import main
-from tests.heat.doors.conftest import API, CFN
 from tests.heat.doors.rig import HERE, Heat, running
 from tests.heat.doors.templates import LONG, refusal, why
 
@@ -24,8 +23,7 @@ def heat(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Heat]:
     options = {"waivers": tmp_path / "waivers.yaml", "decision_log": tmp_path / "log", "reload_seconds": 0}
     texts = {name: str(value) for name, value in options.items()}
     behind = request.param == "filter"
-    api, cfn = (API, CFN) if behind else ("", "")
-    with running(tmp_path, convergence=behind, options=texts, api_filters=api, cfn_filters=cfn) as heat:
+    with running(tmp_path, convergence=behind, filtered=behind, options=texts) as heat:
         yield heat
 
 
