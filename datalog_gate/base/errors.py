@@ -34,6 +34,11 @@ class RulesError(DiagnosticsError):
 class InputError(DiagnosticsError):
     """A template, environment, facts or test file that can't be read: exit code 3."""
 
+    @classmethod
+    def of(cls, message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
+        """The error for one problem that has no place."""
+        return cls([Diagnostic(code, message, None, suggestion)])
+
 
 class EngineError(GateError):
     """An engine that can't give an answer: it refuses the program, exceeded its time, or its worker died."""

@@ -209,7 +209,7 @@ def read_log(path: Path) -> Iterator[Record | Diagnostic]:
                 for number, line in enumerate(lines, 1):
                     yield _parse_record(line, Span(str(file), number, 1, number, 1))
         except OSError as error:
-            raise InputError([Diagnostic("unreadable", f"{file} can't be read: {error.strerror}")]) from None
+            raise InputError.of(f"{file} can't be read: {error.strerror}") from None
 
 
 def _parse_record(line: str, place: Span) -> Record | Diagnostic:

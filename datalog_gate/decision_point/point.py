@@ -15,7 +15,7 @@ from typing import Any
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic, printable
+from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.base.gc import paused
 from datalog_gate.decision.decision import Grant
@@ -369,7 +369,7 @@ def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, S
     if operation.against is None:
         if rules.compares(operation.action):
             message = "policies judge what this changes, and nothing here says what the stack was"
-            raise InputError([Diagnostic("unsupported", message, None, "use the orchestration API")])
+            raise InputError.of(message, "unsupported", "use the orchestration API")
         return None
     try:
         definition = operation.against()

@@ -108,7 +108,7 @@ class PolicyReloader:
             written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file else None
             waivers = rules.waivers(self._settings.waivers or ())
         except OSError as error:  # a file was removed while it was read
-            raise InputError([Diagnostic("unreadable", f"the rules can't be read: {error}")]) from None
+            raise InputError.of(f"the rules can't be read: {error}") from None
         return Ruleset(rules, inventory, written, waivers)
 
     def _read_states(self) -> FileStates:

@@ -68,7 +68,7 @@ def find_record(path: Path, decision: str) -> Record:
         help_ = (
             f"one of {', '.join(sorted(matches))}" if matches else f"a reason ends with {SHORT} characters of the id"
         )
-        raise InputError([Diagnostic("unreadable", message, None, help_)])
+        raise InputError.of(message, suggestion=help_)
     [record] = matches.values()
     return record
 

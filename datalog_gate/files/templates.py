@@ -183,7 +183,7 @@ def _read_bytes(path: Path) -> bytes:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError([Diagnostic("unreadable", f"{path} can't be read: {reason}")]) from None
+        raise InputError.of(f"{path} can't be read: {reason}") from None
     if len(content) > MAX_BYTES:
         raise InputError([Diagnostic("too-large", f"{path} has more than {MAX_BYTES} bytes")])
     return content
@@ -228,5 +228,5 @@ def read_json(path: Path) -> object:
     try:
         data: object = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise InputError([Diagnostic("unreadable", f"{path} is no JSON: {error}")]) from None
+        raise InputError.of(f"{path} is no JSON: {error}") from None
     return data

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from datalog_gate.base.diagnostics import Diagnostic, printable
+from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.secrecy import HEAT_MASK, masked
 from datalog_gate.base.values import ResourceId
@@ -57,9 +57,11 @@ class Heat:
                 region_name=os.environ.get("OS_REGION_NAME"),
             )
             if not self._adapter.get_endpoint():
-                raise _unreadable("the credentials lead to no orchestration service", HELP)
+                raise InputError.of("the credentials lead to no orchestration service", suggestion=HELP)
         except self._errors as error:
-            raise _unreadable(f"Heat can't be reached with these credentials: {_format_error(error)}", HELP) from None
+            raise InputError.of(
+                f"Heat can't be reached with these credentials: {_format_error(error)}", suggestion=HELP
+            ) from None
 
     def get(self, path: str) -> dict[str, Any]:
         """Get the JSON object under a path of the project. Errors: InputError."""
@@ -67,23 +69,23 @@ class Heat:
         try:
             return _object(self._adapter.get(path, headers={"Accept": "application/json"}).json())
         except ValueError:
-            raise _unreadable(f"Heat does not give {resource}: it is no JSON") from None
+            raise InputError.of(f"Heat does not give {resource}: it is no JSON") from None
         except self._errors as error:
             if getattr(error, "http_status", 0) == 404:
-                raise _unreadable(f"Heat has no {resource}") from None
-            raise _unreadable(f"Heat does not give {resource}: {_format_error(error)}") from None
+                raise InputError.of(f"Heat has no {resource}") from None
+            raise InputError.of(f"Heat does not give {resource}: {_format_error(error)}") from None
 
     def caller(self) -> dict[str, object]:
         """The credentials of the caller for oslo.policy. Errors: InputError."""
         session = self._adapter.session
         auth: Any = session.auth
         if not hasattr(auth, "get_access"):
-            raise _unreadable("the credentials name nobody", HELP)
+            raise InputError.of("the credentials name nobody", suggestion=HELP)
         try:
             access = auth.get_access(session)
         except self._errors as error:
             message = f"Keystone does not say whom the credentials name: {_format_error(error)}"
-            raise _unreadable(message, HELP) from None
+            raise InputError.of(message, suggestion=HELP) from None
         names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
         return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
@@ -100,16 +102,16 @@ class Heat:
             answer = self._adapter.get(path, headers={"Accept": "application/json"}, raise_exc=False, **override)
             return answer.status_code, _object(answer.json() if answer.status_code == 200 else {})
         except ValueError:
-            raise _unreadable(f"Heat does not give {path.strip('/')}: it is no JSON") from None
+            raise InputError.of(f"Heat does not give {path.strip('/')}: it is no JSON") from None
         except self._errors as error:
-            raise _unreadable(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
+            raise InputError.of(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
 
     def post(self, path: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, str]]:
         """Post a JSON object; return the status and headers of any answer. Errors: InputError."""
         try:
             answer = self._adapter.post(path, json=body, raise_exc=False)
         except self._errors as error:
-            raise _unreadable(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
+            raise InputError.of(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
         return answer.status_code, answer.headers
 
     def delete(self, path: str) -> None:
@@ -129,16 +131,16 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     shown = _object(heat.get(f"/stacks/{quote(name, safe='')}?resolve_outputs=False").get("stack"))
     shown_name, stack_id, status = (str(shown.get(key, "")) for key in ("stack_name", "id", "stack_status"))
     if status == "DELETE_COMPLETE":
-        raise _unreadable(f"the stack {name} is deleted")
+        raise InputError.of(f"the stack {name} is deleted")
     path = f"/stacks/{quote(shown_name, safe='')}/{quote(stack_id, safe='')}"
     template, environment, files = (heat.get(f"{path}/{part}") for part in ("template", "environment", "files"))
     listed = heat.get(f"{path}/resources?nested_depth={MAX_DEPTH}").get("resources")
     if not all(isinstance(text, str) for text in files.values()):
-        raise _unreadable(f"Heat holds files of the stack {name} that are no text")
+        raise InputError.of(f"Heat holds files of the stack {name} that are no text")
     definition = StackDefinition(template, environment, files=files, masked=remove_masked(environment, {}))
     stack = definition.stack(stack_name or shown_name, catalogue)
     if not any(nested.resources for nested in stack.walk()):
-        raise InputError([Diagnostic("no-resources", f"the stack {name} leaves nothing to judge: it has no resource")])
+        raise InputError.of(f"the stack {name} leaves nothing to judge: it has no resource", "no-resources")
     return replace(stack, live=tuple(_live_resources(_list(listed), stack_id, stack.id)))
 
 
@@ -164,7 +166,7 @@ def _live_resources(resources: list[dict[str, Any]], root: str, name: str) -> It
 def _path(resource: Mapping[str, Any], paths: Mapping[str, str]) -> str:
     stack_path = next((paths[stack] for stack in _linked_stacks(resource, "stack") if stack in paths), None)
     if stack_path is None or not isinstance(resource.get("resource_name"), str):
-        raise _unreadable("Heat lists a resource that belongs to no stack")
+        raise InputError.of("Heat lists a resource that belongs to no stack")
     return f"{stack_path}/{resource['resource_name']}"
 
 
@@ -177,7 +179,7 @@ def _linked_stacks(resource: Mapping[str, Any], relation: str) -> Iterator[str]:
 
 def _object(data: object) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise _unreadable("Heat answers with something else than its API says")
+        raise InputError.of("Heat answers with something else than its API says")
     return data
 
 
@@ -190,7 +192,3 @@ def _format_error(error: Exception) -> str:
     secrets = filter(None, map(os.environ.get, SECRETS))
     text = masked(" ".join(str(error).split()), secrets, HEAT_MASK)
     return printable(re.sub(r"//[^/@\s]*@", "//", text))
-
-
-def _unreadable(message: str, suggestion: str | None = None) -> InputError:
-    return InputError([Diagnostic("unreadable", message, None, suggestion)])

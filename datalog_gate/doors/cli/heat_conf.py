@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.files.templates import read_text
@@ -23,7 +23,7 @@ def read_conf(path: Path) -> Any:
     try:
         conf(args=[], project="heat", default_config_files=[str(path)], default_config_dirs=[])
     except cfg.Error as error:
-        raise InputError([Diagnostic("unreadable", f"{path} can't be read: {format_error(error)}")]) from None
+        raise InputError.of(f"{path} can't be read: {format_error(error)}") from None
     return conf
 
 
@@ -46,13 +46,13 @@ def read_service_option(path: Path, service: str, key: str) -> str:
     except ValueError as error:
         raise invalid_file(path, error) from None
     if not value:
-        raise InputError([Diagnostic("unreadable", f"{path} has no service_option {service}.{key}")])
+        raise InputError.of(f"{path} has no service_option {service}.{key}")
     return value
 
 
 def invalid_file(path: Path, error: Exception) -> InputError:
     """The error for a file with which no service would start."""
-    return InputError([Diagnostic("unreadable", f"{path}: {format_error(error)}")])
+    return InputError.of(f"{path}: {format_error(error)}")
 
 
 def format_error(error: Exception) -> str:

@@ -11,23 +11,17 @@ import json
 import re
 from typing import Any
 
-from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.wsgi.routes import Environ
-
-
-def input_error(message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
-    """Create the error for an invalid request."""
-    return InputError([Diagnostic(code, message, None, suggestion)])
 
 
 def read_body(environ: Environ, limit: int) -> bytes:
     """Read the whole body, and put it back into the environ. Errors: InputError; then the request must not go on."""
     length = environ.get("CONTENT_LENGTH") or ""
     if length and not re.fullmatch("[0-9]{1,15}", length):
-        raise input_error("the Content-Length is no number")
+        raise InputError.of("the Content-Length is no number")
     if not length and not environ.get("wsgi.input_terminated"):
-        raise input_error("the request has no Content-Length")
+        raise InputError.of("the request has no Content-Length")
     size = min(int(length), limit + 1) if length else limit + 1
     body = b""
     while len(body) < size:
@@ -36,9 +30,9 @@ def read_body(environ: Environ, limit: int) -> bytes:
             break
         body += part
     if len(body) > limit:
-        raise input_error(f"the body is larger than the {limit} bytes that can be judged", "too-large")
+        raise InputError.of(f"the body is larger than the {limit} bytes that can be judged", "too-large")
     if length and len(body) != int(length):
-        raise input_error("the body is shorter than its Content-Length")
+        raise InputError.of("the body is shorter than its Content-Length")
     put_body(environ, body)
     return body
 
@@ -55,9 +49,9 @@ def parse_object(body: bytes) -> dict[str, Any]:
     try:
         data = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise input_error(f"the body is not JSON that can be judged: {error}") from None
+        raise InputError.of(f"the body is not JSON that can be judged: {error}") from None
     if not isinstance(data, dict):
-        raise input_error("the body is no JSON object")
+        raise InputError.of("the body is no JSON object")
     return data
 
 

@@ -20,7 +20,7 @@ from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.redaction import remove_masked
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.wsgi.body import input_error, parse_object, put_body, read_body
+from datalog_gate.doors.wsgi.body import parse_object, put_body, read_body
 from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
@@ -125,14 +125,14 @@ def _raise(error: InputError) -> StackDefinition:
 
 
 def _no_definition() -> StackDefinition:
-    raise input_error("there is no stack to judge")
+    raise InputError.of("there is no stack to judge")
 
 
 def _read_creation(kind: str, body: dict[str, Any]) -> StackDefinition:
     if kind != "validate" and not isinstance(body.get("stack_name"), str):
-        raise input_error("stack_name is missing or of a wrong type")
+        raise InputError.of("stack_name is missing or of a wrong type")
     if kind == "validate" and "adopt_stack_data" in body:
-        raise input_error("adopt_stack_data belongs to the creation of a stack")
+        raise InputError.of("adopt_stack_data belongs to the creation of a stack")
     return _new_definition(body)
 
 
@@ -168,11 +168,11 @@ class _Update:
         """Read what the stack would be made of. Errors: InputError, HeatAnswerError."""
         patch = self.environ["REQUEST_METHOD"] == "PATCH"
         if "adopt_stack_data" in self.body:
-            raise input_error("adopt_stack_data belongs to the creation of a stack")
+            raise InputError.of("adopt_stack_data belongs to the creation of a stack")
         if not patch and not self.body.get("existing"):
             return _new_definition(self.body)
         if not patch and self.body.get("template") is None:
-            raise input_error("template is missing or of a wrong type")
+            raise InputError.of("template is missing or of a wrong type")
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
         self.merged = _merge_update(self.body, self.stored)
         if self.merged.whole and self.body.get("tags") is None and self.route.kind == "update":
@@ -226,11 +226,11 @@ def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
         own = _data(environment, "<environment>", as_json=False).get("parameters") or {}
         adopted_parameters = (adopted.get("environment") or {}).get("parameters") or {}
         if not isinstance(adopted_parameters, dict) or not isinstance(own, dict):
-            raise input_error("the parameters of adopt_stack_data are no map")
+            raise InputError.of("the parameters of adopt_stack_data are no map")
         template, parameters = adopted.get("template"), {**adopted_parameters, **own, **parameters}
         held = HeldStacks(adopted=read_adopted(adopted, str(body.get("stack_name") or "")))
     if not isinstance(template, dict if "adopt_stack_data" in body else dict | str):
-        raise input_error("template is missing or of a wrong type")
+        raise InputError.of("template is missing or of a wrong type")
     names = _environment_files(body)
     files = body.get("files") or {}
     _check_environment(environment, "<environment>")
@@ -263,12 +263,12 @@ def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> _MergedUpdate
     _check(body)
     template = stored.template if body.get("template") is None else body["template"]
     if not isinstance(template, dict | str):
-        raise input_error("template is missing or of a wrong type")
+        raise InputError.of("template is missing or of a wrong type")
     files = {**stored.files, **(body.get("files") or {})}
     own = _request_environment(body, files)
     cleared = body.get("clear_parameters") or []
     if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
-        raise input_error("clear_parameters is no list of names")
+        raise InputError.of("clear_parameters is no list of names")
     environment = _merge_environment(stored, own, cleared)
     definition = _definition(template, environment, own, files)
     merged = definition.environment
@@ -309,20 +309,20 @@ def _has_changes(body: Mapping[str, Any]) -> bool:
 def _check(body: Mapping[str, Any]) -> None:
     for name, instead in _ELSEWHERE.items():
         if body.get(name) is not None:
-            raise input_error(f"the policies can't judge a stack given by {name}", "unsupported", instead)
+            raise InputError.of(f"the policies can't judge a stack given by {name}", "unsupported", instead)
     for name, types in _SHAPES.items():
         if not isinstance(body.get(name), types):
-            raise input_error(f"{name} is of a wrong type")
+            raise InputError.of(f"{name} is of a wrong type")
     if not all(isinstance(text, str) for text in (body.get("files") or {}).values()):
-        raise input_error("files holds something that is no text")
+        raise InputError.of("files holds something that is no text")
 
 
 def _adopted(text: object) -> dict[str, Any]:
     if not isinstance(text, str):
-        raise input_error("adopt_stack_data is no text")
+        raise InputError.of("adopt_stack_data is no text")
     data = read_document(text, "<adopt_stack_data>").data
     if not isinstance(data, dict) or not isinstance(data.get("environment") or {}, dict):
-        raise input_error("adopt_stack_data is no map of a stack")
+        raise InputError.of("adopt_stack_data is no map of a stack")
     adopted: dict[str, Any] = json.loads(json.dumps(data))  # names that are numbers become texts, on Heat's way too
     return adopted
 
@@ -330,9 +330,9 @@ def _adopted(text: object) -> dict[str, Any]:
 def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
     names = body.get("environment_files") or ()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise input_error("environment_files is no list of names")
+        raise InputError.of("environment_files is no list of names")
     if missing := [name for name in names if name not in (body.get("files") or {})]:
-        raise input_error(f"{missing[0]} of environment_files is not among the files", "missing-file")
+        raise InputError.of(f"{missing[0]} of environment_files is not among the files", "missing-file")
     return tuple(names)
 
 
@@ -350,7 +350,7 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
         _check_environment(files[name], name)
         if data.get("parameter_merge_strategies"):
             message = "an update that is merged can't be judged with parameter_merge_strategies"
-            raise input_error(message, "unsupported", "send the whole stack, without `existing`")
+            raise InputError.of(message, "unsupported", "send the whole stack, without `existing`")
         for section in _MAPS:
             first = not own[section]
             own[section] |= {key: value for key, value in _map(data, section).items() if first or value is not None}
@@ -415,14 +415,14 @@ def _declared(template: Mapping[str, Any] | str) -> set[str]:
 def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = data.get(name) or {}
     if not isinstance(section, dict):
-        raise input_error(f"the section {name} is no map", "bad-environment")
+        raise InputError.of(f"the section {name} is no map", "bad-environment")
     return section
 
 
 def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
     data = read_document(text, label, as_json).data if isinstance(text, str) else text or {}
     if not isinstance(data, dict):
-        raise input_error(f"{label} is no map of sections", "bad-environment")
+        raise InputError.of(f"{label} is no map of sections", "bad-environment")
     return data
 
 

@@ -17,7 +17,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
-from datalog_gate.doors.wsgi.body import input_error, put_body, read_body
+from datalog_gate.doors.wsgi.body import put_body, read_body
 from datalog_gate.doors.wsgi.fault import cfn_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnreadableStackError
 from datalog_gate.doors.wsgi.routes import FORMS, Environ, content_type
@@ -86,10 +86,10 @@ def _read_form(environ: Environ, settings: Settings) -> tuple[str, InputError | 
     try:
         body = read_body(environ, settings.body_limit)
         if body and kind == "multipart/form-data":
-            raise input_error("a form in several parts can't be judged")
+            raise InputError.of("a form in several parts can't be judged")
         return body.decode(), None
     except (InputError, UnicodeDecodeError) as error:
-        return "", error if isinstance(error, InputError) else input_error("the form is not UTF-8")
+        return "", error if isinstance(error, InputError) else InputError.of("the form is not UTF-8")
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -112,7 +112,7 @@ def _parse_stack_name(name: str) -> tuple[str, str, str]:
 
 
 def _no_definition() -> StackDefinition:
-    raise input_error("this API does not say what the stack is made of")
+    raise InputError.of("this API does not say what the stack is made of")
 
 
 def _unreadable_definition() -> StackDefinition:
@@ -124,21 +124,21 @@ def _definition(fields: Mapping[str, str]) -> StackDefinition:
     if "TemplateBody" not in fields:
         if "TemplateUrl" in fields or "TemplateURL" in fields:
             message = "the policies can't judge a stack given by TemplateUrl"
-            raise input_error(message, "unsupported", "send TemplateBody")
-        raise input_error("TemplateBody is missing")
+            raise InputError.of(message, "unsupported", "send TemplateBody")
+        raise InputError.of("TemplateBody is missing")
     members: dict[int, dict[str, str]] = {}
     for name, value in fields.items():
         match = _PARAMETER.fullmatch(name)
         if match and match[2] not in (member := members.setdefault(int(match[1]), {})):
             member[match[2]] = value
         elif match or name.startswith("Parameters."):  # Heat takes any text after a line break
-            raise input_error(f"{name[:80]!r} can't be judged as the name of a parameter's part", "bad-parameter")
+            raise InputError.of(f"{name[:80]!r} can't be judged as the name of a parameter's part", "bad-parameter")
     pairs = [(member[_KEY], member[_VALUE]) for member in members.values() if _KEY in member and _VALUE in member]
     values: dict[str, Any] = dict(pairs)
     if len(values) < len(pairs):
-        raise input_error("a parameter is there twice", "bad-parameter")
+        raise InputError.of("a parameter is there twice", "bad-parameter")
     if reserved := [name for name in values if name in SECTIONS]:  # Heat would read them as an environment
-        raise input_error(f"a parameter can't be named {reserved[0]}", "bad-parameter")
+        raise InputError.of(f"a parameter can't be named {reserved[0]}", "bad-parameter")
     return StackDefinition(fields["TemplateBody"], None, values or None)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from datalog_gate.doors.wsgi.body import input_error
+from datalog_gate.base.errors import InputError
 from datalog_gate.doors.wsgi.fault import Response
 from datalog_gate.doors.wsgi.routes import Environ
 
@@ -73,7 +73,7 @@ def _get(application: Application, environ: Environ, path: str, query: str = "")
     try:
         return json.loads(response.body)
     except ValueError:
-        raise input_error(f"Heat gave no JSON for {path}") from None
+        raise InputError.of(f"Heat gave no JSON for {path}") from None
 
 
 def call_application(application: Application, environ: Environ) -> Response:
@@ -97,5 +97,5 @@ def call_application(application: Application, environ: Environ) -> Response:
 
 def _object(data: object) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise input_error("Heat holds no whole definition to judge by")
+        raise InputError.of("Heat holds no whole definition to judge by")
     return data

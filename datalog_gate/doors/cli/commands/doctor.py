@@ -76,7 +76,7 @@ def examine(
         legacy, flavor, plugin_dirs = not conf.convergence_engine, conf.paste_deploy.flavor or "", conf.plugin_dirs
         paste_ini = read_ini(paste or heat_conf.parent / conf.paste_deploy.api_paste_config)
     except ValueError as error:
-        raise InputError([Diagnostic("unreadable", f"{heat_conf} can't be read: {format_error(error)}")]) from None
+        raise InputError.of(f"{heat_conf} can't be read: {format_error(error)}") from None
 
     engine = ini.place("DEFAULT", "convergence_engine")
     results = [*check_engine(legacy, plugin_dirs, engine), *_check_option_names(ini)]

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from datalog_gate.base.diagnostics import Diagnostic, printable
+from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat
@@ -74,7 +74,7 @@ def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
     path = settings.service_journal
     if not path or not Path(path).is_file():
         message = f"the journal {path} is not there: nothing was granted yet" if path else "no service_journal is set"
-        raise InputError([Diagnostic("unreadable", f"{heat_conf}: {message}")])
+        raise InputError.of(f"{heat_conf}: {message}")
     try:
         return Journal(path).claims()
     except JournalError as error:
@@ -150,7 +150,7 @@ def settle_claims(
         raise invalid_file(heat_conf, error) from None
     if not (broker or outcomes):
         message = "no services are enabled, nor plugins of preflight with a service_journal"
-        raise InputError([Diagnostic("unreadable", f"{heat_conf}: {message}")])
+        raise InputError.of(f"{heat_conf}: {message}")
     heat = Heat()
     stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
     while True:
@@ -187,7 +187,7 @@ def approval(options: argparse.Namespace) -> int:
     """List requests, or answer one as the current user. Errors: InputError, UsageError."""
     path = read_service_option(options.heat_conf, "approval", "file")
     if not Path(path).is_file():
-        raise InputError([Diagnostic("unreadable", f"{path} is not there: nothing was asked yet")])
+        raise InputError.of(f"{path} is not there: nothing was asked yet")
     approvals, now = Approvals(path), time.time()
     try:
         if options.part == "list":
@@ -196,7 +196,7 @@ def approval(options: argparse.Namespace) -> int:
             verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
             requests = [approvals.say(options.request, verdict, find_user(), options.why, now)]
     except ApprovalError as error:
-        raise InputError([Diagnostic("unreadable", str(error))]) from None
+        raise InputError.of(str(error)) from None
     for line in _format_requests(requests, options.format):
         print(line)
     return OK

@@ -12,7 +12,6 @@ from typing import Any
 
 from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.decision import SCHEMA, Waiver
 from datalog_gate.decision_point.log import read_log
@@ -80,11 +79,11 @@ def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         except (ValueError, RecursionError):
             decision = None
         if not isinstance(decision, dict) or decision.get("schema") != SCHEMA:
-            raise InputError([Diagnostic("unreadable", f"{file} is no decision as `check --format json` writes it")])
+            raise InputError.of(f"{file} is no decision as `check --format json` writes it")
         return decision, ""
     record: Any = find_record(find_log(options), options.decision)
     if "decision" not in record:
-        raise InputError([Diagnostic("unreadable", f"{file} was not judged: there is nothing to waive")])
+        raise InputError.of(f"{file} was not judged: there is nothing to waive")
     return record["decision"], (record["inputs"]["caller"] or {}).get("project") or ""
 
 
