@@ -122,26 +122,6 @@ def test_diagnostics_are_reported_in_every_format(form: str) -> None:
     assert format_report(form, [ReportEntry("rules", ERROR)]) == OF_ERROR[form]
 
 
-def test_diagnostics_are_results_of_a_run_that_failed() -> None:
-    [run] = json.loads(format_report("sarif", [ReportEntry("rules", ERROR)]))["runs"]
-    codes = {"syntax": "The text is not a statement of the language.",
-             "unknown-column": "A column that the relation does not have."}  # fmt: skip
-    region = {"startLine": 2, "startColumn": 5, "endLine": 2, "endColumn": 9}
-    place = {"physicalLocation": {"artifactLocation": {"uri": "x%20y.dl"}, "region": region}}
-    assert run == {
-        "tool": {"driver": {"name": "datalog-gate", "version": __version__, "rules": [
-            {"id": code, "shortDescription": {"text": codes[code]}} for code in ("unknown-column", "syntax")]}},
-        "invocations": [{"executionSuccessful": False}],
-        "columnKind": "unicodeCodePoints",
-        "results": [
-            {"ruleId": "unknown-column", "ruleIndex": 0, "kind": "fail", "level": "error", "locations": [place],
-             "message": {"text": "no column a, b:\ufffd100% (did you mean c?)"}},
-            {"ruleId": "syntax", "ruleIndex": 1, "kind": "fail", "level": "warning", "locations": [],
-             "message": {"text": "hm"}},
-        ],
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("file", "uri"),
     [("HERE/x.yaml", "x.yaml"), ("./d/../x:y%.yaml", "x%3Ay%25.yaml"), ("../\u00e4.yaml", "../%C3%A4.yaml"),

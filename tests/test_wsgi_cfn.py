@@ -194,11 +194,6 @@ def test_a_deletion_that_a_policy_would_judge_is_refused_where_nobody_can_read_t
     assert (code, message in content, door.heat.requests) == (400, True, [])
 
 
-def test_a_rollback_is_never_stopped() -> None:
-    door = Door(Point(DENIED))
-    assert door.send("Action=CancelUpdateStack&StackName=web")[0] == 201
-
-
 def test_a_denied_creation_may_become_a_stack_that_fails_with_the_reason() -> None:
     door = Door(Point(DENIED), create_denial="failed_stack")
     assert door.send("", urlencode({**NEW, **P1, "OnFailure": "DELETE", "TimeoutInMinutes": "5"}))[0] == 201

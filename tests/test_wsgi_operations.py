@@ -444,15 +444,6 @@ def test_adopted_data_are_the_stack_beside_whatever_template() -> None:
     )
 
 
-def test_environment_files_stand_in_the_environments_place() -> None:
-    point = Point()
-    files = {"e": "parameters: {a: e}", "g": "parameters: {a: g}"}
-    body = {**NEW, "environment": {"parameters": {"a": "body"}}, "parameters": {"a": "given"}, "files": files,
-            "environment_files": ["e", "g"]}  # fmt: skip
-    client(point).ask("POST", "/v1/p/stacks", body)
-    assert point.operations[0].definition() == StackDefinition(TEMPLATE, None, {"a": "given"}, files, ("e", "g"))
-
-
 # The options of the paste section
 
 

@@ -119,13 +119,6 @@ def test_an_update_of_what_cannot_be_read_is_refused(point: DecisionPoint) -> No
     assert door.heat.requests == []
 
 
-def test_a_whole_update_is_forwarded_byte_for_byte(point: DecisionPoint) -> None:
-    door = client(point)
-    body = b' {"template": ' + json.dumps(json.dumps(TEMPLATE)).encode() + b', "existing": 0}'
-    assert door.send(body, REQUEST_METHOD="PUT", PATH_INFO=STACK)[0] == "201 Created"
-    assert door.heat.requests == [("PUT", STACK, body, str(len(body)))]
-
-
 def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: DecisionPoint) -> None:
     stored = {**STORED, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],

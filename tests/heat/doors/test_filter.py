@@ -1,6 +1,7 @@
 """The API filter before Heat's convergence engine, over HTTP.
 
-Every operation with a violating stack is refused and leaves nothing in Heat; a clean stack is built.
+Every operation with a violating stack is refused and leaves nothing in Heat; a clean stack is built. The stack that
+records a denial failed for its reason and can be corrected, in both engines.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 from heatclient.exc import HTTPForbidden
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, why, without_policies
+from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, denial, refusal, template, why, without_policies
 
 
 def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> None:
@@ -91,3 +92,24 @@ def test_a_denied_creation_is_recorded_as_a_failed_stack_that_a_clean_update_mak
     assert heat.outcome(name) == ("CREATE_FAILED", failed)
     assert heat.on(name, "PUT", template=CLEAN).status_code == 202
     assert (heat.ended(name)[0], heat.resources(name)) == ("UPDATE_COMPLETE", {"s": "CREATE_COMPLETE"})
+
+
+@pytest.mark.parametrize("engine", ["legacy", "convergence"])
+def test_a_recorded_denial_may_be_denied_again_and_be_deleted(engine: str, request: pytest.FixtureRequest) -> None:
+    heat: Heat = request.getfixturevalue(engine)
+    name, _ = heat.create(template(denied=denial("one")))
+    heat.ended(name)
+    assert heat.on(name, "PUT", template=template(denied=denial("another"))).status_code == 202
+    replaced = "Resource CREATE failed: " if engine == "convergence" else ""
+    assert heat.ended(name) == ("UPDATE_FAILED", f"{replaced}DeniedError: resources.denied: another")
+    heat.on(name, "DELETE")
+    assert heat.ended(name, deleted=True) == ("", "")
+
+
+@pytest.mark.parametrize("engine", ["legacy", "convergence"])
+def test_a_recorded_reason_may_hold_any_characters(engine: str, request: pytest.FixtureRequest) -> None:
+    heat: Heat = request.getfixturevalue(engine)
+    name, _ = heat.create(template(denied=denial("%s %(x)s {y} : \n\x1b é \U0001f600 \ud800" + "x" * 3000)))
+    status, why = heat.ended(name)
+    reason = why.removeprefix("Resource CREATE failed: DeniedError: resources.denied: ")
+    assert (status, reason) == ("CREATE_FAILED", "%s %(x)s {y} : ?? é ? ?" + "x" * (2000 - 23))
