@@ -94,32 +94,29 @@ class Heat:
 
         The id of that project replaces one's own at the end of the endpoint. Errors: InputError without an answer.
         """
-        override = {}
+        answer = self._request("GET", path, project, headers={"Accept": "application/json"})
         try:
-            if project:
-                below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
-                override["endpoint_override"] = f"{below}/{quote(project, safe='')}"
-            answer = self._adapter.get(path, headers={"Accept": "application/json"}, raise_exc=False, **override)
             return answer.status_code, _object(answer.json() if answer.status_code == 200 else {})
         except ValueError:
             raise InputError.of(f"Heat does not give {path.strip('/')}: it is no JSON") from None
-        except self._errors as error:
-            raise InputError.of(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
 
     def post(self, path: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, str]]:
         """Post a JSON object; return the status and headers of any answer. Errors: InputError."""
-        try:
-            answer = self._adapter.post(path, json=body, raise_exc=False)
-        except self._errors as error:
-            raise InputError.of(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
+        answer = self._request("POST", path, json=body)
         return answer.status_code, answer.headers
 
     def delete(self, path: str) -> None:
         """Delete what is under a path, if it is there. Errors: InputError without an answer."""
+        self._request("DELETE", path)
+
+    def _request(self, method: str, path: str, project: str = "", **more: Any) -> Any:
         try:
-            self._adapter.delete(path, raise_exc=False)
+            if project:
+                below = str(self._adapter.get_endpoint()).rstrip("/").rpartition("/")[0]
+                more["endpoint_override"] = f"{below}/{quote(project, safe='')}"
+            return self._adapter.request(path, method, raise_exc=False, **more)
         except self._errors as error:
-            raise _unreadable(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
+            raise InputError.of(f"Heat does not answer {path.strip('/')}: {_format_error(error)}") from None
 
 
 def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:

@@ -249,12 +249,13 @@ def running(
     folder: Path,
     convergence: bool,
     filtered: bool = False,
+    cfn: bool = True,
     rules: Path = HERE / "rules",
     options: Mapping[str, str] | None = None,
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
 ) -> Iterator[Heat]:
-    """A Heat from its start to its end. If it is `filtered`, the gate's filters stand before both APIs;
+    """A Heat from its start to its end. If it is `filtered`, the gate's filters stand before both APIs, or without `cfn` before heat-api alone;
     `options` go to the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's
     own headers say; without `resources` Heat does not know the gate's types."""
     for name in ("environment.d", "templates"):
@@ -271,8 +272,9 @@ def running(
         flavor=flavor,
     )
     (folder / "heat.conf").write_text(conf)
-    api, cfn = ("datalog_gate", "datalog_gate_cfn") if filtered else ("", "")
-    (folder / "paste.ini").write_text(PASTE.format(api_filters=api, cfn_filters=cfn, rules=rules))
+    api = "datalog_gate" if filtered else ""
+    cfn_door = "datalog_gate_cfn" if filtered and cfn else ""
+    (folder / "paste.ini").write_text(PASTE.format(api_filters=api, cfn_filters=cfn_door, rules=rules))
     with started(folder, port, cfn_port) as heat:
         yield heat
 

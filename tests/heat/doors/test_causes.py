@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.rig import HERE, RESOURCES, Heat, running
-from tests.heat.doors.templates import OF_PARAMETER, string, template
+from tests.heat.doors.templates import CLEAN, OF_PARAMETER, string, template
 from tests.heat.doors.test_template_bypasses import TRIES
 
 KIND = "OS::Heat::RandomString"
@@ -80,7 +80,7 @@ def test_a_denied_creation_builds_nothing_that_is_denied(engine: Heat, name: str
 def behind_filter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
     """The convergence engine without a door, behind the filter."""
     folder, rules = tmp_path_factory.mktemp("filter"), HERE / "engine_rules"
-    with running(folder, convergence=True, rules=rules, api_filters="datalog_gate") as heat:
+    with running(folder, convergence=True, rules=rules, filtered=True) as heat:
         yield heat
 
 
