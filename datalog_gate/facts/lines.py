@@ -13,7 +13,7 @@ from decimal import Decimal
 from hashlib import sha256
 
 from datalog_gate.base import values
-from datalog_gate.base.diagnostics import Diagnostic, Span, closest
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value
@@ -44,10 +44,7 @@ class FactLine:
             return self.row
         for name in self.row:
             if name not in relation.positions:
-                near = closest(name, columns)
-                raise _bad(
-                    f"{relation.name} has no column {name}", self.span, f"did you mean {near}?" if near else None
-                )
+                raise _bad(f"{relation.name} has no column {name}", self.span, did_you_mean(name, columns))
         return tuple(self.row.get(name) for name in columns)
 
     def typed(self, relation: Relation) -> Row:

@@ -41,10 +41,6 @@ def _parameter_attributes(stack: Stack) -> Iterator[LocatedRow]:
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, parameter.name), leaves(attributes), path)
 
 
-def _root(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
-    yield stack, ((stack.id,), (), None)
-
-
 def _environment(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
     for file in stack.environments:
         for leaf in leaves(file.data):
@@ -52,22 +48,13 @@ def _environment(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
             yield file, ((file.file, str(section), path_text(tuple(path)), leaf.value), leaf.path, None)
 
 
-def _status(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
-    for located, live in _live_resources(stack):
-        yield located, ((live.id, live.action, live.status), (), None)
-
-
-def _physical(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
-    for located, live in _live_resources(stack):
-        if live.physical:
-            yield located, ((live.id, live.physical), (), None)
-
-
-def _live_resources(stack: Stack) -> Iterator[tuple[Located, Live]]:
-    """The live resources, each with its resource, or with the stack if the template does not have it."""
+def _live(stack: Stack, values_of: Callable[[Live], tuple[str, ...]]) -> Iterator[tuple[Located, LocatedRow]]:
+    """A row for each live resource that has values, located by its resource, or by the stack if the template has none
+    of the id."""
     read = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
     for live in stack.live:
-        yield read.get(live.id, stack), live
+        if values := values_of(live):
+            yield read.get(live.id, stack), ((live.id, *values), (), None)
 
 
 def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[LocatedRow]:
@@ -143,10 +130,10 @@ STACK_ROWS: dict[str, Callable[[Stack], Iterable[LocatedRow]]] = {
     "heat:section": lambda stack: [((stack.id, name), (name,), None) for name in stack.sections],
 }
 ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, LocatedRow]]]] = {
-    "heat:root": _root,
+    "heat:root": lambda stack: [(stack, ((stack.id,), (), None))],
     "heat:environment": _environment,
-    "heat:status": _status,
-    "heat:physical": _physical,
+    "heat:status": lambda stack: _live(stack, lambda live: (live.action, live.status)),
+    "heat:physical": lambda stack: _live(stack, lambda live: (live.physical,) if live.physical else ()),
 }
 """The relations of a whole tree of stacks. Each function takes the root and gives each row with what locates it."""
 NEEDED = {
