@@ -33,8 +33,8 @@ def _split(text: str, secrets: list[str], mask: Callable[[str], T], words: bool)
         return [text]
     secret, *others = secrets
     parts = re.split(rf"(?<!\w){re.escape(secret)}(?!\w)", text) if words else text.split(secret)
-    found: list[str | T] = []
+    covered: list[str | T] = []
     for number, part in enumerate(parts):
-        found += [mask(secret)] if number else []
-        found += _split(part, others, mask, words) if part else []
-    return found
+        covered += [mask(secret)] if number else []
+        covered += _split(part, others, mask, words) if part else []
+    return covered

@@ -171,11 +171,11 @@ Row = tuple[Value, ...]
 def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
     """What these rest on in the end: what no function made, and conditions where not all that they rest on has a
     domain, as they themselves have one: they hold or they don't."""
-    found: dict[Unknown, None] = {}
+    resting: dict[Unknown, None] = {}
     for unknown in unknowns:
         deeper = unknown.of and (not unknown.domain or all(part.domain for part in unknown.of))
-        found.update(dict.fromkeys(unknown.of if deeper else (unknown,)))
-    return tuple(found)
+        resting.update(dict.fromkeys(unknown.of if deeper else (unknown,)))
+    return tuple(resting)
 
 
 def boolean(truth: bool) -> Boolean:

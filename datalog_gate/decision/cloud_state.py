@@ -60,9 +60,9 @@ def loaded(rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory
     model = Model(tables)
     if not known.unknown:
         part = grounded(program, frozenset(own))
-        kept = _unchanged(part, tables, old)
-        errors = tuple(error for error in old.errors if error.relation in kept)
-        model = evaluate(part, {}, BUDGET, Model({**tables, **kept}, errors))
+        unchanged = _unchanged(part, tables, old)
+        errors = tuple(error for error in old.errors if error.relation in unchanged)
+        model = evaluate(part, {}, BUDGET, Model({**tables, **unchanged}, errors))
     for name, table in model.tables.items():
         if name in old.tables:
             table.index_like(old.tables[name])
@@ -80,10 +80,10 @@ def _unchanged(
 ) -> dict[RelationRef, IndexedTable]:
     """The derived tables of the old model that rest on tables which are still the same."""
     same = {name for name, table in tables.items() if old.tables.get(name) is table}
-    kept: dict[RelationRef, IndexedTable] = {}
+    unchanged: dict[RelationRef, IndexedTable] = {}
     for stratum in part.strata:
         read = {match.relation for rule in stratum.rules for _, match in reads(rule.body)}
         if read <= same.union(stratum.relations) and old.tables.keys() >= set(stratum.relations):
             same.update(stratum.relations)
-            kept.update((name, old.tables[name]) for name in stratum.relations)
-    return kept
+            unchanged.update((name, old.tables[name]) for name in stratum.relations)
+    return unchanged

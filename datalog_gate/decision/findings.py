@@ -169,8 +169,8 @@ class FindingReader:
                 for leaf in about:
                     if span := self._column_holding(value, leaf):
                         return span
-        found = (self.evaluation.facts.origin(leaf.relation, leaf.row) for leaf in about or support.leaves)
-        origins = [origin for origin in found if origin]
+        sources = (self.evaluation.facts.origin(leaf.relation, leaf.row) for leaf in about or support.leaves)
+        origins = [origin for origin in sources if origin]
         if not origins:
             return None
         best = max(origins, key=lambda origin: len(origin[1]))

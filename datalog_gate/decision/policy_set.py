@@ -74,8 +74,8 @@ def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet
 @paused()
 def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     sources = texts(files)
-    modules, found = parse_all(files)
-    checked = check(modules, found=found, sources=sources, catalogue=catalogue)
+    modules, problems = parse_all(files)
+    checked = check(modules, found=problems, sources=sources, catalogue=catalogue)
     if not checked.policies:
         where = Span(files[0].file, 1, 1, 1, 1) if files else None
         message = "the rules hold no policy: everything would pass"

@@ -57,17 +57,17 @@ def ask(
     Errors: RulesError for rules or query, InputError for facts, EngineError, also where it takes more than `BUDGET`.
     """
     sources = {file.file: file.text for file in files} | {"<query>": text}
-    modules, found = parse_all(files)
+    modules, problems = parse_all(files)
     congress = any(file.congress for file in files)
-    asked, diagnostics = parse_query(text, congress=congress)
-    found += diagnostics
+    question, diagnostics = parse_query(text, congress=congress)
+    problems += diagnostics
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
-        raise RulesError(found, sources)
+        raise RulesError(problems, sources)
     given = _kinds(lines, catalogue)
-    rule = _whole(asked, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
+    rule = _whole(question, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
     modules.append(Module(QUERY, "<query>", (rule,), congress))
     checked = check(
-        modules, given=given, query=QUERY, lenient=lenient, found=found, sources=sources, catalogue=catalogue
+        modules, given=given, query=QUERY, lenient=lenient, found=problems, sources=sources, catalogue=catalogue
     )
     inputs = bind(checked.program, lines, lenient=True)
     if now and inputs.get("gate:now") == {}:
@@ -138,17 +138,17 @@ def _kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[K
     return {name: tuple(columns) for name, columns in kinds.items()}
 
 
-def _whole(asked: Atom | Body, names: Names) -> Rule:
-    if not isinstance(asked, Atom):
-        body = asked
+def _whole(question: Atom | Body, names: Names) -> Rule:
+    if not isinstance(question, Atom):
+        body = question
         return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
     blanks = (Variable(f"column {at}") for at in range(1, 1_000_000))
-    relation = names.relation(asked, QUERY)
-    if asked.named and isinstance(relation, Relation):
-        written: Mapping[str, NamedArgument] = {argument.column: argument for argument in asked.named}
-        unknown = [argument for argument in asked.named if argument.column not in relation.positions]
-        rest = [column.name for column in relation.columns[len(asked.arguments) :]]
-        named = [written.get(name, NamedArgument(name, Wildcard(asked.span), asked.span)) for name in rest]
-        asked = replace(asked, named=(*named, *unknown))
-    filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(asked))
-    return Rule(Atom(ANSWER, filled, span=asked.span), (with_terms(asked, filled),), span=asked.span)
+    relation = names.relation(question, QUERY)
+    if question.named and isinstance(relation, Relation):
+        written: Mapping[str, NamedArgument] = {argument.column: argument for argument in question.named}
+        unknown = [argument for argument in question.named if argument.column not in relation.positions]
+        rest = [column.name for column in relation.columns[len(question.arguments) :]]
+        named = [written.get(name, NamedArgument(name, Wildcard(question.span), question.span)) for name in rest]
+        question = replace(question, named=(*named, *unknown))
+    filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(question))
+    return Rule(Atom(ANSWER, filled, span=question.span), (with_terms(question, filled),), span=question.span)

@@ -70,11 +70,11 @@ def waiver_of(
 
 def comparison(text: str) -> Comparison | str:
     """What a bound says: a column of the head compared with a constant or another column; or else what is wrong."""
-    body, found = parse_query(f":- {text}")
+    body, problems = parse_query(f":- {text}")
     match body:
         case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as comparison,):
             return comparison if Variable in (type(left), type(right)) else "it names no column"
-    return found[0].message if found else "it is no comparison of a column"
+    return problems[0].message if problems else "it is no comparison of a column"
 
 
 def _bounded(text: str, named: Mapping[str, Value]) -> bool:

@@ -101,8 +101,8 @@ class Fixes:
             yield from self._grants(node)
         cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
         for cell in sorted(cells.values(), key=lambda cell: cell.faces.isdisjoint(tree.row)):
-            found = (value for node in nodes for value in self._offers(cell, node))
-            offers = dict.fromkeys(value for value in found if not isinstance(value, ResourceId | Unknown | None))
+            values = (value for node in nodes for value in self._offers(cell, node))
+            offers = dict.fromkeys(value for value in values if not isinstance(value, ResourceId | Unknown | None))
             equated = any(self._equates(cell, node) for node in nodes)
             if offers or equated:
                 near = sorted(offers, key=lambda offer: -_alike(offer, cell.value))
@@ -189,18 +189,18 @@ class Fixes:
         """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
         may mean everything: to leave a value out is never a fix."""
         kind = self._rules.catalogue.type(cell.resource.type)
-        found: Property | None = None
+        schema: Property | None = None
         among = kind.properties if kind else ()
         for step in cell.path[1:]:
             if isinstance(step, str):
-                found = next((candidate for candidate in among if candidate.name == step), None)
-                among = found.children if found else ()
-        if found:
-            yield from map(from_python, member_of(found).allowed if found.kind in ("list", "map") else found.allowed)
-            if found.kind == "boolean":
+                schema = next((candidate for candidate in among if candidate.name == step), None)
+                among = schema.children if schema else ()
+        if schema:
+            yield from map(from_python, member_of(schema).allowed if schema.kind in ("list", "map") else schema.allowed)
+            if schema.kind == "boolean":
                 yield from (TRUE, FALSE)
-            if found.default is not None and not isinstance(found.default, list | dict):
-                yield from_python(found.default)
+            if schema.default is not None and not isinstance(schema.default, list | dict):
+                yield from_python(schema.default)
 
 
 def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:

@@ -40,17 +40,17 @@ def difference(old: Resource, new: Resource, kind: ResourceType | None) -> Diffe
         schemas = {schema.name: schema for schema in kind.properties}
     else:
         schemas = {name: Property(name, "any") for name in {**before, **after}}
-    found = Difference({name: _given(schema, after) for name, schema in schemas.items()})
+    result = Difference({name: _given(schema, after) for name, schema in schemas.items()})
     for name, schema in schemas.items():
         if name not in before and name not in after:
             continue
         compared = _Comparison()
-        compared.values(_given(schema, before), found.after[name], schema)
+        compared.values(_given(schema, before), result.after[name], schema)
         if compared.differ or compared.doubt:
-            found.properties[name] = None if compared.differ else compared.doubt
+            result.properties[name] = None if compared.differ else compared.doubt
         elif compared.same:
-            found.same[name] = compared.same
-    return found
+            result.same[name] = compared.same
+    return result
 
 
 def differ(left: Data, right: Data) -> tuple[bool, Doubt]:
@@ -190,14 +190,14 @@ def is_template(resource: Resource) -> bool:
     return resource.type.endswith((".yaml", ".template"))
 
 
-def effects(kind: ResourceType | None, name: str, found: Difference) -> Iterator[Effect]:
+def effects(kind: ResourceType | None, name: str, differing: Difference) -> Iterator[Effect]:
     """What a change of the property does. Of a type that nobody knows it may do either."""
     if kind is None:
         yield Effect("update")
         yield Effect("replace", doubt=Unknown(phrase(f"whether a change of {name} replaces it")))
     elif (kind.name, name) in BY_POLICY:
         policy, keeping = BY_POLICY[kind.name, name]
-        value = found.after[policy]
+        value = differing.after[policy]
         if isinstance(value, Unknown):
             yield from (Effect("update", kept, value) for kept in keeping.values())
             yield Effect("replace", doubt=value)
@@ -210,9 +210,9 @@ def effects(kind: ResourceType | None, name: str, found: Difference) -> Iterator
         yield Effect("replace")
 
 
-def further_effects(old: Resource, new: Resource, found: Difference) -> Iterator[Effect]:
+def further_effects(old: Resource, new: Resource, differing: Difference) -> Iterator[Effect]:
     """What else makes Heat update or replace a resource of this type."""
-    after, changed = found.after, found.properties
+    after, changed = differing.after, differing.properties
     match new.type:
         case "OS::Heat::UpdateWaitConditionHandle":  # resources/openstack/heat/wait_condition_handle.py:236
             yield Effect("replace")

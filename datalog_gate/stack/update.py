@@ -191,13 +191,13 @@ class _Pair:
             return False
         return not (isinstance(group.update_policy, dict) and group.update_policy.get(policy))
 
-    def _judge(self, found: Difference) -> None:
+    def _judge(self, differing: Difference) -> None:
         template = replacement.is_template(self.of) or (self.kind is None and self.of.nested is not None)
-        for name, doubt in found.properties.items():
-            for effect in [Effect("update")] if template else replacement.effects(self.kind, name, found):
+        for name, doubt in differing.properties.items():
+            for effect in [Effect("update")] if template else replacement.effects(self.kind, name, differing):
                 self._take(effect, doubt, ("properties", name))
         assert self.old
-        for further_effect in replacement.further_effects(self.old, self.of, found):
+        for further_effect in replacement.further_effects(self.old, self.of, differing):
             self._take(further_effect, None, ("properties",))
 
     def _take(self, effect: Effect, doubt: Doubt, path: Path) -> None:

@@ -65,18 +65,18 @@ class Registry:
         """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
         if not self.resources:
             return ()
-        found: dict[str, None] = {}
-        for pattern, said in self.resources.items():
-            if isinstance(values := said.get(key), list) and fnmatchcase(name, pattern):
-                found |= dict.fromkeys(values)
-        return tuple(found)
+        options: dict[str, None] = {}
+        for pattern, entries in self.resources.items():
+            if isinstance(values := entries.get(key), list) and fnmatchcase(name, pattern):
+                options |= dict.fromkeys(values)
+        return tuple(options)
 
     def child(self, name: str) -> Registry:
         """The registry of the stack that the resource of that name holds."""
         inner: dict[str, object] = {}
-        for pattern, said in self.resources.items():
+        for pattern, entries in self.resources.items():
             if fnmatchcase(name, pattern):
-                inner |= said
+                inner |= entries
         inner |= self.resources.get(name, {})
         return Registry(self.types, {key: value for key, value in inner.items() if isinstance(value, dict)})
 
@@ -137,15 +137,15 @@ def read_environments(
     strategies: dict[str, Data] = {}
     for file in files:
         sections = _sections(file, report)
-        said = sections.get("parameter_merge_strategies", {})
+        wanted = sections.get("parameter_merge_strategies", {})
         for name in sections.keys() & {"parameters", "parameter_defaults"}:
             target = environment.parameters if name == "parameters" else environment.defaults
             alone = not target
             for key, given in _given(file, name, sections[name]):
                 if given.value is None or not (alone or key in types or name == "parameter_defaults"):
                     continue
-                strategy = said.get(key, strategies.get(key, said.get("default")))
-                strategy = strategy if strategy in STRATEGIES else said.get("default", STRATEGIES[0])
+                strategy = wanted.get(key, strategies.get(key, wanted.get("default")))
+                strategy = strategy if strategy in STRATEGIES else wanted.get("default", STRATEGIES[0])
                 if strategies.setdefault(key, strategy) != strategy:
                     message = f"`{key}` is merged by `{strategy}` here and by `{strategies[key]}` in an earlier file"
                     report(Diagnostic("bad-environment", message, given.place))
@@ -284,9 +284,9 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
         case None | "":
             registry.types.pop(key, None)
         case dict() if key == "resources":
-            for name, said in value.items():
-                if isinstance(said, dict) and isinstance(name, str):
-                    within(registry.resources.setdefault(name, {}), said, key, name)
+            for name, entries in value.items():
+                if isinstance(entries, dict) and isinstance(name, str):
+                    within(registry.resources.setdefault(name, {}), entries, key, name)
                 else:
                     wrong(f"`{name}` must hold a map", key, name)
         case _ if key != "base_url":

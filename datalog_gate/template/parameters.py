@@ -173,17 +173,17 @@ def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
     allowed = [limit for constraint, limit in constraints if constraint == "allowed_values"]
     if kind not in SCALARS or not (allowed or kind == "boolean"):
         return ()
-    found: dict[Value, None] = {}
+    values: dict[Value, None] = {}
     candidates = allowed[0] if allowed else [False, True]
     for candidate in candidates if isinstance(candidates, list) else []:
         try:
             value = convert(kind, candidate)
             for constraint, limit in constraints:
                 _check(constraint, limit, kind, value)
-            found[from_python(value)] = None
+            values[from_python(value)] = None
         except (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             continue  # Heat refuses it, too
-    return tuple(found)
+    return tuple(values)
 
 
 def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: bool, given: Given, refused: Data) -> Data:
@@ -346,8 +346,8 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
         case "allowed_pattern":
             if not isinstance(value, str):
                 raise _RefusedError("it is no text")
-            found = re.match(limit, value) if _harmless(limit, value) else value
-            if found is None or (isinstance(found, re.Match) and found.end() < len(value)):
+            matching = re.match(limit, value) if _harmless(limit, value) else value
+            if matching is None or (isinstance(matching, re.Match) and matching.end() < len(value)):
                 raise _RefusedError(f"it does not match {limit[:200]}")
 
 

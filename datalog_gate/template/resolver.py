@@ -217,9 +217,9 @@ class Scope:
     def unknown(self, function: str, arguments: Data, path: Path) -> Unknown:
         """The unknown value of a function over resolved arguments."""
         self.tree.spend(len(self.tree.secrets))
-        made = call(function, arguments, self.inside.id, self.tree.secrets, self.document.place(path))
-        self.tree.spend(len(made.of))
-        return made
+        result = call(function, arguments, self.inside.id, self.tree.secrets, self.document.place(path))
+        self.tree.spend(len(result.of))
+        return result
 
     def write(self, function: str, arguments: Data, path: Path) -> Data:
         """The same, unless a value is assumed for it."""
@@ -391,13 +391,13 @@ class Scope:
             raise Undecided
         if not isinstance(arguments, str):
             raise BadFunction("takes a file's name")
-        found = self.tree.file(arguments, self.inside.base, self.document.place(path))
-        if found is None:
+        fetched = self.tree.file(arguments, self.inside.base, self.document.place(path))
+        if fetched is None:
             if is_remote(arguments):
                 raise Undecided
             return None
-        self.files[found[0]] = found[1]
-        return found[1]
+        self.files[fetched[0]] = fetched[1]
+        return fetched[1]
 
     def _resource_facade(self, arguments: Data, path: Path) -> Data:
         keys = ("metadata", "deletion_policy", "update_policy")

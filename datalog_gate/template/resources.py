@@ -73,50 +73,52 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     exists = True if scope.sure(name) else scope.exists(name)
     if exists is False:
         return None
-    found: dict[str, Data] = {}
+    content: dict[str, Data] = {}
     for key, value in definition.items():
         part = dialect.parts.get(key)
         if part is not None:
-            found[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
+            content[part] = scope.resolve(value, (*path, key)) if part in _RESOLVED else value
         elif dialect.hot:
             place = scope.document.key_place((*path, key))
             tree.report("bad-template", f"a resource has no key `{key}`", place, tree.near(key, RESOURCE_KEYS))
-    if not isinstance(kind := found.get("type"), str):
+    if not isinstance(kind := content.get("type"), str):
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
     if "/" in name:
         tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
     tree.spend(1)
     tree.count(1, where)
-    if "depends_on" in found:
-        _depends_on(scope, found["depends_on"], path)
-    properties = found.get("properties", {})
+    if "depends_on" in content:
+        _depends_on(scope, content["depends_on"], path)
+    properties = content.get("properties", {})
     if not isinstance(properties, dict):
         if isinstance(properties, Unknown):
             tree.report("unsupported", f"the properties of `{name}` are not known", where(("properties",)))
         elif properties is not None:
             tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
         properties = {}
-    policy = "Retain" if "external_id" in found else found.get("deletion_policy")
-    kept = dialect.deletion_policy(policy)
-    if policy is not None and kept is None:
-        said = f"`{policy}` is no deletion policy"
-        tree.report("bad-template", said, where(("deletion_policy",)), "use Delete or Retain")
-    made = _resource(
+    policy = "Retain" if "external_id" in content else content.get("deletion_policy")
+    policy_name = dialect.deletion_policy(policy)
+    if policy is not None and policy_name is None:
+        message = f"`{policy}` is no deletion policy"
+        tree.report("bad-template", message, where(("deletion_policy",)), "use Delete or Retain")
+    result = _resource(
         scope,
         scope.inside,
-        Member(name, kind, properties, found.get("metadata")),
+        Member(name, kind, properties, content.get("metadata")),
         where,
-        deletion_policy=kept,
-        update_policy=found.get("update_policy"),
+        deletion_policy=policy_name,
+        update_policy=content.get("update_policy"),
         requires=scope.requires,
         maybe=None if exists is True else exists,
         source=definition,
     )
-    external = found.get("external_id")
-    if isinstance(external, str | Unknown) and not (made.nested or made.open_members):  # Heat makes what nests anyhow
-        made.external = external if isinstance(external, Unknown) else True
-    return made
+    external = content.get("external_id")
+    if isinstance(external, str | Unknown) and not (
+        result.nested or result.open_members
+    ):  # Heat makes what nests anyhow
+        result.external = external if isinstance(external, Unknown) else True
+    return result
 
 
 def _depends_on(scope: Scope, data: Data, path: Path) -> None:
@@ -202,10 +204,10 @@ Nested = tuple[Stack | None, Unknown | None]
 
 
 def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
-    found = tree.file(name, base, where(("type",)))
-    if found is None:
+    named = tree.file(name, base, where(("type",)))
+    if named is None:
         return None, Unknown(phrase(f"what {name} holds"), where(("type",)), unread=True) if is_remote(name) else None
-    file, text = found
+    file, text = named
     return _below(tree, file, file, text, below, given, where, "properties"), None
 
 
@@ -249,8 +251,8 @@ def _of_text(
     named = written.get("template") if isinstance(written, dict) else None
     file = f"<template of {below.id}>"
     if isinstance(named, dict) and isinstance(named.get("get_file"), str):
-        found = scope.tree.fetch(named["get_file"], scope.inside.base)
-        file = found[0] if found else file
+        fetched = scope.tree.fetch(named["get_file"], scope.inside.base)
+        file = fetched[0] if fetched else file
     return _below(scope.tree, file, below.base, text, below, given, where, "parameters"), None
 
 
@@ -331,9 +333,12 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     for member in group.members:
         inner.requires = {member.after: "explicit"} if member.after else {}
         at = group.where.prefix
-        found = inner.resolve(member.properties, (*at, "properties")), inner.resolve(member.metadata, (*at, "metadata"))
-        if isinstance(found[0], dict):
-            read = member._replace(properties=found[0], metadata=found[1])
+        resolved = (
+            inner.resolve(member.properties, (*at, "properties")),
+            inner.resolve(member.metadata, (*at, "metadata")),
+        )
+        if isinstance(resolved[0], dict):
+            read = member._replace(properties=resolved[0], metadata=resolved[1])
             resources.append(_resource(scope, below, read, group.where, requires=inner.requires, maybe=maybe))
         else:
             tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
@@ -354,7 +359,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
 
 def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
     """The first circles of resources that require each other, each with its first name again at the end."""
-    found: list[list[str]] = []
+    circles: list[list[str]] = []
     done: set[str] = set()
     for start in resources:
         path: dict[str, None] = {}
@@ -365,13 +370,13 @@ def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
                 del path[name]
                 done.add(name)
             elif name in path:
-                if len(found) < MAX_CIRCLES:
-                    found.append([*list(path)[list(path).index(name) :], name])
+                if len(circles) < MAX_CIRCLES:
+                    circles.append([*list(path)[list(path).index(name) :], name])
             elif name not in done:
                 path[name] = None
                 pending.append((name, True))
                 pending += [(required, False) for required in resources[name].requires if required in resources]
-    return found
+    return circles
 
 
 def _simple_resources(scope: Scope) -> Resources:
@@ -381,14 +386,14 @@ def _simple_resources(scope: Scope) -> Resources:
     This makes what `read_resource` would make, in a quarter of the time. Errors: InputError beyond the bounds of the
     tree.
     """
-    found: dict[str, ResourceId] = {}
+    ids: dict[str, ResourceId] = {}
     types: dict[str, Alike] = {}
     document, hidden, given, names = scope.document, scope.hidden, scope.given, scope.dialect.names
 
     def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
         return Where(document, ("resources", name), names, hidden, given)
 
-    simple = Resources({}, scope.definitions, types, found, defined)
+    simple = Resources({}, scope.definitions, types, ids, defined)
     registry = scope.inside.registry
     if not scope.dialect.hot or registry.types or registry.resources or scope.hidden.paths:
         return simple
@@ -412,7 +417,7 @@ def _simple_resources(scope: Scope) -> Resources:
             if type(value) in SCALARS:
                 continue
             target = value.get("get_resource") if type(value) is dict and len(value) == 1 else None
-            if type(target) is str and (other := found.get(target)):
+            if type(target) is str and (other := ids.get(target)):
                 resolved = resolved if resolved is not properties else properties.copy()
                 resolved[key] = other
             elif (more := _parts(value, stops, MAX_DEPTH - 4)) is not None:
@@ -425,11 +430,11 @@ def _simple_resources(scope: Scope) -> Resources:
             left = []
             continue
         alike = types[kind] = alike or Alike()
-        found[name] = own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
+        ids[name] = own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
         alike.ids.append(own)
         alike.properties[name] = resolved
     scope.tree.spend(work)
-    scope.tree.count(len(found) + len(scope.begun), document.below(("resources",)))
+    scope.tree.count(len(ids) + len(scope.begun), document.below(("resources",)))
     return simple
 
 

@@ -76,8 +76,8 @@ class Tree:
 
     def near(self, word: Data, candidates: Iterable[str]) -> str | None:
         """The suggestion for a name that is none of the candidates. Only the first problems are worth the search."""
-        found = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
-        return found and f"did you mean `{found}`?"
+        nearest = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
+        return nearest and f"did you mean `{nearest}`?"
 
     def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
         """Keeps the texts of a hidden value, so that nothing written about the stack of that id shows them: they are
@@ -119,14 +119,14 @@ class Tree:
     def file(self, name: str, base: str, span: Span | None) -> tuple[str, str] | None:
         """The file of that name; a missing one is reported, but not an http(s) address."""
         try:
-            found = self.fetch(name, base)
+            fetched = self.fetch(name, base)
         except InputError as error:
             for diagnostic in error.diagnostics:
                 self.add(with_changes(diagnostic, span=diagnostic.span or span))
             return None
-        if found is None and not is_remote(name):
+        if fetched is None and not is_remote(name):
             self.report("missing-file", f"there is no file {name}", span)
-        return found
+        return fetched
 
     def document(self, file: str, text: str, as_json: bool = True) -> Document:
         """The parsed document of a file, once for all who nest it; for `as_json` see `read_document`.

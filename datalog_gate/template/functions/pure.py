@@ -356,9 +356,9 @@ def _filter(arguments: Data) -> Data:
     _pairs(len(values), len(items))
     kept = []
     for item in items:
-        found = [same(item, value) for value in values]
-        if True not in found:
-            if None in found:
+        truths = [same(item, value) for value in values]
+        if True not in truths:
+            if None in truths:
                 raise Undecided
             kept.append(item)
     return kept
@@ -368,10 +368,10 @@ def _contains(arguments: Data) -> Data:
     value, items = _items(arguments, 2, "[value, list]")
     if isinstance(items, str) and isinstance(value, str):
         return value in items
-    found = [same(value, item) for item in _list(items, "[value, list]")]
-    if True not in found and None in found:
+    truths = [same(value, item) for item in _list(items, "[value, list]")]
+    if True not in truths and None in truths:
         raise Undecided
-    return True in found
+    return True in truths
 
 
 def _fn_select(arguments: Data) -> Data:
@@ -400,8 +400,8 @@ def _member_list_to_map(arguments: Data) -> Data:
         _expect(form)
     members: dict[int, dict[str, Data]] = {}
     for name, text in dict(str(item).split("=", 1) for item in texts).items():
-        if found := re.match(r"\.member\.([0-9]{1,9})\.(.*)", name):
-            members.setdefault(int(found[1]), {})[found[2]] = text
+        if named := re.match(r"\.member\.([0-9]{1,9})\.(.*)", name):
+            members.setdefault(int(named[1]), {})[named[2]] = text
     return {member[key]: member[value] for _, member in sorted(members.items()) if key in member and value in member}
 
 

@@ -196,8 +196,8 @@ class _Meter:
             if value.bit_length() > MAX_BITS:
                 raise _Stop
         elif isinstance(value, list | tuple | Mapping | Set | ValuesView):
-            if found := self.sizes.get(id(value)):
-                return found[0]
+            if known := self.sizes.get(id(value)):
+                return known[0]
             self.spend(len(value) * _NODE)
             parts: Iterable[object] = (*value, *value.values()) if isinstance(value, Mapping) else value
             size = 1 + sum(map(self.size, parts))
