@@ -255,9 +255,12 @@ def running(
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
 ) -> Iterator[Heat]:
-    """A Heat from its start to its end. If it is `filtered`, the gate's filters stand before both APIs, or without `cfn` before heat-api alone;
-    `options` go to the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's
-    own headers say; without `resources` Heat does not know the gate's types."""
+    """A Heat from its start to its end.
+
+    If it is `filtered`, the gate's filters stand before both APIs, or without `cfn` before heat-api alone. `options` go
+    to the group datalog_gate of heat.conf. In the flavor custombackend the context is what the client's own headers
+    say. Without `resources` Heat does not know the gate's types.
+    """
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
     port, cfn_port = free_ports()
