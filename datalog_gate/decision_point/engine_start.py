@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from datalog_gate.decision_point.log import SCHEMA, DecisionLog
+from datalog_gate.decision_point.log import DecisionLog, build_event
 from datalog_gate.decision_point.settings import Settings
 
 KIND = "engine_started"
@@ -24,18 +24,7 @@ LIVE = "The door of datalog_gate in this engine is live."
 def record_start(settings: Settings, heat: str, wrapped: str) -> None:
     """Record that this process started with the door: Heat's version, and the digest of the function it wraps."""
     log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
-    log.write(
-        {
-            "schema": SCHEMA,
-            "kind": KIND,
-            "time": datetime.now(UTC).isoformat(),
-            "host": socket.gethostname(),
-            "process": os.getpid(),
-            "began": _began(os.getpid()),
-            "heat": heat,
-            "wrapped": wrapped,
-        }
-    )
+    log.write(build_event(KIND, datetime.now(UTC), began=_began(os.getpid()), heat=heat, wrapped=wrapped))
     log.flush(2.0)
 
 

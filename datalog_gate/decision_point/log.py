@@ -12,6 +12,7 @@ import fcntl
 import json
 import logging
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -95,6 +96,12 @@ def build_record(
         "seconds": {phase: round(seconds, 6) for phase, seconds in trace.seconds.items()},
         "ages": {name: round(age) for name, age in trace.ages.items()},
     }
+
+
+def build_event(kind: str, now: datetime, **fields: object) -> dict[str, object]:
+    """Build the record of something that happened to this process."""
+    origin = {"time": now.isoformat(), "host": socket.gethostname(), "process": os.getpid()}
+    return {"schema": SCHEMA, "kind": kind, **origin, **fields}
 
 
 class DecisionLog:

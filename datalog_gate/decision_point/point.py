@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Set
@@ -23,7 +21,7 @@ from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
-from datalog_gate.decision_point.log import NOT_JUDGED, SCHEMA, DecisionLog, DecisionTrace, build_record
+from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
 from datalog_gate.decision_point.roles import Entitlements
@@ -325,8 +323,7 @@ class DecisionPoint:
         self._event("reload_failed", diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
 
     def _event(self, kind: str, **fields: object) -> None:
-        origin = {"time": self._now().isoformat(), "host": socket.gethostname(), "process": os.getpid()}
-        self._log.write({"schema": SCHEMA, "kind": kind, **origin, **fields})
+        self._log.write(build_event(kind, self._now(), **fields))
 
 
 _SHARED: list[DecisionPoint] = []
