@@ -93,10 +93,10 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
         return RuleFile(module, str(file), text, congress, **limits)
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
-    listed = isinstance(document.data, list) and any(
-        isinstance(item, dict) and "rule" in item for item in document.data
-    )
-    if not (alone or listed or {str(key).lower() for key in data} & {"rules", "rule", "name"}):
+    items = document.data if isinstance(document.data, list) else []
+    has_rules = any(isinstance(item, dict) and "rule" in item for item in items)
+    has_fields = any(str(key).lower() in ("rules", "rule", "name") for key in data)
+    if not (alone or has_rules or has_fields):
         return None
     rules = data.get("rules")
     problems = [] if isinstance(rules, list) else [("the file has no list `rules`", document.place(()))]

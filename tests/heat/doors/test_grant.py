@@ -29,13 +29,6 @@ def test_a_refusal_fails_the_stack_with_the_reason_before_anything_in_scope_is_m
     assert here.claims() == []
 
 
-def test_a_delete_gives_back_what_a_grant_holds(here: GrantHeat) -> None:
-    name = here.heat.created(template(g=grant("trial", ["s"]), s=string()))
-    assert here.holdings() == [claim.key for claim in here.claims()] != []
-    here.delete(name)
-    assert (here.holdings(), here.claims()) == ([], [])
-
-
 def test_a_creation_that_is_rolled_back_gives_back_what_its_grant_holds(here: GrantHeat) -> None:
     failing = {"type": "OS::Heat::TestResource", "properties": {"fail": True, "value": place("f")}}
     name, _ = here.heat.create(template(g=grant("trial", ["f"]), f=failing), disable_rollback=False)

@@ -129,12 +129,10 @@ def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[
         for rule in stratum.rules:
             if read := {str(match.relation) for match in matches(rule.body) if cloud.relation(str(match.relation))}:
                 relations.setdefault(Path(rule.span.file).parent, set()).update(read)
-    needed = sorted(
-        {name for folder, names in relations.items() if not has_optional_inventory(folder) for name in names}
-    )
+    needed = set().union(*(names for folder, names in relations.items() if not has_optional_inventory(folder)))
     if not needed:
         return []
-    message = f"the rules read {', '.join(needed)}, which nothing fills"
+    message = f"the rules read {', '.join(sorted(needed))}, which nothing fills"
     return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
 
 

@@ -94,11 +94,14 @@ def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[st
     before = rules.waivers(document)
     numbers = [int(match[1]) for waiver in before if (match := NUMBERED_ID.fullmatch(waiver.id))]
     fields = {"id": f"W-{max(numbers, default=0) + 1}", **fields}
-    place = document.place(("waivers", 0)) if before else None
-    margin = text.splitlines()[place.line - 1][: place.column - 1].rfind("-") if place else 2
+    margin = 2
+    if before and (place := document.place(("waivers", 0))):
+        first_entry = text.splitlines()[place.line - 1]
+        margin = first_entry.rfind("-", 0, place.column - 1)
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in fields.items()]
     entry = f"- {'  '.join(lines)}"
-    new_text = f"{text}{'' if text.endswith(chr(10)) else chr(10)}{indent(entry, ' ' * margin)}"
+    end = "" if text.endswith("\n") else "\n"
+    new_text = f"{text}{end}{indent(entry, ' ' * margin)}"
     after: tuple[Waiver, ...] = ()
     try:
         after = rules.waivers(read_document(new_text, str(file)))

@@ -138,7 +138,8 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
         names = ", ".join(between)
         message = f"{names} between the door and {pipeline.app} in {pipeline.name}: changes made there are not judged"
         yield CheckResult("finding", "door", message, place, fix)
-    if AUTHTOKEN not in factories[: factories.index(CONTEXT) if CONTEXT in factories else 0]:
+    before_context = factories[: factories.index(CONTEXT)] if CONTEXT in factories else []
+    if AUTHTOKEN not in before_context:
         effect = "any caller is believed" if unverified else "no caller is believed, and no operation can be judged"
         message = f"in {pipeline.name} no authtoken verifies the caller before the context is made: {effect}"
         fix = "choose a flavor with `authtoken context` in this order, in [paste_deploy] of heat.conf"
