@@ -71,8 +71,7 @@ def _create_parser() -> argparse.ArgumentParser:
     _add_facts_and_query(commands)
     _add_test_options(_add_command(commands, "test", "policy_tests"))
     _add_rule_commands(commands)
-    _add_logged_decisions(commands)
-    _add_waivers(commands)
+    _add_log_and_waivers(commands)
     _add_lint_and_services(commands)
     return parser
 
@@ -191,7 +190,7 @@ def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentPar
     docs.add_argument("--output", dest="folder", type=Path, metavar="DIR", help="write the pages and an index there")
 
 
-def _add_logged_decisions(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     explain = _add_command(commands, "explain", "logged_decisions")
     explain.add_argument("decision", metavar="DECISION", help="its id, or the beginning of it")
     explain.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
@@ -202,8 +201,6 @@ def _add_logged_decisions(commands: argparse._SubParsersAction[argparse.Argument
     replay.add_argument("--mode", choices=MODES, default="", help="decide as in this mode")
     _add_replay(replay)
 
-
-def _add_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     waive = _add_command(commands, "waive", "waive")
     waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
     waive.add_argument("number", type=int, metavar="N", help="which of its violations, as listed, from 1")
@@ -215,13 +212,15 @@ def _add_waivers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     waive.add_argument(
         "--while", dest="bound", default="", metavar="EXPR", help="a bound, like 'servers <= 120', beyond which it ends"
     )
-    waive.add_argument("--waivers", **_waivers_file())
+    default = os.environ.get(WAIVERS, "waivers.yaml")
+    help_ = f"the file (default: ${WAIVERS}, else waivers.yaml)"
+    waive.add_argument("--waivers", default=default, metavar="FILE", help=help_)
     _add_rules(waive)
 
     waivers = _add_command(commands, "waivers", "waive")
     actions = waivers.add_subparsers(dest="action", required=True, metavar="check")
     check = actions.add_parser("check", help="list waivers that need attention", allow_abbrev=False)
-    check.add_argument("waivers", nargs="?", **_waivers_file())
+    check.add_argument("waivers", nargs="?", default=default, metavar="FILE", help=help_)
     check.add_argument("--log", type=Path, metavar="FILE.jsonl", help="also list waivers unused in this decision log")
     check.add_argument("--now", type=_time, metavar="ISO", help="the time to compare with (default: now, in UTC)")
     _add_rules(check)
@@ -263,11 +262,6 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     doctor.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
     probe = "create an empty stack, which a door in Heat's engine refuses, and delete it, with the user's OS_*"
     doctor.add_argument("--probe", action="store_true", help=probe)
-
-
-def _waivers_file() -> dict[str, Any]:
-    default = os.environ.get(WAIVERS, "waivers.yaml")
-    return {"metavar": "FILE", "default": default, "help": f"the file (default: ${WAIVERS}, else waivers.yaml)"}
 
 
 def _add_heat_conf(command: argparse.ArgumentParser) -> None:

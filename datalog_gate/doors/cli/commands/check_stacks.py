@@ -129,7 +129,7 @@ def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[
         for rule in stratum.rules:
             if read := {str(match.relation) for match in matches(rule.body) if cloud.relation(str(match.relation))}:
                 relations.setdefault(Path(rule.span.file).parent, set()).update(read)
-    needed = set().union(*(names for folder, names in relations.items() if not has_optional_inventory(folder)))
+    needed = set[str]().union(*(names for folder, names in relations.items() if not has_optional_inventory(folder)))
     if not needed:
         return []
     message = f"the rules read {', '.join(sorted(needed))}, which nothing fills"
