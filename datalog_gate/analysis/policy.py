@@ -163,7 +163,7 @@ class Policies:
             message = f"@{annotation.name} takes an id and a message, then attributes by name"
             self._refuse(message, annotation.values[2].span)
         values = zip(TEXTS, annotation.values[:2], strict=False)
-        named = [Attribute(name, constant.value, constant.span) for name, constant in values]
+        named = [Attribute(name, constant.value, span=constant.span) for name, constant in values]
         for attribute in (*named, *annotation.attributes):
             value = attribute.value
             items = value if isinstance(value, tuple) else (value,)

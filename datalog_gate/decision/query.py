@@ -148,7 +148,9 @@ def _whole(question: Atom | Body, names: Names) -> Rule:
         written: Mapping[str, NamedArgument] = {argument.column: argument for argument in question.named}
         unknown = [argument for argument in question.named if argument.column not in relation.positions]
         rest = [column.name for column in relation.columns[len(question.arguments) :]]
-        named = [written.get(name, NamedArgument(name, Wildcard(question.span), question.span)) for name in rest]
+        named = [
+            written.get(name, NamedArgument(name, Wildcard(span=question.span), span=question.span)) for name in rest
+        ]
         question = replace(question, named=(*named, *unknown))
     filled = tuple(next(blanks) if isinstance(term, Wildcard) else term for term in terms(question))
     return Rule(Atom(ANSWER, filled, span=question.span), (with_terms(question, filled),), span=question.span)

@@ -147,7 +147,7 @@ def _limit(document: Document, name: str, diagnostics: list[Diagnostic]) -> Limi
             suggestion = "a row is a value, or a list of values in the order of the columns"
             diagnostics.append(Diagnostic("bad-limits", f"this is no row of {name}", place, suggestion))
             continue
-        head = Atom(name, tuple(Constant(value, place) for value in values), span=place, name_span=place)
+        head = Atom(name, tuple(Constant(value, span=place) for value in values), span=place, name_span=place)
         facts.append(Rule(head, span=place))
     return Limit(name, span, tuple(facts))
 

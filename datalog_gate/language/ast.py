@@ -18,112 +18,106 @@ NOWHERE = Span("", 1, 1, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class SyntaxNode:
+    """A piece of a rule file, with its place."""
+
+    span: Span = field(default=NOWHERE, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(SyntaxNode):
     """A bare identifier: it stands for one value through its whole rule."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Wildcard:
+class Wildcard(SyntaxNode):
     """``_``: any value, joined with nothing."""
 
-    span: Span = field(default=NOWHERE, compare=False)
-
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(SyntaxNode):
     """A value written in the text: null, true, false, a number or a string."""
 
     value: Value
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryOperation:
+class BinaryOperation(SyntaxNode):
     """``left operator right``. A minus sign before a term is ``0 - term``, before a number part of the number."""
 
     operator: Operator
     left: Term
     right: Term
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(SyntaxNode):
     """``function{ terms : body }``."""
 
     function: AggregateFunction
     terms: tuple[Term, ...]
     body: Body
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 Term = Variable | Wildcard | Constant | BinaryOperation | Aggregate
 
 
 @dataclass(frozen=True, slots=True)
-class NamedArgument:
+class NamedArgument(SyntaxNode):
     """``column=term``; the column is any word, or a quoted string where it is no identifier."""
 
     column: str
     term: Term
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(SyntaxNode):
     """``name(positional..., column=named...)``. `name` is as written, ``os:nova:server``."""
 
     name: str
     arguments: tuple[Term, ...] = ()
     named: tuple[NamedArgument, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
     name_span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(SyntaxNode):
     """``true`` or ``false`` as a literal."""
 
     truth: bool
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(SyntaxNode):
     """``left comparator right``."""
 
     comparator: Comparator
     left: Term
     right: Term
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(SyntaxNode):
     """``term in [items]``."""
 
     term: Term
     items: tuple[Term, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class Negation(SyntaxNode):
     """``not atom`` or ``not (body)``; the atom is a body of one literal."""
 
     body: Body
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Disjunction:
+class Disjunction(SyntaxNode):
     """``(body or body ...)``: two branches at least."""
 
     branches: tuple[Body, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 Literal = Atom | Truth | Comparison | Membership | Negation | Disjunction
@@ -131,68 +125,61 @@ Body = tuple[Literal, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(SyntaxNode):
     """``name=value`` of an annotation: a value, or a tuple of values for ``[a, b]``."""
 
     name: str
     value: Value | tuple[Value, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(SyntaxNode):
     """``@name(values..., name=value...)`` before a rule."""
 
     name: str
     values: tuple[Constant, ...] = ()
     attributes: tuple[Attribute, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(SyntaxNode):
     """``head :- body.`` A fact has an empty body."""
 
     head: Atom
     body: Body = ()
     annotation: Annotation | None = None
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredColumn:
+class DeclaredColumn(SyntaxNode):
     """``name: kind`` of a declaration; the kinds are the words as written, ``("string", "null")``."""
 
     name: str
     kinds: tuple[str, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(SyntaxNode):
     """``relation name(columns) key(columns) "meaning".``"""
 
     name: str
     columns: tuple[DeclaredColumn, ...]
     key: tuple[str, ...] = ()
     meaning: str = ""
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class Export(SyntaxNode):
     """``export a, b.``"""
 
     names: tuple[str, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class Import(SyntaxNode):
     """``import net:ssh.``"""
 
     module: str
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 Statement = Rule | Declaration | Export | Import

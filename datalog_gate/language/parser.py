@@ -177,7 +177,7 @@ class _Parser:
             case "(" if self.after_closing() not in _AFTER_TERM:
                 return self.group()
             case "true" | "false" if follower not in _AFTER_OPERAND:
-                return (ast.Truth(self.advance().kind == "true", self.since(token.start)),)
+                return (ast.Truth(self.advance().kind == "true", span=self.since(token.start)),)
             case "name" if follower not in _AFTER_OPERAND:
                 return (self.atom("a condition"),)
         return (self.condition(),)
@@ -191,7 +191,7 @@ class _Parser:
             if self.token.kind in _AFTER_OPERAND:
                 message = "`not` takes a relation or a body in parentheses, found {found}"
                 raise self.unexpected(message, "write `not (...)`")
-        return ast.Negation(body, self.since(start))
+        return ast.Negation(body, span=self.since(start))
 
     def group(self) -> ast.Body:
         start = self.enter()
@@ -199,19 +199,19 @@ class _Parser:
         while self.take("or"):
             branches.append(self.body())
         self.leave(")", "`,`, `or` or `)`")
-        return branches[0] if len(branches) == 1 else (ast.Disjunction(tuple(branches), self.since(start)),)
+        return branches[0] if len(branches) == 1 else (ast.Disjunction(tuple(branches), span=self.since(start)),)
 
     def condition(self) -> ast.Comparison | ast.Membership:
         start = self.token.start
         left = self.term("a condition")
         if comparator := _COMPARATORS.get(self.token.kind):
             self.advance()
-            return ast.Comparison(comparator, left, self.term(), self.since(start))
+            return ast.Comparison(comparator, left, self.term(), span=self.since(start))
         if not self.take("in"):
             advice = "write `not (x in [...])`" if self.token.kind == "not" and self.peek().kind == "in" else None
             raise self.unexpected("found {found}, expected a comparison", advice)
         self.expect("[", "`[`")
-        return ast.Membership(left, self.sequence(self.term, "]"), self.since(start))
+        return ast.Membership(left, self.sequence(self.term, "]"), span=self.since(start))
 
     def atom(self, expected: str) -> ast.Atom:
         name = self.expect("name", expected)
@@ -222,7 +222,7 @@ class _Parser:
         positional = tuple(argument for argument in arguments if not isinstance(argument, ast.NamedArgument))
         named = tuple(argument for argument in arguments if isinstance(argument, ast.NamedArgument))
         _check_order(positional, named)
-        return ast.Atom(name.text, positional, named, self.since(name.start), name_span)
+        return ast.Atom(name.text, positional, named, name_span, span=self.since(name.start))
 
     def argument(self) -> ast.Term | ast.NamedArgument:
         if self.peek().kind != "=":
@@ -230,7 +230,7 @@ class _Parser:
         start = self.token.start
         column = self.column()
         self.advance()
-        return ast.NamedArgument(column, self.term(), self.since(start))
+        return ast.NamedArgument(column, self.term(), span=self.since(start))
 
     def column(self) -> str:
         if self.congress and self.token.kind == "number" and self.token.text.isdigit():
@@ -254,7 +254,7 @@ class _Parser:
         left = self.operand(expected)
         while (operator := _OPERATORS.get(self.token.kind)) and RANKS[operator] >= rank:
             self.operator()
-            left = ast.BinaryOperation(operator, left, self.operation(RANKS[operator] + 1), self.since(start))
+            left = ast.BinaryOperation(operator, left, self.operation(RANKS[operator] + 1), span=self.since(start))
         return left
 
     def operator(self) -> None:
@@ -276,7 +276,7 @@ class _Parser:
         value: Value
         if self.congress and self.terms and token.text in _WORDS_OF_CONGRESS:
             self.advance()
-            return ast.Variable(token.text, self.since(token.start))
+            return ast.Variable(token.text, span=self.since(token.start))
         match token.kind:
             case "number":
                 value = self.source.number(token)
@@ -298,7 +298,7 @@ class _Parser:
                 advice = "leave out the `,` before it" if dangling else None
                 raise self.unexpected(f"found {{found}}, expected {expected}", advice)
         self.advance()
-        return ast.Constant(value, self.since(token.start))
+        return ast.Constant(value, span=self.since(token.start))
 
     def minus(self) -> ast.Term:
         """A minus sign before a term: it binds tighter than all but ``??``."""
@@ -306,13 +306,13 @@ class _Parser:
         if self.peek().kind == "number":
             self.advance()
             value = self.source.number(self.advance(), "-")
-            return ast.Constant(value, self.since(sign.start))
+            return ast.Constant(value, span=self.since(sign.start))
         self.count_operator()
         self.enter()  # it may print as parentheses
-        zero = ast.Constant(0, self.since(sign.start))
+        zero = ast.Constant(0, span=self.since(sign.start))
         term = self.operation(RANKS["??"])
         self.nesting -= 1
-        return ast.BinaryOperation("-", zero, term, self.since(sign.start))
+        return ast.BinaryOperation("-", zero, term, span=self.since(sign.start))
 
     def named_operand(self) -> ast.Term:
         token, follower = self.token, self.peek().kind
@@ -328,7 +328,7 @@ class _Parser:
             raise self.unexpected("{found} is no variable", f'write a string in quotes, `"{token.text[:80]}"`')
         self.advance()
         span = self.since(token.start)
-        return ast.Wildcard(span) if token.text == "_" else ast.Variable(token.text, span)
+        return ast.Wildcard(span=span) if token.text == "_" else ast.Variable(token.text, span=span)
 
     def aggregate(self) -> ast.Aggregate:
         function = _FUNCTIONS.get(self.token.text)
@@ -344,7 +344,7 @@ class _Parser:
             raise self.source.refused(colon, "the colon of an aggregate has blanks on both sides", "write ` : `")
         body = self.body()
         self.leave("}", "`,` or `}`")
-        return ast.Aggregate(function, terms, body, self.since(start))
+        return ast.Aggregate(function, terms, body, span=self.since(start))
 
     def aggregated(self) -> ast.Term:
         name, colon, relation = self.token.text.partition(":")
@@ -380,7 +380,7 @@ class _Parser:
             advice = f"`{body[-1].name[:80]}` begins a rule of its own: write `.` before it in the place of `,`"
             raise self.unexpected("found {found} in a body", advice)
         self.end_statement("`,` or `.`" if body else "`:-` or `.`", "," if body else ":-")
-        return ast.Rule(head, body, annotation, span)
+        return ast.Rule(head, body, annotation, span=span)
 
     def at_action(self) -> bool:
         return self.congress and self.token.text == "execute" and self.peek().kind == "["
@@ -400,7 +400,7 @@ class _Parser:
         values = tuple(argument for argument in arguments if isinstance(argument, ast.Constant))
         attributes = tuple(argument for argument in arguments if isinstance(argument, ast.Attribute))
         _check_order(values, attributes)
-        return ast.Annotation(name, values, attributes, self.since(start))
+        return ast.Annotation(name, values, attributes, span=self.since(start))
 
     def annotation_argument(self) -> ast.Constant | ast.Attribute:
         start = self.token.start
@@ -410,8 +410,8 @@ class _Parser:
         self.advance()
         if self.take("["):
             values = tuple(constant.value for constant in self.sequence(self.constant, "]"))
-            return ast.Attribute(name, values, self.since(start))
-        return ast.Attribute(name, self.constant().value, self.since(start))
+            return ast.Attribute(name, values, span=self.since(start))
+        return ast.Attribute(name, self.constant().value, span=self.since(start))
 
     def constant(self) -> ast.Constant:
         token = self.token
@@ -434,7 +434,7 @@ class _Parser:
         meaning = self.source.string(self.advance()) if self.token.kind == "string" else ""
         span = self.since(start)
         self.end_statement("`.`")
-        return ast.Declaration(name, columns, key, meaning, span)
+        return ast.Declaration(name, columns, key, meaning, span=span)
 
     def declared_column(self) -> ast.DeclaredColumn:
         start = self.token.start
@@ -445,21 +445,21 @@ class _Parser:
         kinds: list[str] = []
         while self.take("or" if kinds else ":"):
             kinds.append(self.word("a kind", quoted=False))
-        return ast.DeclaredColumn(name, tuple(kinds), self.since(start))
+        return ast.DeclaredColumn(name, tuple(kinds), span=self.since(start))
 
     def exports(self) -> ast.Export:
         start = self.advance().start
         names = self.items(lambda: self.expect("name", "the name of a relation").text)
         span = self.since(start)
         self.end_statement("`,` or `.`", ",")
-        return ast.Export(names, span)
+        return ast.Export(names, span=span)
 
     def imports(self) -> ast.Import:
         start = self.advance().start
         module = self.expect("name", "the name of a module").text
         span = self.since(start)
         self.end_statement("`.`")
-        return ast.Import(module, span)
+        return ast.Import(module, span=span)
 
     def query(self) -> ast.Atom | ast.Body:
         query: ast.Atom | ast.Body

@@ -288,7 +288,7 @@ Terms = Iterator[tuple[str, Span, ast.Term]]
 
 
 def _mutate_rule(rule: ast.Rule, relations: Relations) -> Iterator[tuple[str, Span, ast.Rule]]:
-    yield "drop the rule", rule.head.span, replace(rule, body=(ast.Truth(False, rule.head.span),))
+    yield "drop the rule", rule.head.span, replace(rule, body=(ast.Truth(False, span=rule.head.span),))
     for at, term in enumerate(rule.head.arguments):
         for what, span, new in _term(term, relations):
             arguments = (*rule.head.arguments[:at], new, *rule.head.arguments[at + 1 :])
@@ -310,7 +310,7 @@ def _whole(literal: ast.Literal) -> Bodies:
         case ast.Negation():
             yield f"negate {_short(text)}", span, literal.body
         case ast.Atom() | ast.Membership() | ast.Disjunction():
-            yield f"negate {_short(text)}", span, (ast.Negation((literal,), span),)
+            yield f"negate {_short(text)}", span, (ast.Negation((literal,), span=span),)
         case ast.Comparison():
             for others in (OPPOSITE, SHIFTED):
                 if literal.comparator in others:
@@ -352,7 +352,7 @@ def _atom(atom: ast.Atom, relations: Relations) -> Iterator[tuple[str, Span, ast
     for at, term in enumerate(own):
         others = [*_term(term, relations)]
         if isinstance(term, ast.Constant):
-            others.append((f"{print_term(term)} -> anything", term.span, ast.Wildcard(term.span)))
+            others.append((f"{print_term(term)} -> anything", term.span, ast.Wildcard(span=term.span)))
         for what, span, new in others:
             yield what, span, with_terms(atom, (*own[:at], new, *own[at + 1 :]))
     for at, (term, second) in enumerate(pairwise(own)):

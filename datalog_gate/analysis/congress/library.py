@@ -56,7 +56,7 @@ def _annotated(rules: list[ast.Statement], comments: list[str]) -> tuple[ast.Sta
             variables = [term.name for term in first.head.arguments if isinstance(term, ast.Variable)]
             text = comment.strip().replace("{", "(").replace("}", ")")
             message = ": ".join(filter(None, [text, ", ".join(f"{{{variable}}}" for variable in variables)]))
-            attribute = ast.Attribute("message", message, first.head.span)
-            annotation = ast.Annotation(LEVEL_OF_HEAD[head], (), (attribute,), first.head.span)
+            attribute = ast.Attribute("message", message, span=first.head.span)
+            annotation = ast.Annotation(LEVEL_OF_HEAD[head], (), (attribute,), span=first.head.span)
             rules[several[0]] = replace(first, annotation=annotation)
     return tuple(rules)

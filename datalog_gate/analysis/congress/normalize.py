@@ -128,12 +128,12 @@ class _Rewriting:
         guards: ast.Body = ()
         if builtin.fixed and builtin.name != "equal" and (not builtin.outputs or builtin.name == "max"):
             guards = tuple(
-                ast.Comparison("!=", argument, ast.Constant(None, argument.span), atom.span)
+                ast.Comparison("!=", argument, ast.Constant(None, span=argument.span), span=atom.span)
                 for argument in dict.fromkeys(arguments)
                 if isinstance(argument, ast.Variable) and Kind.NULL in self.kinds.get(argument.name, NO_KIND)
             )
         if builtin.name in COMPARATORS:
-            return (*guards, ast.Comparison(COMPARATORS[builtin.name], arguments[0], arguments[1], atom.span))
+            return (*guards, ast.Comparison(COMPARATORS[builtin.name], arguments[0], arguments[1], span=atom.span))
         return (*guards, replace(atom, arguments=arguments))
 
     def _term(self, term: ast.Term, kinds: Kind = NO_KIND) -> ast.Term:
@@ -149,7 +149,7 @@ class _Rewriting:
         shown = f"'{word}'" if isinstance(term, ast.Constant) else word
         if kind & kinds and kinds != Kind.ANY:
             self._note(f"{shown} is read as the value {'null' if value is None else value}", term.span)
-            return ast.Constant(value, term.span)
+            return ast.Constant(value, span=term.span)
         if isinstance(term, ast.Constant):
             return term
         other = self.renamed.get(word) or word + "_"
@@ -163,7 +163,7 @@ class _Rewriting:
         """A term in a construct of this language, where reserved words have their usual meaning."""
         match term:
             case ast.Variable(name=word) if word in WORDS:
-                return ast.Constant(WORDS[word][1], term.span)
+                return ast.Constant(WORDS[word][1], span=term.span)
             case ast.BinaryOperation():
                 return replace(term, left=self._value(term.left), right=self._value(term.right))
             case ast.Aggregate():

@@ -116,7 +116,7 @@ def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Di
     reported: set[RelationRef] = set()
     for statement in module.statements:
         match statement:
-            case Import(imported, span) if not read & names.scopes[names.imported(imported, module.name)].exports:
+            case Import(imported, span=span) if not read & names.scopes[names.imported(imported, module.name)].exports:
                 yield _warning("never-used", f"no name here is from {imported}", span, "remove the import")
             case Declaration(name, span=span) | Rule(Atom(name, name_span=span)):
                 bare = name.rpartition(":")[2]
