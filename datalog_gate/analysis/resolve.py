@@ -184,29 +184,26 @@ class Names:
         return relation
 
     def _absent(self, atom: Atom, module: str) -> Relation | None:
-        if module in self.congress and not self.lenient:
-            return self._unfilled(atom, module)
+        """An empty relation if there may be one, or None. In Congress its columns have no names."""
+        name, span = atom.name, atom.name_span
+        message = f"nothing defines {name}: it is empty"
         if self.lenient:
-            message = f"nothing defines {atom.name}: it is empty"
-            self._report("undefined-relation", message, atom.name_span, severity="warning")
+            self._report("undefined-relation", message, span, severity="warning")
             columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
-            empty = Relation(atom.name, tuple(Column(column, Kind(0)) for column in columns))
-            return self._empty.setdefault(atom.name, empty)
-        self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
-        return None
-
-    def _unfilled(self, atom: Atom, module: str) -> Relation | None:
-        """An empty relation without names of columns, which is what an undefined one is in Congress."""
-        name = atom.name if ":" in atom.name else f"{module}:{atom.name}"
-        message = f"nothing defines {atom.name}: it is empty"
-        suggestion = self._suggestion(atom.name, self._relation_names(module))
-        if atom.named:
-            message = f"nothing defines {atom.name}, so its columns have no names"
-            self._report("undefined-relation", message, atom.name_span, suggestion)
+            empty = Relation(name, tuple(Column(column, Kind(0)) for column in columns))
+            return self._empty.setdefault(name, empty)
+        if module not in self.congress:
+            self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
             return None
-        self._report("undefined-relation", message, atom.name_span, suggestion, severity="warning")
-        self.undeclared.add(name)
-        return self._empty.setdefault(name, _numbered(name, (Kind(0),) * len(atom.arguments)))
+        suggestion = self._suggestion(name, self._relation_names(module))
+        if atom.named:
+            message = f"nothing defines {name}, so its columns have no names"
+            self._report("undefined-relation", message, span, suggestion)
+            return None
+        self._report("undefined-relation", message, span, suggestion, severity="warning")
+        full_name = name if ":" in name else f"{module}:{name}"
+        self.undeclared.add(full_name)
+        return self._empty.setdefault(full_name, _numbered(full_name, (Kind(0),) * len(atom.arguments)))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None

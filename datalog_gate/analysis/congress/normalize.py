@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value
 from datalog_gate.language import ast
 from datalog_gate.language.walk import nodes, terms, variables, with_terms
-from datalog_gate.schema.declaration import Relation, RelationRef
+from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.signatures import Builtin
 
 WORDS: Mapping[str, tuple[Kind, Value]] = {
@@ -70,11 +70,10 @@ class _Rewriting:
         """Note the kinds that the atom's variables can have; a variable in two atoms is never null."""
         relation = self._meaning(atom)
         if isinstance(relation, Relation):
-            for at, term in _places(atom, relation):
-                if isinstance(term, ast.Variable):
+            for term, column in zip(terms(atom), _columns(atom, relation), strict=True):
+                if isinstance(term, ast.Variable) and column:
                     known = self.kinds.get(term.name)
-                    kinds = relation.columns[at].kinds
-                    self.kinds[term.name] = kinds if known is None else known & kinds & ~Kind.NULL
+                    self.kinds[term.name] = column.kinds if known is None else known & column.kinds & ~Kind.NULL
 
     def _meaning(self, atom: ast.Atom) -> Relation | Builtin | None:
         meaning = self.names.relation(atom, self.module)
@@ -104,19 +103,14 @@ class _Rewriting:
     def _atom(self, atom: ast.Atom, relation: Relation | None) -> ast.Atom:
         if relation is None:
             return replace(atom, arguments=tuple(map(self._term, atom.arguments)))
-        atom = self._by_name(atom, relation)
         title, colon, bare = atom.name.rpartition(":")
         if title in self.names.titles and title not in self.names.scopes:
             atom = replace(atom, name=f"{self.names.titles[title]}{colon}{bare}")
-        kinds = {id(term): relation.columns[at].kinds for at, term in _places(atom, relation)}
-        return with_terms(atom, [self._term(term, kinds.get(id(term), NO_KIND)) for term in terms(atom)])
-
-    def _by_name(self, atom: ast.Atom, relation: Relation) -> ast.Atom:
-        named = []
-        for argument in atom.named:
-            at = _position(argument.column, relation)
-            named.append(argument if at is None else replace(argument, column=relation.columns[at].name))
-        return replace(atom, named=tuple(named))
+        columns = _columns(atom, relation)
+        named = zip(atom.named, columns[len(atom.arguments) :], strict=True)
+        by_name = [replace(argument, column=column.name) if column else argument for argument, column in named]
+        kinds = [column.kinds if column else NO_KIND for column in columns]
+        return with_terms(replace(atom, named=tuple(by_name)), list(map(self._term, terms(atom), kinds)))
 
     def _builtin(self, atom: ast.Atom, builtin: Builtin) -> ast.Body:
         """A builtin as a condition; comparisons of Congress are false on null."""
@@ -184,15 +178,10 @@ def _positive(body: ast.Body) -> Iterator[ast.Atom]:
                     yield from _positive(branch)
 
 
-def _places(atom: ast.Atom, relation: Relation) -> Iterator[tuple[int, ast.Term]]:
-    """The atom's arguments with the positions of the columns that they stand for, as far as there are such."""
-    yield from zip(range(len(relation.columns)), atom.arguments, strict=False)
-    for named_argument in atom.named:
-        if (at := _position(named_argument.column, relation)) is not None:
-            yield at, named_argument.term
-
-
-def _position(column: str, relation: Relation) -> int | None:
-    if column not in relation.positions and column.isascii() and column.isdigit() and len(column) < 7:
-        return int(column) if int(column) < len(relation.columns) else None
-    return relation.positions.get(column)
+def _columns(atom: ast.Atom, relation: Relation) -> list[Column | None]:
+    """The columns that the terms of the atom stand for, by position, name or number; None where there is none."""
+    numbered = {str(at): column for at, column in enumerate(relation.columns)}
+    by_name = numbered | {column.name: column for column in relation.columns}
+    columns = [numbered.get(str(at)) for at in range(len(atom.arguments))]
+    names = [named.column for named in atom.named]
+    return columns + [by_name.get(name) or numbered.get(name.lstrip("0") or name[:1]) for name in names]
