@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from math import inf
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+from hypothesis import HealthCheck, given, seed, settings
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import Draft
-from datalog_gate.analysis.safety import order
-from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Row
@@ -27,12 +24,11 @@ from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Model
 from datalog_gate.schema.declaration import RelationRef
 from tests import naive
-from tests.programs import Facts, draw_facts, draw_program
+from tests.programs import Facts, facts, programs
 
 Rows = dict[RelationRef, set[Row]]
 Answer = tuple[Rows, set[tuple[RelationRef, Row, Span, str]]]
 Case = tuple[ir.CheckedProgram, Facts]
-T = TypeVar("T")
 MOST = 5000
 """How many assignments the oracle tries: more would take it seconds."""
 ENDING = Budget(facts=100_000)
@@ -41,25 +37,28 @@ SECONDS = 10
 """How long pyDatalog may take for what it does in milliseconds."""
 
 
-def main(count: int, seed: int) -> int:
-    """Compare the engines on a number of programs and print how far. Return 1 after a difference, with its smallest
-    case."""
+def main(count: int, number: int) -> None:
+    """Compare the engines on a number of programs, drawn by the seed, and print how far. The smallest case in which
+    they differ is an error."""
     tally: Counter[str] = Counter()
     with Apart() as apart:
-        for number in range(seed, seed + count):
-            case = draw_case(number)
-            if case is None:
-                tally["refused by the analysis"] += 1
-                continue
-            comparison = compared(case, apart)
-            if comparison.difference:
-                case = smallest(case, lambda candidate: compared(candidate, apart).difference)
-                print(f"seed {number}:\n{written(*case)}\n{compared(case, apart).difference}")
-                return 1
+
+        @drawn(count, number)
+        @given(programs(), facts())
+        def compare(program: ir.CheckedProgram, given_facts: Facts) -> None:
+            comparison = compared((program, given_facts), apart)
+            assert not comparison.difference, f"{written(program, given_facts)}\n{comparison.difference}"
             tally[comparison.verdict] += 1
+
+        compare()
     for verdict, times in tally.most_common():
         print(f"{times:8} {verdict}")
-    return 0
+
+
+def drawn(count: int, number: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator of a check of `count` generated cases, drawn by the seed `number`."""
+    every = settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    return lambda check: every(seed(number)(check))
 
 
 class Compared(NamedTuple):
@@ -140,53 +139,6 @@ def _serve(pipe: Connection) -> None:
             pipe.send(str(error))
 
 
-def draw_case(seed: int) -> Case | None:
-    """Draw a program with its facts."""
-    choose = Random(seed).randrange
-    program = draw_program(choose)
-    return (program, draw_facts(choose)) if program else None
-
-
-def smallest(case: Case, fails: Callable[[Case], object]) -> Case:
-    """Reduce a failing case until no rule, literal or fact can be left out."""
-    while smaller := next((candidate for candidate in _smaller(case) if fails(candidate)), None):
-        case = smaller
-    return case
-
-
-def _smaller(case: Case) -> Iterator[Case]:
-    """Yield the case with one thing left out."""
-    program, facts = case
-    for at, stratum in enumerate(program.strata):
-        for rules in _less(stratum.rules, _shorter):
-            if not stratify(rules)[1]:
-                strata = (*program.strata[:at], replace(stratum, rules=rules), *program.strata[at + 1 :])
-                yield replace(program, strata=strata), facts
-    for name, rows in facts.items():
-        yield from ((program, {**facts, name: list(less)}) for less in _less(tuple(rows)))
-
-
-def _shorter(rule: ir.CheckedRule) -> Iterator[ir.CheckedRule]:
-    for body in _less(rule.body, _inside):
-        ordered = order(Draft(rule.relation, rule.arguments, body, rule.span, {}), [])
-        if ordered:
-            yield ordered
-
-
-def _inside(literal: ir.CheckedLiteral) -> Iterator[ir.CheckedLiteral]:
-    if isinstance(literal, ir.Without | ir.Fold):
-        yield from (replace(literal, body=body) for body in _less(literal.body, _inside) if body)
-
-
-def _less(items: tuple[T, ...], smaller: Callable[[T], Iterator[T]] = lambda _: iter(())) -> Iterator[tuple[T, ...]]:
-    """Yield the items with one left out or made smaller."""
-    for at, item in enumerate(items):
-        yield from (
-            (*items[:at], *instead, *items[at + 1 :])
-            for instead in ((), *((smaller_item,) for smaller_item in smaller(item)))
-        )
-
-
 def written(program: ir.CheckedProgram, facts: Facts) -> str:
     """Write the program and its facts as text, with the place of each literal."""
     rules = [f"{rule.span.line}: {_rule(rule)}" for stratum in program.strata for rule in stratum.rules]
@@ -222,4 +174,4 @@ def _terms(terms: Sequence[ir.Pattern]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)

@@ -17,6 +17,9 @@ from itertools import combinations, count, product
 from random import Random
 from types import MappingProxyType
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.unknowns import possible, split
@@ -30,7 +33,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef, certain_version
-from tests.differential import smallest, written
+from tests.differential import drawn, written
 from tests.expressions import worded
 from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program
 
@@ -110,24 +113,24 @@ class Judged:
     tally: Mapping[str, int] = field(default_factory=dict)
 
 
-def main(number: int, seed: int) -> int:
-    """Judge a number of programs and print how often each outcome was. Return 1 after a wrong one and print its
-    smallest case."""
+def main(number: int, seed: int) -> None:
+    """Judge a number of programs, drawn by the seed, and print how often each outcome was. The smallest case that is
+    judged wrong is an error."""
     tally: Counter[str] = Counter()
-    for at in range(seed, seed + number):
-        case = draw(at)
-        if case is None:
-            tally["programs refused by the analysis"] += 1
-            continue
-        judgement = judged(case)
-        if judgement is None:
-            tally["programs left out: too long"] += 1
-            continue
-        if judgement.wrong:
-            print(f"seed {at}:\n{format_failure(case)}")
-            return 1
+
+    @drawn(number, seed)
+    @given(st.randoms(use_true_random=False))
+    def judge(random: Random) -> None:
+        case = draw(random.randrange)
+        judgement = judged(case) if case else None
+        if case is None or judgement is None:
+            tally["programs left out: too long" if case else "programs refused by the analysis"] += 1
+            return
+        assert not judgement.wrong, format_failure(case, judgement.wrong)
         tally["programs judged"] += 1
         tally.update(judgement.tally)
+
+    judge()
     for outcome, times in sorted(tally.items()):
         print(f"{times:9} {outcome}")
     for method in (REWRITTEN, TRIED):
@@ -135,7 +138,6 @@ def main(number: int, seed: int) -> int:
         print(
             f"{needless(tally, method):9.1%} of what is {method} is so {NEEDLESS}: {of_all:.1%} of what unknowns reach"
         )
-    return 0
 
 
 def needless(tally: Mapping[str, int], method: str, among: str = "") -> float:
@@ -143,22 +145,12 @@ def needless(tally: Mapping[str, int], method: str, among: str = "") -> float:
     return tally.get(f"{method}, {NEEDLESS}", 0) / max(1, tally.get(among or method, 0))
 
 
-def format_failure(case: Case) -> str:
-    """Format the smallest failing case and its wrong answer."""
-
-    def fails(program: CheckedProgram, facts: Facts) -> bool:
-        judgement = judged(Case(program, facts, case.conditions, case.open))
-        return bool(judgement and judgement.wrong)
-
-    program, facts = smallest((case.program, case.facts), lambda parts: fails(*parts))
-    judgement = judged(Case(program, facts, case.conditions, case.open))
-    assert judgement
-    return f"{written(program, facts)}\nmaybe: {case.conditions}\nopen: {case.open}\n{judgement.wrong}"
+def format_failure(case: Case, wrong: str) -> str:
+    return f"{written(case.program, case.facts)}\nmaybe: {case.conditions}\nopen: {case.open}\n{wrong}"
 
 
-def draw(seed: int) -> Case | None:
+def draw(choose: Choose) -> Case | None:
     """Draw a program with facts that are partly unknown; None if the analysis refuses it."""
-    choose = Random(seed).randrange
     words = QUIET[choose(3) == 0]
     program = draw_program(choose, words)
     if program is None:
@@ -366,4 +358,4 @@ def _budget() -> Budget:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
