@@ -18,20 +18,12 @@ Facts = dict[str, list[tuple[object, ...]]]
 NULLS: Facts = {"q": [(1, None), (2, 5), (3, None)], "r": [(None,), (5,)]}
 
 ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
-    "neither does an equation of two variables": ("p(x) :- q(x, y), r(z), y = z.", NULLS, {(2,)}),
-    "nor twice the same variable in an atom": ("p(x) :- s(x, x).", {"s": [(None, None), (1, 1)]}, {(1,)}),
-    "null as an argument tests for null": ("p(x) :- q(x, null).", NULLS, {(1,), (3,)}),
     "an equation hands a null on": ("p(x, y) :- x = null, y = x.", {}, {(None, None)}),
-    "what is not null": ("p(x) :- q(x, y), y != null.", NULLS, {(2,)}),
     "an equation gives its variable even null": ("p(x, z) :- q(x, y), z = y.", NULLS, {(1, None), (2, 5), (3, None)}),
-    "not over a null finds no match": ("p(x) :- q(x, y), not r(y).", NULLS, {(1,), (3,)}),
-    "a default stands for null": ("p(x, z) :- q(x, y), z = y ?? 0 + 1.", NULLS, {(1, 1), (2, 6), (3, 1)}),
-    "true is not one": ("p(x) :- s(x), x = 1.", {"s": [(True,), (1,), ("1",)]}, {(1,)}),
     "one point nought is one": ("p(x) :- s(x), x = 1.0.", {"s": [(1,), (2,)]}, {(1,)}),
     "or binds what every branch binds": ("p(x) :- (q(x, 5) or r(x)), x != null.", NULLS, {(2,), (5,)}),
     "a list of choices binds": ('p(x) :- x in ["a", "b"].', {}, {("a",), ("b",)}),
     "a list of choices tests": ("p(x) :- q(x, _), x in [3, 4].", NULLS, {(3,)}),
-    "null among the choices": ("p(x) :- q(x, y), y in [null, 7].", NULLS, {(1,), (3,)}),
     "not over alternatives is none of them": ("p(x) :- q(x, _), not (x = 1 or q(x, 5)).", NULLS, {(3,)}),
     "a name that only not holds is local": ("p(x) :- q(x, _), not (q(z, 5), z = x + 1).", NULLS, {(2,), (3,)}),
     "a variable of an arithmetic argument": ("p(x + 1) :- q(x, _).", NULLS, {(2,), (3,), (4,)}),
@@ -42,11 +34,6 @@ ROWS: dict[str, tuple[str, Facts, set[tuple[object, ...]]]] = {
         {(1, 0), (2, 1), (3, 0)},
     ),
     "an aggregate as an argument": ("p(count{ x : q(x, _) }).", NULLS, {(3,)}),
-    "nothing is counted as nought, its minimum is no row": (
-        "p(n) :- n = count{ x : q(x, 9) }. p(n) :- n = min{ x : q(x, 9) }.",
-        NULLS,
-        {(0,)},
-    ),
     "three sets have locals of their own": (
         "p(n, m, o) :- n = count{ x : q(x, y) }, m = count{ x : q(_, x) }, o = count{ z : q(z, y) }.",
         NULLS,

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Value
+from datalog_gate.base.values import TRUE, ResourceId, Row, Value
 from datalog_gate.engine import native
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.language.ast import AggregateFunction, Comparator
@@ -62,21 +62,13 @@ def evaluated(
         # a variable never joins null, a constant null does
         ((node(X),), [None, 1], [], {None, 1}),
         ((node(X), edge(X, None)), [None, 1], [(None, 1), (1, 1)], {1}),
-        ((edge(X, X),), [], [(None, None), (1, 1)], {1}),
-        ((edge(X, NULL),), [], [(1, None), (2, 2)], {1}),
         ((node(X), without(edge(X, None))), [None, 1], [(None, 1), (1, 1)], {None}),
-        ((node(X), is_(X, "=", NULL)), [None, 1], [], {None}),
-        ((node(X), is_(X, "!=", NULL)), [None, 1], [], {1}),
         ((node(None), is_(X, "=", NULL)), [1], [], {None}),
         ((node(Y), is_(X, "=", Y)), [None, 1], [], {None, 1}),
-        ((edge(X, Y), is_(X, "=", Y)), [], [(None, None), (1, 1), (1, 2)], {1}),
-        ((edge(X, Y), is_(X, "!=", Y)), [], [(None, None), (1, 1), (2, None)], {None, 2}),
         ((node(Y), call("??", Y, ONE, X)), [None, 2], [], {1, 2}),
         ((node(Y), edge(X, None), call("??", Y, NULL, X)), [None, 2], [(None, 1), (2, 1)], {2}),
         ((node(Y), call("??", Y, NULL, NULL), is_(X, "=", ONE)), [None], [], {1}),
         # kinds never equal each other
-        ((node(X), is_(X, "=", ONE)), [1, "1", TRUE, Decimal("1.5")], [], {1}),
-        ((edge(X, Y), is_(X, "=", Y)), [], [(1, "1"), (1, TRUE), ("a", ResourceId("a")), (TRUE, FALSE)], set()),
         ((node(X), edge(X, None)), [1, "1", TRUE, ResourceId("1")], [("1", 1), (TRUE, 1)], {"1", TRUE}),
         ((node(X), is_(X, "<", ir.Const("b"))), ["B", "a", "b"], [], {"B", "a"}),
         # unknowns equal themselves, else as the literal says
@@ -110,16 +102,11 @@ NAMES = (node(X), ir.Match("edge", (X, Y), HERE))
 @pytest.mark.parametrize(
     ("function", "terms", "over_pairs", "over_nothing"),
     [
-        ("count", (Y,), 2, 0),
         ("count", (X, Y), 4, 0),
         ("count", (Y, X), 3, 0),
         ("sum", (Y,), 4, 0),
         ("sum", (Y, X), 5, 0),
-        ("min", (Y,), 1, None),
-        ("max", (Y,), 3, None),
-        ("avg", (Y,), 2, None),
         ("avg", (Y, X), Decimal("1.666666666666666666666666667"), None),
-        ("list", (Y,), "1,3", ""),
         ("list", (X,), "a,b,c,d", ""),
     ],
 )

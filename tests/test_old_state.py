@@ -79,9 +79,6 @@ REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
         "p(s) :- old:os:nova:server(_id=s, networks=_).",
         [("m.dl:2:35", "unknown-column", "old:os:nova:server has no column networks",
           "it is a list or a map: read old:os:nova:server.networks(_id=...)")]),
-    "positions": (
-        "p(s) :- old:os:nova:server(s).",
-        [("m.dl:2:9", "arity", "old:os:nova:server takes named columns only", "write old:os:nova:server(_id=...)")]),
     "the request": (
         'p(s) :- heat:resource(s), old:gate:request("create").',
         [("m.dl:2:27", "undefined-relation",
