@@ -145,7 +145,7 @@ deny.yaml:6:41: deny[flavor] web takes huge (warn only)
 """
 COMPACT = """\
 both.yaml:6:41: deny[flavor] web takes huge
-m.dl:9:56: error[count] int('many'): the text is not a number
+both.yaml:6:61: error[count] int('many'): the text is not a number
 1 denied, 0 warnings, 0 undetermined, 1 in error; 4 policies, ID
 """
 

@@ -275,10 +275,81 @@ def test_a_policy_that_can_not_be_evaluated_is_an_error_and_not_a_pass(
     level: str, flavor: str, mode: Mode, outcome: Outcome
 ) -> None:
     rules = HUGE.replace("{more}", "") + COUNT.replace("{level}", level)
-    decision = judge(rules, server(flavor=flavor, metadata="{a: many}"), mode=mode)
+    web = server(flavor=flavor, metadata="{a: many}")
+    decision = judge(rules, web, mode=mode)
     error = {"code": "evaluation", "policy": "count", "message": "int('many'): the text is not a number",
-             "place": {"file": "m.dl", "line": 4, "column": 51}}  # fmt: skip
+             "place": {"file": "<template>", "line": 4, "column": web.index("many") + 1}}  # fmt: skip
     assert (decision.outcome, [error.to_json() for error in decision.errors]) == (outcome, [error])
+
+
+META = "os:nova:server.metadata(_id=s, _value=v), v != null"
+ENTRY = "os:nova:server.metadata(_id=s, _key=k, _value=v), v != null"
+DAY = "the text is not a date such as 2027-03-01 or 2027-03-01T12:00:00Z"
+FROM_STACK = [
+    ("p(s) :- {m}, v > 3.", "{a: 0x40x}", "'0x40x' > 3: string and number have no order", "0x40x"),
+    ("p(s) :- {m}, 3 <= v.", "{a: many}", "3 <= 'many': number and string have no order", "many"),
+    ("p(s) :- {m}, 10 / v = 1.", "{a: 0}", "/(10, 0): division by zero", "0}"),
+    ("p(s) :- {m}, 10 % v = 1.", "{a: 0}", "%(10, 0): division by zero", "0}"),
+    ("p(s) :- {m}, v * 1e999 * 1e999 * 1e999 * 1e999 > 1.", "{a: 100000}", "* gives a number of more than 4000 digits",
+     "100000"),
+    ("p(s) :- {m}, days_until(v, d), d < 3.", "{a: soon}", f"days_until('soon'): {DAY}", "soon"),
+    ('p(s) :- {m}, cidr_contains("10.0.0.0/8", v).', "{a: x}", "cidr_contains('10.0.0.0/8', 'x'): the text is not a "
+     "network", "x}"),
+    ('p(s) :- {m}, matches("x", v).', "{a: '('}", "matches('x', '('): the pattern is not RE2's: missing ): (", "'('"),
+    ('p(s) :- {m}, split(v, ":", 1, x), x = "a".', "{a: ab}", "split('ab', ':', 1): there are 1 parts, counted from 0",
+     "ab"),
+    ("p(s) :- {m}, not (len(v, l), 1 / (l - 2) > 0).", "{a: ab}", "/(1, 0): division by zero", "ab"),
+    ("p(s) :- q(s, x), x > 2. q(s, v) :- {m}.", "{a: b}", "'b' > 2: string and number have no order", "b}"),
+    ("p(s) :- os:nova:server(_id=s), q(s, 5). q(s, x) :- {m}, int(v, x).", "{a: 5, b: c}", "int('c'): the text is not "
+     "a number", "c}"),
+    ("p(n) :- n = sum{{ v, k : {e} }}, n > 3.", "{a: 5, b: c}", "sum: 'c' is string, not number", "c}"),
+    ("p(n) :- n = max{{ v : {m} }}, n > 3.", "{a: 5, b: c}", "max: number and string have no order", "c}"),
+    ("p(n) :- n = sum{{ v, k : {e} }}, 1 / n > 3.", "{a: 1, b: -1}", "/(1, 0): division by zero", "1,"),
+    ("p(n) :- n = max{{ v : {m} }}, n > 3.", "{a: 5, b: c, d: {get_param: f}}",
+     "max: number and string have no order", "c,"),
+    ("p(s) :- {m}, limit(l), v > l.", "{a: b}", "'b' > 3: string and number have no order", "b}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "metadata", "message", "at"), FROM_STACK)
+def test_a_value_of_the_stack_that_a_rule_cannot_compute_with_is_where_the_error_stands(
+    rule: str, metadata: str, message: str, at: str
+) -> None:
+    rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META, e=ENTRY)}\n'
+    template = server(metadata=metadata)
+    inventory = {"m:limit": {(3,): HERE}} if "limit" in rule else {}
+    [error] = judge(rules, template, inventory=inventory).errors
+    place = f"<template>:4:{template.index(at, template.index('metadata')) + 1}"
+    assert (error.message, str(error.place), error.blames_stack) == (message, place, True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("p(s) :- {m}, 1 / 0 > v.", "/(1, 0): division by zero"),
+        ("p(s) :- {m}, v != 0, limit(l), 1 / (l - 3) > 3.", "/(1, 0): division by zero"),
+        ("p(s) :- {m}, v != 0, gate:request(action=a), int(a, i), i > 3.", "int('create'): the text is not a number"),
+    ],
+)
+def test_an_error_of_rules_inventory_or_request_alone_stands_in_the_rule(rule: str, message: str) -> None:
+    rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META)}\n'
+    [error] = judge(rules, server(metadata="{a: b}"), inventory={"m:limit": {(3,): HERE}}).errors
+    assert (error.message, error.place and error.place.file, error.blames_stack) == (message, "m.dl", False)
+
+
+def test_a_value_of_the_older_stack_is_told_from_one_of_the_newer() -> None:
+    rules = f'@deny("p", "bad")\np(s) :- old:{META}, v > 3.\n'
+    before = read_stack(template=HEAD + server(metadata="{a: b}"), stack_name="s")
+    [error] = judge(rules, server(), against=[before], action="update").errors
+    assert (error.message, str(error.place), error.blames_stack) == (
+        "as it was: 'b' > 3: string and number have no order", "<template>:4:89", True)  # fmt: skip
+
+
+def test_what_nothing_in_the_stack_gives_is_at_its_beginning() -> None:
+    rules = '@deny("p", "bad")\np(n) :- n = count{ s : os:nova:server(_id=s) }, 100 / n > 3.\n'
+    [error] = judge(rules, "  x: {type: OS::Heat::None}\n").errors
+    assert (error.message, str(error.place), error.blames_stack) == (
+        "/(100, 0): division by zero", "<template>:1:1", True)  # fmt: skip
 
 
 EDGE = """
@@ -341,8 +412,8 @@ ASKED: tuple[tuple[str, str, list[str]], ...] = (
 @pytest.mark.parametrize(("properties", "reason", "denied"), ASKED)
 def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str, denied: list[str]) -> None:
     grant = f"  g: {{type: DatalogGate::Policy, properties: {{{properties}}}}}\n"
-    absent = "  absent: {type: OS::Nova::KeyPair, condition: {equals: [1, 2]}, properties: {name: k}}\n"
-    perhaps = f"  perhaps: {{type: OS::Nova::KeyPair, {PERHAPS}properties: {{name: k}}}}\n"
+    absent = "  absent: {type: OS::Heat::None, condition: {equals: [1, 2]}, properties: {name: k}}\n"
+    perhaps = f"  perhaps: {{type: OS::Heat::None, {PERHAPS}properties: {{name: k}}}}\n"
     more = "l: {type: comma_delimited_list, default: a}, h: {type: string, hidden: true, default: b1}"
     if open_ := "perhaps" in properties or "get_param: f" in properties:
         more += ", f: {type: string}"

@@ -99,10 +99,17 @@ def test_the_stack_is_judged_as_heat_would_build_it(door: Client, fields: dict[s
     assert (code, message) == (403, DENIAL.format(at))
 
 
-def test_what_can_not_be_evaluated_is_neither_denied_nor_let_through(door: Client) -> None:
-    code, message = door.message(body_of(template(metadata={"count": "many"})))
-    begin = "The policies could not be evaluated: count could not be evaluated: "
-    assert (code, message[: len(begin)]) == (503, begin)
+MANY = template(metadata={"count": "many"})
+
+
+@pytest.mark.parametrize(("text", "place"), [(MANY, "s/web"), (json.dumps(MANY), "<template>:1:227")])
+def test_a_value_that_no_policy_can_compute_with_is_the_user_s_to_change(
+    door: Client, text: object, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, message = door.message(body_of(text))
+    reason = f"count could not be evaluated: int('many'): the text is not a number at {place}"
+    assert (code, message) == (400, f"The policies can't judge this stack: {reason}")
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_an_undetermined_finding_stops_the_stack_only_if_its_policy_says_so(door: Client) -> None:

@@ -22,7 +22,8 @@ from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.cloud import relation
-from datalog_gate.schema.declaration import RelationRef, current_version
+from datalog_gate.schema.declaration import RelationRef, certain_version, current_version, relation_name
+from datalog_gate.schema.relations import TIMELESS
 
 Rows = Mapping[Row, Span]
 
@@ -73,6 +74,12 @@ def _fills(catalogue: Catalogue, name: RelationRef) -> bool:
     """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
     declared = catalogue.relation(name)
     return declared is relation(str(name)) if declared else current_version(name) != EFFECTIVE.name
+
+
+def comes_from_stack(catalogue: Catalogue, name: RelationRef) -> bool:
+    """Whether stacks fill the relation, and not an inventory or the request."""
+    from_request = relation_name(name) in TIMELESS and relation_name(name).startswith("gate:")
+    return not _fills(catalogue, certain_version(name)) and not from_request
 
 
 def _unchanged(

@@ -215,8 +215,13 @@ class PolicyError:
     policy: str
     message: str
     place: Span | None
+    """Where the value of the stack stands that an expression can't take, or else the expression of the rule."""
     enforced: bool
     code: str = "evaluation"
+    resource: ResourceId | None = None
+    """The resource that the value belongs to, if one does."""
+    blames_stack: bool = False
+    """Whether a value of the stack takes part, so that who wrote it can change it."""
 
     def to_json(self) -> dict[str, object]:
         return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
@@ -243,9 +248,7 @@ def format_denial(decision: Decision, limit: int) -> str:
         violation for violation in decision.undetermined if violation.enforced and violation.on_unknown == "deny"
     ]
     reasons = [_format_reason(violation) for violation in enforced]
-    reasons += [
-        f"{error.policy} could not be evaluated: {error.message}" for error in decision.errors if error.enforced
-    ]
+    reasons += [_format_error(error) for error in decision.errors if error.enforced]
     end = f" [decision {decision.id[:SHORT]}]"
     text = ""
     for at, reason in enumerate(reasons):
@@ -263,6 +266,11 @@ def _format_reason(violation: Violation) -> str:
     where = violation.place or (violation.resource and violation.resource.path)
     hint = f" ({violation.hint})" if violation.hint else ""
     return f"{violation.policy}: {violation.full_message}{f' at {where}' if where else ''}{hint}"
+
+
+def _format_error(error: PolicyError) -> str:
+    where = error.blames_stack and (error.place or (error.resource and error.resource.path))
+    return f"{error.policy} could not be evaluated: {error.message}{f' at {where}' if where else ''}"
 
 
 def _more(count: int) -> str:

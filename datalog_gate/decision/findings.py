@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.program import CheckedProgram, Match, Var, Without
 from datalog_gate.analysis.strata import reads
+from datalog_gate.analysis.taint import Taint, taint
 from datalog_gate.analysis.unknowns import possible
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
@@ -18,16 +19,19 @@ from datalog_gate.base.unknown import rests_on
 from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, Value, in_order, show
 from datalog_gate.decision.case_analysis import Dependence
 from datalog_gate.decision.changes import Changes
+from datalog_gate.decision.cloud_state import comes_from_stack
 from datalog_gate.decision.decision import Mode, PolicyError, Violation, Waiver
 from datalog_gate.decision.evaluation import Evaluation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import MODES, DecisionRequest
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.decision.waivers import waiver_of
+from datalog_gate.engine.assignments import Cause
 from datalog_gate.engine.budget import Budget, Watch
+from datalog_gate.engine.least_model import ModelError
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.facts.factset import FactSet, place_of
-from datalog_gate.schema.declaration import RelationRef, certain_version, possible_version, relation_name
+from datalog_gate.schema.declaration import RelationRef, certain_version, is_old, possible_version, relation_name
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
@@ -116,11 +120,35 @@ class FindingReader:
         enforced = policy.level == "deny" and self._mode(policy) == "enforce"
         for error in model.errors:
             if certain_version(error.relation) in needed:
-                return PolicyError(policy.id, self.secrets.message(error), error.span, enforced)
+                return self._evaluation_error(policy, error, enforced)
         relations = {policy.relation, possible(policy.relation, self.evaluation.program)}
         if exceeded and not model.tables.keys() >= relations:
             return PolicyError(policy.id, str(exceeded), exceeded.span, enforced, "budget")
         return None
+
+    def _evaluation_error(self, policy: Policy, error: ModelError, enforced: bool) -> PolicyError:
+        """The error of a policy in an expression. It stands at the value of the stacks that takes part in it, if one
+        does: then who wrote the stack can change it."""
+        message = self.secrets.message(error)
+        if error.span not in self._from_stacks.spans:
+            return PolicyError(policy.id, message, error.span, enforced)
+        subject = next((value for value in error.row if isinstance(value, ResourceId)), None)
+        try:
+            values, rows = self.provenance.failure(Cause(error.span, error.message))
+        except BudgetError:
+            values, rows = [], []
+        support = _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in rows])
+        if support.leaves and all(is_old(leaf.relation) for leaf in support.leaves):
+            message = f"as it was: {message}"
+        span = self._place(subject, tuple(values), support) or self.stacks[0].place
+        return PolicyError(policy.id, message, span, enforced, resource=subject, blames_stack=True)
+
+    @cached_property
+    def _from_stacks(self) -> Taint:
+        """What values of the stacks reach."""
+        program, catalogue = self.evaluation.program, self.rules.catalogue
+        names = [name for name in program.inputs if comes_from_stack(catalogue, name)]
+        return taint(program, {name: range(len(program.relations[name].columns)) for name in names})
 
     def _violation(
         self,
@@ -247,11 +275,15 @@ class Support(NamedTuple):
 
 def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Support:
     """Find what the row's first derivation depends on, through at most `FOLLOWED` derived rows."""
-    derivations = _nearest(provenance, (relation, row))
+    return _support(provenance, [FactUse(relation, row, ())])
+
+
+def _support(provenance: Provenance, roots: Sequence[FactUse]) -> Support:
+    derivations = _nearest(provenance, [(leaf.relation, leaf.row) for leaf in roots])
     leaves: dict[FactUse, None] = {}
     lacking: set[Value] = set()
     seen: set[Fact] = set()
-    pending = [FactUse(relation, row, ())]
+    pending = list(reversed(roots))
     while pending:
         leaf = pending.pop()
         fact = (leaf.relation, leaf.row)
@@ -296,11 +328,11 @@ def _columns(wanted: Collection[RelationRef], program: CheckedProgram) -> dict[R
     return {name: tuple(sorted(columns[name])) for name in sorted(columns, key=str)}
 
 
-def _nearest(provenance: Provenance, root: Fact) -> dict[Fact, Derivation]:
-    """Derive the rows that the root depends on, the nearest first, as far as the budget goes: without a derivation a
+def _nearest(provenance: Provenance, roots: Iterable[Fact]) -> dict[Fact, Derivation]:
+    """Derive the rows that the roots depend on, the nearest first, as far as the budget goes: without a derivation a
     finding is placed at its subject."""
     derivations: dict[Fact, Derivation] = {}
-    waiting = deque([root])
+    waiting = deque(roots)
     while waiting and len(derivations) < FOLLOWED:
         fact = waiting.popleft()
         if fact in derivations or fact[0] in provenance.program.inputs:

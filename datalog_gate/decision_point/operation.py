@@ -80,7 +80,9 @@ def _compute_verdict(decision: Decision) -> tuple[Verdict, str]:
     if decision.outcome == "deny":
         return "denied", f"The policies deny this stack: {format_denial(decision, REASON - 40)}"
     if decision.outcome == "indeterminate":
-        return "undecided", f"The policies could not be evaluated: {format_denial(decision, REASON - 40)}"
+        blamed = all(error.blames_stack for error in decision.errors if error.enforced)
+        begin = "The policies can't judge this stack" if blamed else "The policies could not be evaluated"
+        return "unreadable" if blamed else "undecided", f"{begin}: {format_denial(decision, REASON - 40)}"
     for violation in decision.undetermined:
         if violation.enforced and violation.on_unknown != "allow":
             for unknown in violation.because:

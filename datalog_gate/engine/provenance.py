@@ -10,16 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.lower import operands, variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds
-from datalog_gate.base.values import Row, in_order
-from datalog_gate.engine.assignments import Assignments, Binding, head_row
+from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
+from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row
 from datalog_gate.engine.budget import Watch
 from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.native import Rounds, errors_of, rounds
 from datalog_gate.schema.declaration import RelationRef
 
 Fact = tuple[RelationRef, Row]
+Matched = tuple[ir.Match, Fact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,65 @@ class Provenance:
         if fact not in self._derivations:
             self._derivations[fact] = self._find_first(relation, row)
         return self._derivations[fact]
+
+    def failure(self, cause: Cause) -> tuple[list[Value], list[Matched]]:
+        """Find what the expression that failed was computed of: the values, and the rows of the matches around it, in
+        the first assignment at which it failed. Errors: BudgetError."""
+        for stratum in self.program.strata:
+            for rule in stratum.rules:
+                if _holds(rule.body, cause) and (found := self._failure(self._search.body(rule), {}, cause)):
+                    return found
+        return [], []
+
+    def _failure(
+        self, body: Sequence[ScopedLiteral], known: Binding, cause: Cause
+    ) -> tuple[list[Value], list[Matched]] | None:
+        failed = next((item.literal for item in body if _fails(item.literal, cause)), None)
+        for binding, error in self._search.of_body(body, known):
+            if error != cause:
+                continue
+            rows = list(self._rows(body, binding))
+            if failed is None:
+                for item in body:
+                    if isinstance(item.literal, ir.Without | ir.Fold) and _holds(item.literal.body, cause):
+                        inner = {var: binding[var] for var in item.needs if var in binding}
+                        if found := self._failure(self._search.body(item), inner, cause):
+                            return found[0], rows + found[1]
+                continue
+            sources = _sources(failed, body)
+            values = [binding[var] for var in sources if var in binding]
+            for item in body:
+                if isinstance(item.literal, ir.Fold) and (item.literal is failed or item.literal.target in sources):
+                    value, matched = self._contributor(item, binding)
+                    values += value
+                    rows += matched
+            return values, rows
+        return None
+
+    def _contributor(self, fold: ScopedLiteral, binding: Binding) -> tuple[list[Value], list[Matched]]:
+        """The first value of an aggregate that is no number, or else the first, and its rows."""
+        literal = fold.literal
+        assert isinstance(literal, ir.Fold)
+        body, known = self._search.body(fold), {var: binding[var] for var in fold.needs if var in binding}
+        first: tuple[list[Value], list[Matched]] = [], []
+        for inner, cause in self._search.of_body(body, known):
+            term = literal.terms[0]
+            value = term.value if isinstance(term, ir.Const) else inner.get(term)
+            is_number = kind_of(value) == Kind.NUMBER
+            if cause is None and value is not None and not (is_number and first[0]):
+                first = [value], list(self._rows(body, inner))
+                if not is_number:
+                    break
+        return first
+
+    def _rows(self, body: Sequence[ScopedLiteral], binding: Binding) -> Iterator[Matched]:
+        for item in body:
+            match = item.literal
+            if isinstance(match, ir.Match) and all(
+                isinstance(term, ir.Const) or term in binding for _, term in match.column_terms
+            ):
+                for fact in self._matched(match, binding, {}, 0):
+                    yield match, fact
 
     def _find_first(self, relation: RelationRef, row: Row) -> Derivation | None:
         prepared = self._prepare_rules(relation)
@@ -145,6 +205,31 @@ class Provenance:
             rows = [row for row in rows if rounds_of.get(row, 0) < latest]  # another engine may have other rows
         if rows:
             yield match.relation, next(iter(rows)) if len(rows) == 1 else in_order(rows)[0]
+
+
+def _fails(literal: ir.CheckedLiteral, cause: Cause) -> bool:
+    return literal.span == cause.span and not isinstance(literal, ir.Match | ir.Without)
+
+
+def _holds(body: Sequence[ir.CheckedLiteral], cause: Cause) -> bool:
+    """Whether the literal that failed is in the body, or in an inner one."""
+    inner = (literal.body for literal in body if isinstance(literal, ir.Without | ir.Fold))
+    return any(_fails(literal, cause) for literal in body) or any(_holds(part, cause) for part in inner)
+
+
+def _sources(literal: ir.CheckedLiteral, body: Sequence[ScopedLiteral]) -> dict[ir.Var, None]:
+    """The variables of a literal, and those that the body computes them from."""
+    sources = {term: None for term in operands(literal) if isinstance(term, ir.Var)}
+    for _ in body:
+        for item in body:
+            other = item.literal
+            if isinstance(other, ir.Call) and not sources.keys().isdisjoint(other.outputs):
+                sources.update({term: None for term in other.inputs if isinstance(term, ir.Var)})
+            elif (
+                isinstance(other, ir.Compare) and other.comparator == "=" and {other.left, other.right} & sources.keys()
+            ):
+                sources.update({term: None for term in (other.left, other.right) if isinstance(term, ir.Var)})
+    return sources
 
 
 def _order_lookups(

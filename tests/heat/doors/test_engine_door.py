@@ -102,11 +102,22 @@ def test_a_rollback_goes_on_whatever_the_policies_say_of_what_was_there(engine: 
     assert engine.lengths(name) == [8]
 
 
-def test_where_the_gate_fails_nothing_is_built(engine: Heat) -> None:
-    with changed(engine, "length > 32", "1 / (length - 8) = 0"):
+@pytest.mark.parametrize(
+    ("condition", "begin", "errors"),
+    [
+        ("1 / 0 = length", "The policies could not be evaluated: length could not be evaluated: /(1, 0): ", 1),
+        ("1 / (length - 8) = 0", "The policies can't judge this stack: length could not be evaluated: /(1, 0): ", 0),
+    ],
+)
+def test_where_no_policy_can_be_evaluated_nothing_is_built(
+    engine: Heat, condition: str, begin: str, errors: int
+) -> None:
+    with changed(engine, "length > 32", condition):
         name, _ = engine.create(CLEAN)
         status, reason = engine.outcome(name)
-    assert (status, reason.split(":")[0]) == ("CREATE_FAILED", "The policies could not be evaluated")
+    assert (status, reason[: len(begin)]) == ("CREATE_FAILED", begin)
+    lines = [line for line in engine.log().splitlines() if " ERROR " in line and name in line and "datalog" in line]
+    assert len(lines) == errors, engine.log()
 
 
 def test_an_engine_records_its_start_and_answers_the_doctors_probe(
