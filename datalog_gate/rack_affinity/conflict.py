@@ -7,7 +7,7 @@ large groups of them, such as the memory of all hosts, then takes a group apart 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, count
 from typing import get_args
@@ -33,27 +33,28 @@ def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reas
     """Find a conflict in an impossible problem: no reason in it can be left out. `possible` may raise any error when
     its time is up."""
     every = assumptions(problem)
+    order = list(every)
 
     def conflicts(groups: Iterable[Group]) -> bool:
         kept = set(chain.from_iterable(groups))
         return not possible(without(problem, (assumption for assumption in every if assumption not in kept)))
 
-    conflict = _quickxplain((), _group(problem, every), conflicts)
+    conflict = _quickxplain((), _group(every), conflicts)
     for group in list(conflict):
         others = [other for other in conflict if other is not group]
         pieces = _take_apart(others, group, conflicts) if len(group) > 1 else []
         if 0 < len(pieces) <= READABLE - len(others):
             conflict = [*others, *pieces]
-    return tuple(_reason(problem, group) for group in sorted(conflict, key=lambda group: every.index(group[0])))
+    return tuple(_reason(problem, group) for group in sorted(conflict, key=lambda group: order.index(group[0])))
 
 
 def everything(problem: Problem) -> tuple[Reason, ...]:
     """All assumptions in groups, for when the time is up before a conflict is found."""
-    return tuple(_reason(problem, group) for group in _group(problem, assumptions(problem)))
+    return tuple(_reason(problem, group) for group in _group(assumptions(problem)))
 
 
-def assumptions(problem: Problem) -> list[Assumption]:
-    """List all assumptions that can be left out of a problem.
+def assumptions(problem: Problem) -> dict[Assumption, tuple[object, ...]]:
+    """List all assumptions that can be left out of a problem, each with what those of its group have in common.
 
     ("constraint", INDEX)                   a constraint
     ("where", ITEM)                         the zone or place in which an item must be
@@ -61,15 +62,21 @@ def assumptions(problem: Problem) -> list[Assumption]:
     ("room", KIND, RACK, RESOURCE_CLASS)    the capacity of the places of a rack
     ("demand", ITEM)                        what an item takes
     """
-    every: list[Assumption] = [("constraint", str(index)) for index in range(len(problem.constraints))]
-    every += [("where", item.id) for item in problem.items if item.zone is not None or item.place is not None]
+    every: dict[Assumption, tuple[object, ...]] = {}
+    for index, constraint in enumerate(problem.constraints):
+        every["constraint", str(index)] = ("constraint", constraint.at_least is None, constraint.level)
+    for item in problem.items:
+        if item.zone is not None or item.place is not None:
+            every["where", item.id] = ("where", item.zone, item.place)
     for kind in sorted({item.kind for item in problem.items}):
         racks = {place.rack for place in problem.of(kind)}
         demanded = {name for item in problem.items if item.kind == kind for name in item.demand if item.demand[name]}
-        every += [("missing", kind, rack) for rack in problem.racks() or [""] if rack not in racks]
-        every += [("room", kind, rack, name) for name in sorted(demanded) for rack in sorted(racks)]
+        every |= {("missing", kind, rack): ("missing", kind) for rack in problem.racks() or [""] if rack not in racks}
+        every |= {
+            ("room", kind, rack, name): ("room", kind, name) for name in sorted(demanded) for rack in sorted(racks)
+        }
     # last, and so left out first: without demands all servers are alike, and the model is small
-    return every + [("demand", item.id) for item in problem.items if any(item.demand.values())]
+    return every | {("demand", item.id): ("demand", item.kind) for item in problem.items if any(item.demand.values())}
 
 
 def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
@@ -100,24 +107,10 @@ def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
     return Problem(tuple(places), tuple(items), tuple(constraints))
 
 
-def _group(problem: Problem, every: Iterable[Assumption]) -> list[Group]:
-    items = {item.id: item for item in problem.items}
+def _group(every: Mapping[Assumption, tuple[object, ...]]) -> list[Group]:
     groups: dict[tuple[object, ...], list[Assumption]] = {}
-    for assumption in every:
-        key: tuple[object, ...]
-        match assumption:
-            case ("constraint", index):
-                constraint = problem.constraints[int(index)]
-                key = ("constraint", constraint.at_least is None, constraint.level)
-            case ("where", item):
-                key = ("where", items[item].zone, items[item].place)
-            case ("demand", item):
-                key = ("demand", items[item].kind)
-            case ("room", kind, _, resource_class):
-                key = ("room", kind, resource_class)
-            case (name, kind, _):
-                key = (name, kind)
-        groups.setdefault(key, []).append(assumption)
+    for assumption, common in every.items():
+        groups.setdefault(common, []).append(assumption)
     return [tuple(group) for group in groups.values()]
 
 
