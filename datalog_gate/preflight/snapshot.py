@@ -44,42 +44,29 @@ class Snapshot:
 
     action: str
     stack_name: str
-    stack_id: str
+    stack_id: str = ""
     project: str
     credentials: Mapping[str, Data]
     decision_id: str
-    request_id: str
+    request_id: str = ""
     parts: tuple[Part, ...]
     parameters: Mapping[str, Data]
 
 
 def snapshot(
-    *,
-    action: str,
-    stack_name: str,
-    project: str,
-    decision_id: str,
-    stack: Stack | None = None,
-    stack_id: str = "",
-    credentials: Mapping[str, object] | None = None,
-    request_id: str = "",
+    stack: Stack | None = None, credentials: Mapping[str, object] = MappingProxyType({}), **fields: str
 ) -> Snapshot:
-    """The picture of an operation."""
-    given = credentials or {}
+    """The picture of an operation, whose other `fields` are those of a `Snapshot`."""
+    caller = {name: _frozen(credentials[name], _open, ()) for name in CALLER if name in credentials}
     parameters = {
         parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
         for parameter in (stack.parameters if stack else ())
     }
     return Snapshot(
-        action=action,
-        stack_name=stack_name,
-        stack_id=stack_id,
-        project=project,
-        credentials=MappingProxyType({name: _frozen(given[name], _open, ()) for name in CALLER if name in given}),
-        decision_id=decision_id,
-        request_id=request_id,
+        credentials=MappingProxyType(caller),
         parts=tuple(parts(stack)) if stack else (),
         parameters=MappingProxyType(parameters),
+        **fields,
     )
 
 

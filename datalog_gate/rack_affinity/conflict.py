@@ -72,9 +72,8 @@ def assumptions(problem: Problem) -> dict[Assumption, tuple[object, ...]]:
         racks = {place.rack for place in problem.of(kind)}
         demanded = {name for item in problem.items if item.kind == kind for name in item.demand if item.demand[name]}
         every |= {("missing", kind, rack): ("missing", kind) for rack in problem.racks() or [""] if rack not in racks}
-        every |= {
-            ("room", kind, rack, name): ("room", kind, name) for name in sorted(demanded) for rack in sorted(racks)
-        }
+        for name in sorted(demanded):
+            every |= {("room", kind, rack, name): ("room", kind, name) for rack in sorted(racks)}
     # last, and so left out first: without demands all servers are alike, and the model is small
     return every | {("demand", item.id): ("demand", item.kind) for item in problem.items if any(item.demand.values())}
 

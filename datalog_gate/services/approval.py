@@ -81,12 +81,10 @@ class Approval(Service):
     def waits(self, request: Request) -> str:
         if self._mode(request) != "wait":
             return ""
-        now = self._clock()
-        approval = self._file.ask(request, now, self._valid_seconds)
-        waits = approval.state == "awaiting" and self._file.wait(
-            approval, request.uuid, now, seconds=self._wait_seconds, number=self._wait_number
+        approval = self._file.wait(
+            request, self._clock(), self._valid_seconds, wait_seconds=self._wait_seconds, number=self._wait_number
         )
-        return self._awaiting(approval) if waits else ""
+        return self._awaiting(approval) if approval else ""
 
     def reserve(self, request: Request) -> Decision:
         self._mode(request)
@@ -187,16 +185,10 @@ class Approvals:
         with self._transaction() as rows:
             return _find(rows, request, now)
 
-    def ask(self, request: Request, now: float, seconds: float) -> ApprovalRequest:
-        """The request for the same, or a new one that counts for so many seconds. A new one supersedes all requests of
-        the grant that nobody has answered."""
-        with self._transaction() as rows:
-            return _find(rows, request, now) or _insert(rows, request, now, seconds)
-
     def use(self, request: Request, now: float, seconds: float) -> tuple[bool, ApprovalRequest | None]:
         """Whether a claim may be held, and the request that it needs, or None if its key is dead. It may be held if it
         is held already, if a claim that it replaces holds the same, or if it was approved: that uses up the approval.
-        Else as `ask`."""
+        Else the request is a new one, which counts for so many seconds, unless there is one for the same."""
         with self._transaction() as rows:
             claim = rows.execute("SELECT number FROM claims WHERE key = ?", (request.key,)).fetchone()
             if claim:
@@ -215,18 +207,23 @@ class Approvals:
             rows.execute("INSERT INTO claims VALUES (?, ?)", (request.key, approval.number))
             return True, _get(rows, approval.number, now)
 
-    def wait(self, approval: ApprovalRequest, uuid: str, now: float, seconds: float, number: int) -> bool:
-        """Whether the grant's resource of this uuid may go on waiting: for so many seconds, while fewer than this
-        number of others wait."""
+    def wait(
+        self, request: Request, now: float, seconds: float, wait_seconds: float, number: int
+    ) -> ApprovalRequest | None:
+        """The request, as for `use`, if its grant's resource may go on waiting for the answer: for so many seconds,
+        while fewer than this number of others wait."""
         with self._transaction() as rows:
-            row = rows.execute("SELECT * FROM asked WHERE number = ?", (approval.number,)).fetchone()
-            since = row["since"] if row["uuid"] == uuid else now
+            approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
+            if approval.state != "awaiting":
+                return None
+            row = rows.execute("SELECT uuid, since FROM asked WHERE number = ?", (approval.number,)).fetchone()
+            since = row["since"] if row["uuid"] == request.uuid else now
             others = "SELECT count(*) FROM asked WHERE number != ? AND polled > ?"
             waiting = rows.execute(others, (approval.number, now - POLLED)).fetchone()[0]
-            allowed = now - since < seconds and waiting < number
-            values = uuid, since, now if allowed else 0, approval.number
+            allowed = now - since < wait_seconds and waiting < number
+            values = request.uuid, since, now if allowed else 0, approval.number
             rows.execute("UPDATE asked SET uuid = ?, since = ?, polled = ? WHERE number = ?", values)
-            return allowed
+            return approval if allowed else None
 
     def release(self, key: str) -> None:
         """Hold nothing under the key any more, nor ever again."""
@@ -278,6 +275,7 @@ def _find(rows: sqlite3.Connection, request: Request, now: float) -> ApprovalReq
 
 
 def _insert(rows: sqlite3.Connection, request: Request, now: float, seconds: float) -> ApprovalRequest:
+    """Add a request. It supersedes those of the grant that nobody has answered."""
     older = "project = ? AND stack = ? AND path = ? AND state = 'awaiting'"
     grant = request.project, request.stack, request.grant
     rows.execute(f"UPDATE asked SET state = 'superseded' WHERE {older}", grant)
