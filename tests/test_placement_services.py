@@ -15,9 +15,9 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import solver
-from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
+from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import read_places
-from datalog_gate.rack_affinity.problem import Constraint, Item
+from datalog_gate.rack_affinity.problem import Constraint, Item, Problem
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.claims import PlacementClaim, needs
 from datalog_gate.services.contract import Request, Service
@@ -120,11 +120,11 @@ def of(*scope: Part, **options: Any) -> Request:
 VOLUME = part("s/v", "OS::Cinder::Volume", size=10, availability_zone="z1")
 WORD = "the option spread must be {level: rack, at_least: 2}, with a whole number from 1"
 FLAVORS = {"large": {"VCPU": 8, "MEMORY_MB": 16}}
-REQUESTS: dict[str, tuple[Request, Demand]] = {
+REQUESTS: dict[str, tuple[Request, Problem | None]] = {
     "a server and a volume in a rack": (
         of(part("s/a", flavor="large"), VOLUME, part("s/n", "OS::Neutron::Net"), same="rack"),
-        Demand(
-            "s/grant",
+        Problem(
+            (),
             (Item("s/a", "server", FLAVORS["large"]), Item("s/v", "volume", {"DISK_GB": 10}, "z1")),
             (Constraint("s/grant", "same: rack", "rack", ("s/a", "s/v")),),
         ),
@@ -136,8 +136,8 @@ REQUESTS: dict[str, tuple[Request, Demand]] = {
             part("s/v", "OS::Cinder::Volume", size=worded("x")),
             part("s/w", "OS::Cinder::Volume", size="7"),
         ),
-        Demand(
-            "s/grant",
+        Problem(
+            (),
             (
                 Item("s/a", "server", {"VCPU": 1}),
                 Item("s/b", "server", {"VCPU": 1}),
@@ -148,17 +148,17 @@ REQUESTS: dict[str, tuple[Request, Demand]] = {
     ),
     "members over hosts": (
         of(part("s/g", "OS::Heat::ResourceGroup"), part("s/g/0"), spread={"level": "host", "at_least": 1}),
-        Demand(
-            "s/grant",
+        Problem(
+            (),
             (Item("s/g/0", "server", {"VCPU": 1}),),
             (Constraint("s/grant", "spread: host, at least 1", "host", ("s/g/0",), 1),),
         ),
     ),
     "an option that nobody knows": (
         of(part("s/a"), spread={"level": "host", "at_least": worded("x")}),
-        Demand("s/grant", sure=False),
+        None,
     ),
-    "members that nobody can count": (of(part("s/g", open_=True)), Demand("s/grant", sure=False)),
+    "members that nobody can count": (of(part("s/g", open_=True)), None),
 }
 
 

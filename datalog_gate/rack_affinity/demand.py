@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.rack_affinity.problem import Constraint, Item, Kind, Level
+from datalog_gate.rack_affinity.problem import Constraint, Item, Kind, Level, Problem
 from datalog_gate.services.contract import Request
 from datalog_gate.stack.model import Data
 
@@ -24,24 +23,14 @@ Flavors = Mapping[str, Mapping[str, int]]
 """Amounts by resource class, by the name or id of a flavor."""
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The demand of one grant."""
-
-    grant: str
-    items: tuple[Item, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
-    sure: bool = True
-    """False while the options, or the number of members of a group, are not known."""
-
-
-def read_demand(request: Request, flavors: Flavors) -> Demand:
-    """Read the demand of a request. Errors: RefusedError for wrong options."""
+def read_demand(request: Request, flavors: Flavors) -> Problem | None:
+    """Read the items and constraints of a request; None while the options, or the number of members of a group, are not
+    known. Errors: RefusedError for wrong options."""
     options = request.options
     if unknown := sorted(options.keys() - {"same", "spread"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only same and spread")
     if any(isinstance(data, Unknown) for data in _walk(options)) or any(part.open for part in request.scope):
-        return Demand(request.grant, sure=False)
+        return None
     items = tuple(_read_item(part, flavors) for part in request.scope if part.type in KINDS)
     if not items:
         raise RefusedError("there is no server and no volume in scope")
@@ -49,7 +38,7 @@ def read_demand(request: Request, flavors: Flavors) -> Demand:
     for item in items:
         if item.kind == "volume" and any(constraint.level == "host" for constraint in constraints):
             raise RefusedError(f"{item.id} is a volume, which is on no host: say rack, or leave it out of the scope")
-    return Demand(request.grant, items, constraints)
+    return Problem((), items, constraints)
 
 
 def read_flavors(file: str) -> Flavors:

@@ -30,7 +30,7 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import solver
-from datalog_gate.rack_affinity.demand import Demand, read_demand, read_flavors
+from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import Location, Places, read_places
 from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Problem, SolverError
 from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
@@ -57,7 +57,7 @@ class RackAffinity(PlacementService):
         """As `Service.facts`. The first of the grants that hold nothing yet refuses what is impossible for all."""
         own, others = self._demands(request)
         account = self._claims.account(request)
-        if own.sure and account.decided(request.key, mend=False) is None:
+        if own and account.decided(request.key, mend=False) is None:
             held = self._held(request)
             waiting = [other.grant for other in request.together if other.grant in others and other.key not in held]
             if request.grant == min([request.grant, *waiting]):
@@ -65,7 +65,7 @@ class RackAffinity(PlacementService):
 
     def reserve(self, request: Request) -> Decision:
         own, others = self._demands(request)
-        if not own.sure:
+        if own is None:
             raise RefusedError(
                 "not all that this grant asks for is known: its options, or how many members a group has"
             )
@@ -82,9 +82,9 @@ class RackAffinity(PlacementService):
             account.hold(claims, [share.key for share in shares])
         return claims[0].decision
 
-    def _demands(self, request: Request) -> tuple[Demand, dict[str, Demand]]:
+    def _demands(self, request: Request) -> tuple[Problem | None, dict[str, Problem]]:
         """The demand of a request, and by path of a grant those of the others. Demands of others that are wrong or not
-        sure are left out: they are refused when they come. Errors: RefusedError, UnavailableError."""
+        known are left out: they are refused when they come. Errors: RefusedError, UnavailableError."""
         try:
             flavors = read_flavors(self._flavors)
         except (OSError, ValueError) as error:
@@ -95,7 +95,7 @@ class RackAffinity(PlacementService):
                 demand = read_demand(other, flavors)
             except RefusedError:
                 continue
-            if demand.sure:
+            if demand:
                 others[other.grant] = demand
         return read_demand(request, flavors), others
 
@@ -109,16 +109,16 @@ class RackAffinity(PlacementService):
         self,
         request: Request,
         account: Account,
-        own: Demand,
-        others: Mapping[str, Demand],
+        own: Problem,
+        others: Mapping[str, Problem],
         held: Mapping[str, PlacementClaim],
     ) -> list[PlacementClaim]:
         """The claim of a request, and shares for the others that hold nothing. Errors: RefusedError."""
         waiting = [other for other in request.together if other.grant in others and other.key not in held]
-        demands = [own, *(others[other.grant] for other in waiting)]
+        demands = {request.grant: own} | {other.grant: others[other.grant] for other in waiting}
         claims = account.claims
         line_of_grant = {claim.grant: claim.line for claim in claims}  # what the others replace is not known yet
-        lines = {own.grant: account.line(request)}
+        lines = {request.grant: account.line(request)}
         for other in waiting:
             lines[other.grant] = line_of_grant.get(other.grant, account.line(other))
         try:
@@ -128,10 +128,9 @@ class RackAffinity(PlacementService):
         known = {uuid for claim in claims for taken in claim.items.values() for uuid, _, _ in taken}
         places = Places(self._claims.placement, rows, self._prefix, known)
         shared = {claim.line for claim in claims if claim.state == "shared"}
-        problem = Problem(
-            tuple(places.places(account.free(places.providers, {*lines.values(), *shared}))),
-            *self._join_demands(request, demands, others, held, places),
-        )
+        free = account.free(places.providers, {*lines.values(), *shared})
+        items, constraints = self._join_demands(request, demands, others, held, places)
+        problem = Problem(tuple(places.places(free)), items, constraints)
         mine = [claim.items for claim in claims if claim.line in lines.values()]
         before = {id_: taken for items in mine for id_, taken in items.items() if taken}
         kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in problem.items)
@@ -140,32 +139,32 @@ class RackAffinity(PlacementService):
         locations = {id_: places.locations[uuid] for id_, uuid in uuids.items()}
         return [
             PlacementClaim(
-                key=request.key if demand is own else f"{request.key} {demand.grant}",
+                key=request.key if demand is own else f"{request.key} {grant}",
                 consumer=account.consumer,
-                line=lines[demand.grant],
+                line=lines[grant],
                 project=request.project,
-                grant=demand.grant,
+                grant=grant,
                 items={item.id: self._takes(item, uuids[item.id]) for item in demand.items},
-                decision=self._decision(demand, locations),
+                decision=self._decision(grant, demand, locations),
                 state="held" if demand is own else "shared",
                 owner="" if demand is own else request.key,
                 asked="" if demand is own else _fingerprint(demand),
             )
-            for demand in demands
+            for grant, demand in demands.items()
         ]
 
     def _join_demands(
         self,
         request: Request,
-        demands: list[Demand],
-        others: Mapping[str, Demand],
+        demands: Mapping[str, Problem],
+        others: Mapping[str, Problem],
         held: Mapping[str, PlacementClaim],
         places: Places,
     ) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
         """Items and constraints of all demands. Items that another grant holds stay where they are, and take nothing
         more."""
-        items = {item.id: item for demand in demands for item in demand.items}
-        constraints = [constraint for demand in demands for constraint in demand.constraints]
+        items = {item.id: item for demand in demands.values() for item in demand.items}
+        constraints = [constraint for demand in demands.values() for constraint in demand.constraints]
         for other in request.together:
             claim = held.get(other.key)
             if claim and other.grant in others and claim.items.keys() & items.keys():
@@ -202,10 +201,10 @@ class RackAffinity(PlacementService):
     def _takes(self, item: Item, uuid: str) -> list[Taken]:
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]
 
-    def _decision(self, demand: Demand, locations: Mapping[str, Location]) -> dict[str, Any]:
+    def _decision(self, grant: str, demand: Problem, locations: Mapping[str, Location]) -> dict[str, Any]:
         """The attributes of each item, by its path within the grant's stack with dots."""
         decision: dict[str, Any] = {}
-        home = f"{ResourceId(demand.grant).stack}/"
+        home = f"{ResourceId(grant).stack}/"
         for item in demand.items:
             location = locations[item.id]
             decision[item.id.removeprefix(home).replace("/", ".")] = {
@@ -224,5 +223,5 @@ def _pin(item: Item, taken: list[Taken], places: Places) -> Item:
     return replace(item, place=location.provider.name) if location else item
 
 
-def _fingerprint(demand: Demand) -> str:
-    return json.dumps(asdict(Problem((), demand.items, demand.constraints)))
+def _fingerprint(demand: Problem) -> str:
+    return json.dumps(asdict(demand))
