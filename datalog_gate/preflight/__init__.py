@@ -7,6 +7,6 @@ gets, `chain` orders all plugins and runs them; `licence_server` is a plugin tha
 >>> from datalog_gate.preflight.plugin import Plugin
 >>> class Audit(Plugin):
 ...     after = ("quota",)
->>> order_plugins({"audit": Audit(), "quota": Plugin()})
-('quota', 'audit')
+>>> list(order_plugins({"audit": Audit(), "quota": Plugin()}))
+['quota', 'audit']
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ class Chain:
     """The enabled plugins in their order. Errors: PluginLoadError."""
 
     def __init__(self, plugins: Mapping[str, Plugin]) -> None:
-        self.plugins = {name: plugins[name] for name in order_plugins(plugins)}
+        self.plugins = order_plugins(plugins)
 
     def before(self, snapshot: Snapshot) -> Ran:
         """Call every pre-operation in order, up to the first that raises. Then the post-operations of those before
@@ -70,33 +69,33 @@ class Ran:
         return tuple(problems)
 
 
-def order_plugins(plugins: Mapping[str, Plugin]) -> tuple[str, ...]:
-    """The names in the order that `Plugin` promises. Errors: PluginLoadError for a cycle, for a required plugin that is
-    not enabled, and for attributes of wrong types."""
+def order_plugins(plugins: Mapping[str, Plugin]) -> dict[str, Plugin]:
+    """Order plugins as `Plugin` promises. Errors: PluginLoadError for a cycle, for a required plugin that is not
+    enabled, and for attributes of wrong types."""
     problems = [problem for name, plugin in plugins.items() for problem in _check_attributes(name, plugin, plugins)]
     if problems:
         raise PluginLoadError("; ".join(problems))
-    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(plugins, ()))
+    earlier = {
+        name: [other for other in (*plugin.after, *plugin.requires) if other in plugins]
+        for name, plugin in plugins.items()
+    }
     for name, plugin in plugins.items():
-        sorter.add(name, *(other for other in (*plugin.after, *plugin.requires) if other in plugins))
         for later in plugin.before:
             if later in plugins:
-                sorter.add(later, name)
+                earlier[later].append(name)
     try:
-        sorter.prepare()
+        TopologicalSorter(earlier).prepare()
     except CycleError as error:
         cycle = error.args[1][:-1]
         start = cycle.index(min(cycle))
         names = " -> ".join([*cycle[start:], *cycle[: start + 1]])
         raise PluginLoadError(f"plugins come before each other: {names}") from None
-    free: list[tuple[int, str]] = []
-    order: list[str] = []
-    while sorter.is_active():
-        for name in sorter.get_ready():
-            heapq.heappush(free, (plugins[name].ordinal, name))
-        order.append(heapq.heappop(free)[1])
-        sorter.done(order[-1])
-    return tuple(order)
+    order: dict[str, Plugin] = {}
+    while len(order) < len(plugins):
+        free = (name for name in plugins if name not in order and order.keys() >= set(earlier[name]))
+        name = min(free, key=lambda name: (plugins[name].ordinal, name))
+        order[name] = plugins[name]
+    return order
 
 
 def _check_attributes(name: str, plugin: Plugin, plugins: Mapping[str, Plugin]) -> list[str]:
