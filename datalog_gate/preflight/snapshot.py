@@ -53,11 +53,10 @@ class Snapshot:
     parameters: Mapping[str, Data]
 
 
-def snapshot(
-    stack: Stack | None = None, credentials: Mapping[str, object] = MappingProxyType({}), **fields: str
-) -> Snapshot:
+def snapshot(stack: Stack | None = None, credentials: Mapping[str, object] | None = None, **fields: str) -> Snapshot:
     """The picture of an operation, whose other `fields` are those of a `Snapshot`."""
-    caller = {name: _frozen(credentials[name], _open, ()) for name in CALLER if name in credentials}
+    given = credentials or {}
+    caller = {name: _frozen(given[name], _open, ()) for name in CALLER if name in given}
     parameters = {
         parameter.name: SECRET if parameter.hidden else _frozen(parameter.value, _open, ())
         for parameter in (stack.parameters if stack else ())
