@@ -27,12 +27,10 @@ SEATS = 2
 
 
 @dataclass(frozen=True)
-class PlacementHeat:
+class PlacementHeat(Heat):
     """A Heat with all services. In its Placement are two seats of the licence acme_db, hosts in three racks, and a
     storage pool in the second: `uuids`, of resource classes of its own with this `prefix`."""
 
-    heat: Heat
-    folder: Path
     cloud: Cloud
     prefix: str
     uuids: Mapping[str, str]
@@ -52,17 +50,11 @@ class PlacementHeat:
         """The open claims."""
         return Journal(f"{self.folder}/journal").claims()
 
-    def create(self, template: Any, **fields: Any) -> tuple[str, str, str]:
+    def built(self, template: Any, **fields: Any) -> tuple[str, str, str]:
         """Create a stack and wait for the end. Return its name, status and reason."""
-        name, answer = self.heat.create(template, **fields)
+        name, answer = self.create(template, **fields)
         assert answer.status_code == 201, answer.text
-        return name, *self.heat.ended(name)
-
-    def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
-        """Update a stack and wait for the end."""
-        answer = self.heat.on(name, "PUT", template=template, **fields)
-        assert answer.status_code == 202, answer.text
-        return self.heat.ended(name)
+        return name, *self.ended(name)
 
     def properties(self, name: str, resource: str) -> dict[str, Any]:
         """The properties with which a stand-in was created."""
@@ -71,19 +63,12 @@ class PlacementHeat:
 
     def attributes(self, name: str, resource: str) -> dict[str, Any]:
         """The attributes of a resource."""
-        attributes: dict[str, Any] = self.heat.on(name, "GET", f"/resources/{resource}").json()["resource"][
-            "attributes"
-        ]
+        attributes: dict[str, Any] = self.on(name, "GET", f"/resources/{resource}").json()["resource"]["attributes"]
         return attributes
 
     def outputs(self, name: str) -> dict[str, Any]:
         """The outputs of a stack."""
-        return {output["output_key"]: output["output_value"] for output in self.heat.stack(name)["outputs"]}
-
-    def delete(self, name: str) -> None:
-        """Delete a stack and wait until it is deleted."""
-        self.heat.on(name, "DELETE")
-        self.heat.ended(name, deleted=True)
+        return {output["output_key"]: output["output_value"] for output in self.stack(name)["outputs"]}
 
     @contextmanager
     def watched(self) -> Iterator[list[list[tuple[str, int]]]]:
@@ -127,11 +112,10 @@ def run_placement_heat(folder: Path, cloud: Cloud, convergence: bool, **more: An
     }
     resources = f"{RESOURCES}, {STAND_INS}"
     with running(folder, convergence, rules=rules, options=options, resources=resources, **more) as heat:
-        yield PlacementHeat(heat, folder, cloud, prefix, uuids)
+        yield PlacementHeat(**vars(heat), cloud=cloud, prefix=prefix, uuids=uuids)
 
 
 def delete_stacks(heat: PlacementHeat) -> None:
     """Assert that nothing is held without stacks."""
-    for stack in heat.heat.ask("GET", "stacks").json()["stacks"]:
-        heat.delete(stack["stack_name"])
+    heat.empty()
     assert (heat.holdings, heat.claims) == ([], ())

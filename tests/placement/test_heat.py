@@ -75,17 +75,17 @@ def failed(why: str, service: str = "licence") -> tuple[str, str]:
 def test_of_two_seats_two_stacks_are_made_and_the_third_fails_until_one_is_gone(here: PlacementHeat) -> None:
     names = []
     for seats in ([1], [1, 1]):
-        name, *ended = here.create(licensed("db"))
+        name, *ended = here.built(licensed("db"))
         assert (ended, here.holdings) == (["CREATE_COMPLETE", COMPLETE], [("acme_db", count) for count in seats])
         assert here.properties(name, "db")["metadata"] == {"decision": {"licence": "acme_db", "seats": 1}}
         names.append(name)
-    third, *ended = here.create(licensed("db"))
+    third, *ended = here.built(licensed("db"))
     assert tuple(ended) == failed(FULL)
-    assert here.heat.resources(third) == {"g": "CREATE_FAILED", "db": "INIT_COMPLETE"}
+    assert here.resources(third) == {"g": "CREATE_FAILED", "db": "INIT_COMPLETE"}
     assert here.holdings == [("acme_db", 1)] * 2
     here.delete(names[0])
     assert here.holdings == [("acme_db", 1)]
-    assert here.create(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
+    assert here.built(licensed("db"))[1:] == ("CREATE_COMPLETE", COMPLETE)
     assert here.holdings == [("acme_db", 1)] * 2
 
 
@@ -94,7 +94,7 @@ def test_the_last_seats_survive_a_replacing_update_and_a_rollback(
     here: PlacementHeat, behind: PlacementHeat, filtered: bool
 ) -> None:
     heat = behind if filtered else here
-    name, *ended = heat.create(licensed("db", seats=2))
+    name, *ended = heat.built(licensed("db", seats=2))
     assert ended == ["CREATE_COMPLETE", COMPLETE]
     [old] = heat.claims
     with heat.watched() as holdings:
@@ -103,11 +103,11 @@ def test_the_last_seats_survive_a_replacing_update_and_a_rollback(
         assert (new.replaces, sorted(new.decision)) == (old.uuid, ["db", "web"])
         fails = licensed("db", "web", "cache", seats=2, broken=server(image="broken"))
         heat.updated(name, fails, disable_rollback=False)
-        wait(lambda: heat.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+        wait(lambda: heat.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert {tuple(holding) for holding in holdings} == {(("acme_db", 2),)}
     [last] = heat.claims
     assert heat.attributes(name, "g") == {"decision": last.decision} == {"decision": new.decision}
-    assert heat.heat.resources(name).keys() == {"g", "db", "web"}
+    assert heat.resources(name).keys() == {"g", "db", "web"}
 
 
 def racked(zone: object = None) -> dict[str, Any]:
@@ -129,15 +129,15 @@ IMPOSSIBLE = (
 
 
 def test_what_is_impossible_fails_with_what_can_not_be_had_together(here: PlacementHeat) -> None:
-    name, *ended = here.create(racked("z1"))
+    name, *ended = here.built(racked("z1"))
     assert tuple(ended) == failed(IMPOSSIBLE.format(name), "rack_affinity")
-    assert here.heat.resources(name) == {"g": "CREATE_FAILED"} | dict.fromkeys(("db", "data"), "INIT_COMPLETE")
+    assert here.resources(name) == {"g": "CREATE_FAILED"} | dict.fromkeys(("db", "data"), "INIT_COMPLETE")
     assert (here.holdings, here.claims) == ([], ())
 
 
 def test_what_is_impossible_is_refused_at_the_door(behind: PlacementHeat) -> None:
-    name = behind.heat.name()
-    with behind.heat.unchanged():
-        _, answer = behind.heat.create(racked("z1"), name)
+    name = behind.name()
+    with behind.unchanged():
+        _, answer = behind.create(racked("z1"), name)
     assert refusal(answer) == (403, f"rack_affinity refuses the grant {name}/g: {IMPOSSIBLE.format(name)}")
     assert (behind.holdings, behind.claims) == ([], ())

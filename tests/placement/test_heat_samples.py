@@ -46,18 +46,18 @@ def sample(name: str) -> dict[str, Any]:
 
 
 def test_a_server_and_its_volume_are_in_one_rack(here: PlacementHeat) -> None:
-    name, *ended = here.create(**sample("same_rack"))
+    name, *ended = here.built(**sample("same_rack"))
     assert tuple(ended) == COMPLETE
     assert [here.properties(name, resource)["availability_zone"] for resource in ("db", "db_volume")] == ["z2", "z2"]
     assert here.holdings == [("h2", 1), ("p2", 100)]
 
 
 def test_a_group_of_servers_is_over_three_racks(here: PlacementHeat) -> None:
-    name, *ended = here.create(**sample("spread"))
+    name, *ended = here.built(**sample("spread"))
     assert tuple(ended) == COMPLETE
     decision = here.attributes(name, "apart")["decision"]
     assert decision.keys() == {f"web.{at}.server" for at in range(6)}
-    nested = here.heat.on(name, "GET", "/resources?nested_depth=2&with_detail=True").json()["resources"]
+    nested = here.on(name, "GET", "/resources?nested_depth=2&with_detail=True").json()["resources"]
     zones = {
         resource["parent_resource"]: resource["attributes"]["given"]["availability_zone"]
         for resource in nested
@@ -69,12 +69,12 @@ def test_a_group_of_servers_is_over_three_racks(here: PlacementHeat) -> None:
 
 
 def test_a_database_takes_two_seats(here: PlacementHeat) -> None:
-    name, *ended = here.create(**sample("licence"))
+    name, *ended = here.built(**sample("licence"))
     assert tuple(ended) == COMPLETE
     assert here.properties(name, "db")["metadata"] == {"licence": "acme_db"}
     assert here.holdings == [("acme_db", 2)]
-    with here.heat.unchanged():
-        other, refused = here.heat.create(**sample("licence"))
+    with here.unchanged():
+        other, refused = here.create(**sample("licence"))
         reason = (
             f"licence refuses the grant {other}/seats: the licence acme_db has 0 of 2 seats left, and 2 are asked for"
         )
@@ -82,20 +82,20 @@ def test_a_database_takes_two_seats(here: PlacementHeat) -> None:
 
 
 def test_a_machine_is_made_once_a_person_approves_it(here: PlacementHeat, capsys: pytest.CaptureFixture[str]) -> None:
-    name, *ended = here.create(**sample("approval"))
+    name, *ended = here.built(**sample("approval"))
     configured = here.folder / "heat.conf"
     approval = run(capsys, "approval", "list", "--heat-conf", configured)[1].split()[0]
     why = f"GrantError: resources.approved: the service approval refuses this: awaiting approval {approval}"
     assert tuple(ended) == ("CREATE_FAILED", f"Resource CREATE failed: {why}")
-    assert here.heat.resources(name)["model"] == "INIT_COMPLETE"
+    assert here.resources(name)["model"] == "INIT_COMPLETE"
     run(capsys, "approval", "approve", approval, "--heat-conf", configured)
     assert here.updated(name, **sample("approval")) == UPDATED
     assert here.outputs(name) == {"approved_by": find_user()}
-    assert here.heat.resources(name)["model"] == "CREATE_COMPLETE"
+    assert here.resources(name)["model"] == "CREATE_COMPLETE"
 
 
 def test_a_public_address_has_a_place_at_the_edge(here: PlacementHeat) -> None:
-    name, *ended = here.create(**sample("edge"))
+    name, *ended = here.built(**sample("edge"))
     assert tuple(ended) == COMPLETE
     assert here.outputs(name) == {"place": 1}
 
@@ -115,8 +115,8 @@ def test_what_is_not_in_the_scope_of_the_grant_is_refused(here: PlacementHeat, n
     for resource in sent["template"]["resources"].values():
         if resource["type"] == "DatalogGate::Policy":
             resource["properties"]["scope"] = ["port"]
-    with here.heat.unchanged():
-        stack, refused = here.heat.create(**sent)
+    with here.unchanged():
+        stack, refused = here.create(**sent)
         hint = f"add a resource of type DatalogGate::Policy with service: {name} and this resource in its scope"
         reason = f"The policies deny this stack: {DENIED[name].format(stack)} ({hint})"
         assert refusal(refused) == (403, reason)

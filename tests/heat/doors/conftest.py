@@ -68,5 +68,6 @@ def granting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def here(granting: GrantHeat) -> Iterator[GrantHeat]:
     """The same, which holds nothing once the stacks of the test are gone."""
     yield granting
+    granting.behave("kindly")
     granting.empty()
     assert (granting.states(), granting.holdings()) == ([], [])

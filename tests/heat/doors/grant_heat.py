@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,8 @@ CALL, STEP, LATE = 1.0, 3.0, 3.0
 """Seconds of a call, of a step, and in which a call that was given up may take effect."""
 
 
-@dataclass(frozen=True)
-class GrantHeat:
+class GrantHeat(Heat):
     """A Heat with three services: edge with two places, trial, and night, to which nobody is entitled."""
-
-    heat: Heat
-    folder: Path
 
     @property
     def journal(self) -> Journal:
@@ -60,32 +55,15 @@ class GrantHeat:
         """The last name of each open claim's path, and its state."""
         return [(claim.path.rpartition("/")[2], claim.state) for claim in self.claims()]
 
-    def updated(self, name: str, template: Any, **fields: Any) -> tuple[str, str]:
-        """Update a stack and wait for the end."""
-        answer = self.heat.on(name, "PUT", template=template, **fields)
-        assert answer.status_code == 202, answer.text
-        return self.heat.ended(name)
-
     def events(self, name: str) -> list[tuple[str, str]]:
         """The resources and their new statuses, in order."""
-        events = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
+        events = self.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
         return [(event["resource_name"], event["resource_status"]) for event in events]
 
     def calls(self) -> list[str]:
         """The calls to trial."""
         file = self.folder / "calls"
         return [json.loads(line)[0] for line in file.read_text().splitlines()] if file.exists() else []
-
-    def delete(self, name: str) -> None:
-        """Delete a stack and wait until it is deleted."""
-        self.heat.on(name, "DELETE")
-        self.heat.ended(name, deleted=True)
-
-    def empty(self) -> None:
-        """Delete all stacks and assert that nothing is held."""
-        self.behave("kindly")
-        for stack in self.heat.ask("GET", "stacks").json()["stacks"]:
-            self.delete(stack["stack_name"])
 
 
 @contextmanager
@@ -106,7 +84,7 @@ def run_grant_heat(folder: Path, convergence: bool, **more: Any) -> Iterator[Gra
     with running(folder, convergence, rules=HERE / "unlocks", options=options, **more) as heat:
         with (folder / "policy.yaml").open("a") as policy:
             policy.write('"datalog_gate:grant:night": "!"\n')
-        yield GrantHeat(heat, folder)
+        yield GrantHeat(**vars(heat))
 
 
 def grant(service: object = "edge", scope: object = None, **more: Any) -> dict[str, Any]:

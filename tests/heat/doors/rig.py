@@ -129,6 +129,23 @@ class Heat:
         assert (answer.status_code, self.ended(name)[0]) == (201, "CREATE_COMPLETE"), answer.text
         return name
 
+    def updated(self, name: str, template: Any = None, **fields: Any) -> tuple[str, str]:
+        """Update a stack, by PATCH if no template is given, and wait for the end. Return its status and reason."""
+        answer = self.on(name, "PUT", template=template, **fields) if template else self.on(name, "PATCH", **fields)
+        assert answer.status_code == 202, answer.text
+        return self.ended(name)
+
+    def delete(self, name: str) -> None:
+        """Delete a stack and wait until it is gone."""
+        answer = self.on(name, "DELETE")
+        assert answer.status_code == 204, answer.text
+        self.ended(name, deleted=True)
+
+    def empty(self) -> None:
+        """Delete all stacks."""
+        for stack in self.ask("GET", "stacks").json()["stacks"]:
+            self.delete(stack["stack_name"])
+
     def snapshot(self, name: str) -> str:
         """Take a snapshot of the stack. Return its id."""
         answer = self.on(name, "POST", "/snapshots", name="copy")

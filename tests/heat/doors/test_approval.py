@@ -64,7 +64,6 @@ def test_a_stack_goes_on_once_what_it_asks_is_approved_and_asks_again_for_anythi
         command("approval", "approve", "A-2")
         assert ended(12) == ("UPDATE_COMPLETE", "")
         assert [line.partition(" ")[0] for line in command("services", "status")][:-1] != []
-        heat.on(name, "DELETE")
-        heat.ended(name, deleted=True)
+        heat.delete(name)
         command("services", "reconcile")
         assert command("services", "status") == ["0 claims, 0 to look at"]

@@ -34,8 +34,7 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> None:
     name = _made_before(heat, {"template": LONG})
-    assert heat.on(name, "PUT", template=WITH_CLEAN).status_code == 202
-    assert (heat.ended(name)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8, 64])
+    assert (heat.updated(name, WITH_CLEAN)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8, 64])
     passed = ("allow_with_warnings", {"s has 64 characters": "preexisting"})
     refused = ("deny", {"s has 64 characters": "preexisting", "t has 64 characters": "introduced"})
     reason = why(name, "length: t has 64 characters").replace("/s (", "/t (")
@@ -47,8 +46,7 @@ def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> 
 def test_what_is_wrong_in_a_nested_stack_was_there_too(heat: Heat) -> None:
     name = _made_before(heat, NESTED)
     more = {**NESTED, "template": template(inner={"type": "inner.yaml"}, t=string())}
-    assert heat.on(name, "PUT", **more).status_code == 202
-    assert heat.ended(name)[0] == "UPDATE_COMPLETE"
+    assert heat.updated(name, **more)[0] == "UPDATE_COMPLETE"
     wait(lambda: len(_changes(heat, name)) == 1)
     assert _changes(heat, name) == [("allow_with_warnings", {"s has 64 characters": "preexisting"})]
 
@@ -60,8 +58,7 @@ def test_what_was_refused_was_not_there(heat: Heat) -> None:
     assert heat.outcome(name) == ("CREATE_FAILED", why(name))
     for _ in range(2):
         assert _refused(heat, name, template=LONG) == why(name)
-    assert heat.on(name, "PUT", template=CLEAN).status_code == 202
-    assert (heat.ended(name)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8])
+    assert (heat.updated(name, CLEAN)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8])
 
 
 def _made_before(heat: Heat, body: dict[str, Any]) -> str:

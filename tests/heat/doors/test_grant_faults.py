@@ -35,22 +35,22 @@ REASONS = {
 def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_end(here: GrantHeat, how: str) -> None:
     here.behave(how)
     began = time.monotonic()
-    name, _ = here.heat.create(BODY)
-    status, why = here.heat.ended(name)
+    name, _ = here.create(BODY)
+    status, why = here.ended(name)
     assert time.monotonic() - began < 3 * STEP  # a bound of the design, with room for Heat's own work
     assert (status, why.removeprefix("Resource CREATE failed: ")) == (
         "CREATE_FAILED",
         f"GrantError: resources.g: {REASONS[how]}",
     )
-    assert here.heat.resources(name)["s"] == "INIT_COMPLETE"
+    assert here.resources(name)["s"] == "INIT_COMPLETE"
     here.behave("kindly")
     settled(here)
 
 
 def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: GrantHeat) -> None:
     here.behave("twice")
-    name, _ = here.heat.create(BODY)
-    assert (here.heat.ended(name)[0], len(here.holdings())) == ("CREATE_COMPLETE", 2)
+    name, _ = here.create(BODY)
+    assert (here.ended(name)[0], len(here.holdings())) == ("CREATE_COMPLETE", 2)
     here.behave("lie")
     here.delete(name)
     assert here.states() == [("g", "releasing")]  # it said that it still holds what it has released
@@ -59,7 +59,7 @@ def test_a_service_that_holds_twice_or_lies_leaks_nothing(here: GrantHeat) -> No
 
 
 def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: GrantHeat) -> None:
-    name = here.heat.created(BODY)
+    name = here.created(BODY)
     here.behave("down")
     here.delete(name)
     assert (here.states(), len(here.holdings())) == ([("g", "releasing")], 1)
@@ -68,24 +68,24 @@ def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Gra
 
 
 def test_a_rollback_goes_through_though_the_service_is_down(here: GrantHeat) -> None:
-    name = here.heat.created(template(g=grant("trial", ["s"]), s=failing("a")))
+    name = here.created(template(g=grant("trial", ["s"]), s=failing("a")))
     [old] = here.claims()
     more = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True, wait_secs=3))
-    here.heat.on(name, "PUT", template=more, disable_rollback=False)
+    here.on(name, "PUT", template=more, disable_rollback=False)
     wait(lambda: len(here.holdings()) == 2)
     here.behave("down")
-    wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+    wait(lambda: here.ended(name)[0] == "ROLLBACK_COMPLETE")
     assert {claim.uuid == old.uuid: claim.state for claim in here.claims()} == {True: "reserved", False: "releasing"}
     here.behave("kindly")
     settled(here, [old.key])
 
 
 def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: GrantHeat) -> None:
-    name = here.heat.created(BODY)
+    name = here.created(BODY)
     [old] = here.claims()
     more = template(g=grant("trial"), s=string(), new=failing("b", fail=True, wait_secs=3))
-    here.heat.on(name, "PUT", template=more, disable_rollback=False)
-    wait(lambda: here.heat.ended(name)[0] == "ROLLBACK_COMPLETE")
+    here.on(name, "PUT", template=more, disable_rollback=False)
+    wait(lambda: here.ended(name)[0] == "ROLLBACK_COMPLETE")
     [now] = here.claims()
     assert (now.state, now.decision, here.holdings()) == ("reserved", old.decision, [now.key])
 
@@ -93,12 +93,12 @@ def test_a_rollback_asks_again_where_heat_has_deleted_the_grant_of_before(here: 
 def test_without_a_grant_no_service_is_called(here: GrantHeat) -> None:
     with listening() as (port, connections):
         (here.folder / "door").write_text(str(port))
-        name = here.heat.created(template(s=string()))
+        name = here.created(template(s=string()))
         assert here.updated(name, template(s=string(9)))[0] == "UPDATE_COMPLETE"
         here.delete(name)
         assert connections == []
-        other, _ = here.heat.create(BODY)
-        assert (here.heat.ended(other)[0], len(connections)) == ("CREATE_COMPLETE", 1)
+        other, _ = here.create(BODY)
+        assert (here.ended(other)[0], len(connections)) == ("CREATE_COMPLETE", 1)
         (here.folder / "door").unlink()
 
 
@@ -106,14 +106,14 @@ def test_an_engine_that_is_killed_leaves_what_living_stacks_hold(tmp_path_factor
     for convergence in (True, False):
         folder = tmp_path_factory.mktemp("killed")
         with run_grant_heat(folder, convergence) as here:
-            here.heat.created(BODY)
+            here.created(BODY)
             [new_claim] = here.claims()
             (folder / "behave").write_text("slow")
-            here.heat.create(BODY)
+            here.create(BODY)
             wait(lambda: len(here.holdings()) == 2)  # noqa: B023 - called at once
-            ports = [int(url.rpartition(":")[2]) for url in (here.heat.url, here.heat.cfn_url)]
+            ports = [int(url.rpartition(":")[2]) for url in (here.url, here.cfn_url)]
         with started(folder, *ports) as again:
-            here = GrantHeat(again, folder)
+            here = GrantHeat(**vars(again))
             here.behave("kindly")
             settled(here, [new_claim.key])
             assert [(claim.uuid, claim.state) for claim in here.claims()] == [(new_claim.uuid, "committed")]
@@ -135,7 +135,7 @@ def settled(here: GrantHeat, expected: list[str] | None = None) -> None:
 
 def find_states(here: GrantHeat) -> FindStack:
     """What the reconciler learns of Heat."""
-    named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.heat.url}/v1/{PROJECT}"}
+    named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.url}/v1/{PROJECT}"}
     with patch.dict(os.environ, named):
         return HeatStacks(Client(), here.journal, "aio")
 

@@ -14,7 +14,7 @@ from tests.heat.doors.test_grant_faults import find_states, settled
 
 
 def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: GrantHeat) -> None:
-    name = here.heat.created(template(g=grant("trial", ["s"]), s=failing("a")))
+    name = here.created(template(g=grant("trial", ["s"]), s=failing("a")))
     [old] = here.claims()
     fails = template(g=grant("trial", ["s"], options={"by": "day"}), s=failing("b", fail=True))
     assert here.updated(name, fails)[0] == "UPDATE_FAILED"
@@ -22,7 +22,7 @@ def test_a_failed_update_keeps_both_claims_and_the_next_one_ends_with_one(here: 
     assert [(claim.state, claim.replaces) for claim in claims] == [("reserved", ""), ("reserved", old.uuid)]
     uuids = {
         resource["physical_resource_id"]
-        for resource in here.heat.on(name, "GET", "/resources?nested_depth=5").json()["resources"]
+        for resource in here.on(name, "GET", "/resources?nested_depth=5").json()["resources"]
     }
     assert [claim.uuid in uuids for claim in claims] == [False, True]  # Heat does not show what it has replaced
     reconcile(here.broker, find_states(here))
@@ -55,7 +55,7 @@ def adopted(name: str, template: Any, resources: dict[str, Any]) -> dict[str, An
 
 
 def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: GrantHeat) -> None:
-    name = here.heat.name()
+    name = here.name()
     forged = {
         "g": {
             "type": "DatalogGate::Policy",
@@ -64,24 +64,24 @@ def test_what_an_adopted_stack_says_of_its_grant_is_not_believed(here: GrantHeat
         },
         "s": {"type": "OS::Heat::RandomString", "resource_id": "s", "resource_data": {"value": "s"}},
     }
-    answer = here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), forged))
+    answer = here.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), forged))
     assert answer.status_code == 201, answer.text
-    assert here.heat.ended(name)[0] == "ADOPT_COMPLETE"
+    assert here.ended(name)[0] == "ADOPT_COMPLETE"
     [claim] = here.claims()
-    resource = here.heat.on(name, "GET", "/resources/g").json()["resource"]
+    resource = here.on(name, "GET", "/resources/g").json()["resource"]
     assert (resource["physical_resource_id"], resource["attributes"]) == (claim.uuid, {"decision": {"s": {"place": 0}}})
 
 
 def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: GrantHeat) -> None:
     body = template(g=grant(scope=["a", "b"]), a=string(), b=string())
-    name = here.heat.created(body)
+    name = here.created(body)
     [old] = here.claims()
-    here.journal.abandon(here.heat.stack(name)["id"], old.project, name)
-    data = here.heat.on(name, "DELETE", "/abandon").json()
-    here.heat.ended(name, deleted=True)
+    here.journal.abandon(here.stack(name)["id"], old.project, name)
+    data = here.on(name, "DELETE", "/abandon").json()
+    here.ended(name, deleted=True)
     assert [claim.uuid for claim in here.claims()] == [old.uuid]
-    answer = here.heat.ask("POST", "stacks", stack_name=name, adopt_stack_data=json.dumps(data), timeout_mins=5)
-    assert (answer.status_code, here.heat.ended(name)[0]) == (201, "ADOPT_COMPLETE")
+    answer = here.ask("POST", "stacks", stack_name=name, adopt_stack_data=json.dumps(data), timeout_mins=5)
+    assert (answer.status_code, here.ended(name)[0]) == (201, "ADOPT_COMPLETE")
     new = next(claim for claim in here.claims() if claim.uuid != old.uuid)
     assert (new.replaces, new.decision) == (old.uuid, old.decision)
     wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and here.states() == [("g", "committed")]))
@@ -89,16 +89,16 @@ def test_a_stack_that_was_abandoned_and_is_adopted_keeps_its_places(here: GrantH
 
 def test_an_adopted_stack_is_refused_as_any_other(here: GrantHeat) -> None:
     here.behave("refuse")
-    name = here.heat.name()
+    name = here.name()
     resources = {resource: {"resource_id": resource, "resource_data": {}} for resource in "gs"}
-    here.heat.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), resources))
-    assert here.heat.ended(name)[0] == "ADOPT_FAILED"
+    here.ask("POST", "stacks", **adopted(name, template(g=grant("trial"), s=string()), resources))
+    assert here.ended(name)[0] == "ADOPT_FAILED"
     assert here.states() == []
 
 
 def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later(here: GrantHeat) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=8)).isoformat()
-    name = here.heat.created(template(g=grant("trial", expires=soon), s=string()))
+    name = here.created(template(g=grant("trial", expires=soon), s=string()))
     [old] = here.claims()
     wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.holdings()))
     status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))

@@ -103,8 +103,7 @@ def test_later_operations_on_a_stack_are_reported_one_by_one(door: Door) -> None
     name = door.heat.created(resource())
     door.heat.on(name, "PUT", template=resource(fail=True, value="2"))
     assert door.heat.ended(name)[0] == "UPDATE_FAILED"
-    door.heat.on(name, "DELETE")
-    door.heat.ended(name, deleted=True)
+    door.heat.delete(name)
     settled = settle_claims(door.folder / "heat.conf", None, clock=lambda: time.time() + 60)
     assert [claim.done for claims in settled for claim in claims] == ["told"] * 3
     assert door.outcomes(name) == [

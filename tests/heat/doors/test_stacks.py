@@ -63,8 +63,7 @@ def test_a_stack_is_complete_with_what_it_has_and_absent_once_it_is_deleted(heat
     assert heat.ended(name)[0] == "UPDATE_COMPLETE"
     second = grants.claim()
     assert grants.became() == ("complete", [second])
-    heat.on(name, "DELETE")
-    heat.ended(name, deleted=True)
+    heat.delete(name)
     assert grants.became("elsewhere") == ("absent", [])
 
 

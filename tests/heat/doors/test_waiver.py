@@ -33,8 +33,7 @@ def create_stack(heat: Heat, name: str) -> tuple[str, str]:
     if answer.status_code == 403:
         return "denied", refusal(answer)[1] + answer.json()["explanation"][-18:]
     ended = heat.ended(name)
-    heat.on(name, "DELETE")
-    heat.ended(name, deleted=True)
+    heat.delete(name)
     return ended
 
 
