@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
+
+from tests.servers import serving
 
 Answer = tuple[int, object, dict[str, str]]
 
@@ -67,14 +68,8 @@ def running() -> Iterator[Cloud]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     cloud = Cloud(f"http://127.0.0.1:{server.server_port}")
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield cloud
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @contextmanager

@@ -10,7 +10,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
+
+from tests.servers import serving
 
 Answer = Callable[["Handler"], None]
 PATIENCE = 3.0
@@ -115,15 +117,9 @@ def licence_server(certificate: Path | None = None, clients: Path | None = None)
             context.verify_mode = ssl.CERT_REQUIRED
         listening.socket = context.wrap_socket(listening.socket, server_side=True)
     server.url = f"http{'s' if certificate else ''}://127.0.0.1:{listening.server_port}/licences"
-    thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with serving(listening):
         yield server
-    finally:
         server.stop.set()
-        listening.shutdown()
-        listening.server_close()
-        thread.join()
 
 
 class Quiet(ThreadingHTTPServer):

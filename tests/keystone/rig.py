@@ -6,7 +6,6 @@ a session with a real token.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from heatclient import client as heatclient
 from keystoneauth1.identity.v3 import Password
 from keystoneauth1.session import Session
 
-from tests.heat.doors.rig import PATIENCE, Heat, free_ports, started
+from tests.heat.doors.rig import PATIENCE, Heat, started
+from tests.servers import free_ports, serving_process
 
 HERE = Path(__file__).parent
 PASTE = Path(sys.prefix) / "etc" / "heat" / "api-paste.ini"
@@ -108,14 +108,9 @@ def running(folder: Path) -> Iterator[Cloud]:
     keystone = folder / "keystone"
     for path in (keystone, folder / "environment.d", folder / "templates"):
         path.mkdir()
-    port, cfn_port = free_ports()
-    identity_port, _ = free_ports()
+    port, cfn_port, identity_port = free_ports(3)
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(keystone), str(identity_port), PASSWORD]
-    with (keystone / "stderr").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=keystone)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"READY\n", (keystone / "stderr").read_text()[-4000:]
+    with serving_process(command, keystone):
         identity = f"http://127.0.0.1:{identity_port}"
         projects, users = _populate(identity, port)
         conf = CONF.format(folder=folder, identity=f"{identity}/v3", rules=HERE / "rules")
@@ -124,9 +119,6 @@ def running(folder: Path) -> Iterator[Cloud]:
         (folder / "paste.ini").write_text(gated(PASTE.read_text()))
         with started(folder, port, cfn_port) as heat:
             yield Cloud(heat, identity, projects, users)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def gated(paste: str) -> str:

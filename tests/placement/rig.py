@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,8 @@ from typing import Any
 from uuid import uuid4
 
 import requests
+
+from tests.servers import free_ports, serving_process
 
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
@@ -63,19 +64,7 @@ class Cloud:
 @contextmanager
 def running(folder: Path, port: int = 0) -> Iterator[Cloud]:
     """Run Placement, on a free port unless one is given."""
-    if not port:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = listener.getsockname()[1]
+    port = port or free_ports(1)[0]
     command = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "server.py"), str(folder), str(port)]
-    with (folder / "stderr").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"READY\n", (folder / "stderr").read_text()[-4000:]
-        yield Cloud(f"http://127.0.0.1:{port}", process)
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
+    with serving_process(command, folder) as server:
+        yield Cloud(f"http://127.0.0.1:{port}", server)

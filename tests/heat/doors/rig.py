@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +16,7 @@ import requests
 from heatclient import client as heatclient
 
 from datalog_gate.doors import heat as ours
+from tests.servers import free_ports, serving_process
 
 HERE = Path(__file__).parent
 PATIENCE = 150.0
@@ -280,7 +279,7 @@ def running(
     """
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
-    port, cfn_port = free_ports()
+    port, cfn_port = free_ports(2)
     written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
     conf = CONF.format(
         folder=folder,
@@ -303,16 +302,8 @@ def running(
 def started(folder: Path, port: int, cfn_port: int) -> Iterator[Heat]:
     """Run the Heat whose heat.conf and paste.ini are in the folder."""
     command = [sys.executable, "-W", "ignore", str(HERE / "server.py"), str(folder), str(port), str(cfn_port)]
-    with (folder / "stderr").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line == b"READY\n", (folder / "stderr").read_text()[-4000:]
-        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, process.pid)
-    finally:
-        process.kill()
-        process.wait()
+    with serving_process(command, folder) as server:
+        yield Heat(f"http://127.0.0.1:{port}", f"http://127.0.0.1:{cfn_port}", folder, server.pid)
 
 
 def install(folder: Path, name: str, entry_points: str) -> None:
@@ -321,11 +312,3 @@ def install(folder: Path, name: str, entry_points: str) -> None:
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(entry_points)
-
-
-def free_ports() -> tuple[int, int]:
-    """Two ports that nobody listens on."""
-    with socket.socket() as first, socket.socket() as other:
-        first.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], other.getsockname()[1]

@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from tests.heat.doors.rig import Heat
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, string, template, why, without_policies
+from tests.servers import serving
 
 TYPE = "OS::Heat::RandomString"
 NONE = "OS::Heat::None"
@@ -293,7 +293,6 @@ def _changing() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
             self.wfile.write(body)
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever).start()
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_port}/t.json", read
-        server.shutdown()
