@@ -107,7 +107,7 @@ def beside(rounds: int, folder: Path) -> Iterator[str]:
         heats: dict[str, Heat] = {}
         for name, filtered in (("without", False), ("behind", True)):
             (folder / name).mkdir()
-            heats[name] = both.enter_context(running(folder / name, True, filtered, cfn=False, rules=RULES))
+            heats[name] = both.enter_context(running(folder / name, True, filtered, rules=RULES))
         rates: dict[str, list[float]] = {name: [] for name in heats}
         for turn in range(rounds + 1):
             for name, heat in heats.items():

@@ -15,15 +15,15 @@ from tests.heat.doors.templates import OF_PARAMETER
 RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}
 
 
-def _heat(name: str, convergence: bool, **arguments: Any) -> Any:
-    """A fixture of that name: a Heat for all tests."""
+def _heat(name: str, **options: Any) -> Any:
+    """A fixture: a Heat, as `running`."""
 
     @pytest.fixture(scope="session", name=name)
-    def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-        with running(tmp_path_factory.mktemp(name), convergence, **arguments) as heat:
+    def fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
+        with running(tmp_path_factory.mktemp(name), **options) as heat:
             yield heat
 
-    return started
+    return fixture
 
 
 legacy = _heat("legacy", convergence=False)
@@ -40,6 +40,13 @@ custom = _heat(
     "custom", convergence=True, options={"allow_unverified_context": "False"}, flavor="custombackend", filtered=True
 )
 """As `filtered`, in the flavor whose context is what the client's own headers say."""
+
+
+@pytest.fixture(params=["legacy", "convergence"])
+def either(request: pytest.FixtureRequest) -> Heat:
+    """Each engine, without a filter."""
+    heat: Heat = request.getfixturevalue(request.param)
+    return heat
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 from heatclient import client as heatclient
 
@@ -24,6 +25,8 @@ PATIENCE = 150.0
 PROJECT = "admin"
 RESOURCES = Path(ours.__file__).parent / "resources"
 NUMBERS = count(1)
+FILTERS = {"api_filter": "datalog_gate", "cfn_filter": "datalog_gate_cfn"}
+"""The filters before Heat's own application in the pipelines of its APIs."""
 
 CONF = """
 [DEFAULT]
@@ -62,12 +65,12 @@ use = egg:Paste#urlmap
 /: api-cfn
 [composite:api]
 paste.composite_factory = heat.api:pipeline_factory
-noauth = cors request_id faultwrap noauth context http_proxy_to_wsgi versionnegotiation {api_filters} apiv1app
-custombackend = cors request_id context faultwrap versionnegotiation {api_filters} apiv1app
+noauth = cors request_id faultwrap noauth context http_proxy_to_wsgi versionnegotiation {api_filter} apiv1app
+custombackend = cors request_id context faultwrap versionnegotiation {api_filter} apiv1app
 [composite:api-cfn]
 paste.composite_factory = heat.api:pipeline_factory
-noauth = cors request_id http_proxy_to_wsgi cfnversionnegotiation noauth context {cfn_filters} apicfnv1app
-custombackend = cors request_id http_proxy_to_wsgi cfnversionnegotiation context {cfn_filters} apicfnv1app
+noauth = cors request_id http_proxy_to_wsgi cfnversionnegotiation noauth context {cfn_filter} apicfnv1app
+custombackend = cors request_id http_proxy_to_wsgi cfnversionnegotiation context {cfn_filter} apicfnv1app
 [app:apiv1app]
 paste.app_factory = heat.common.wsgi:app_factory
 heat.app_factory = heat.api.openstack.v1:API
@@ -247,6 +250,11 @@ class Heat:
                 return int(line.split()[1]) / 1024
         raise LookupError("the process is gone")
 
+    def login(self, patch: pytest.MonkeyPatch) -> None:
+        """Let commands in this process find this Heat."""
+        patch.setenv("OS_AUTH_TYPE", "none")
+        patch.setenv("OS_ENDPOINT", f"{self.url}/v1/{PROJECT}")
+
     def client(self) -> Any:
         """A python-heatclient for this Heat."""
         return heatclient.Client("1", endpoint=f"{self.url}/v1/{PROJECT}", token="none")
@@ -265,18 +273,14 @@ def running(
     folder: Path,
     convergence: bool,
     filtered: bool = False,
-    cfn: bool = True,
     rules: Path = HERE / "rules",
     options: Mapping[str, str] | None = None,
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
 ) -> Iterator[Heat]:
-    """A Heat from its start to its end.
-
-    If it is `filtered`, the gate's filters stand before both APIs, or without `cfn` before heat-api alone. `options` go
-    to the group datalog_gate of heat.conf. In the flavor custombackend the context is what the client's own headers
-    say. Without `resources` Heat does not know the gate's types.
-    """
+    """A Heat from its start to its end. If it is `filtered`, the gate's filters stand before both APIs; `options` go to
+    the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's own headers say;
+    without `resources` Heat does not know the gate's types."""
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
     port, cfn_port = free_ports(2)
@@ -291,9 +295,9 @@ def running(
         flavor=flavor,
     )
     (folder / "heat.conf").write_text(conf)
-    api = "datalog_gate" if filtered else ""
-    cfn_door = "datalog_gate_cfn" if filtered and cfn else ""
-    (folder / "paste.ini").write_text(PASTE.format(api_filters=api, cfn_filters=cfn_door, rules=rules))
+    (folder / "paste.ini").write_text(
+        PASTE.format(rules=rules, **(FILTERS if filtered else dict.fromkeys(FILTERS, "")))
+    )
     with started(folder, port, cfn_port) as heat:
         yield heat
 

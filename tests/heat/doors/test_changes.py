@@ -28,7 +28,7 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     rules = shutil.copytree(HERE / "rules", folder / "rules")
     options = {"reload_seconds": "0", "decision_log": str(folder / "decisions.jsonl")}
     filtered = request.param == "filter"
-    with running(folder, convergence=filtered, filtered=filtered, rules=rules, options=options) as heat:
+    with running(folder, convergence=filtered, rules=rules, options=options, filtered=filtered) as heat:
         yield heat
 
 

@@ -7,6 +7,7 @@ engine, and with the lifecycle plugin in the legacy one.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -68,6 +69,11 @@ class Door:
         """The records of the decision log."""
         return self.heat.lines("decisions.jsonl", **wanted)
 
+    def gate_log(self) -> str:
+        """What the gate said in the log of Heat, with tracebacks."""
+        parts = re.split(r"(?m)^(?=\d{4}-\d\d-\d\d )", (self.heat.folder / "heat.log").read_text())
+        return "".join(part for part in parts if " datalog_gate." in part.partition("\n")[0])
+
     def write(self, text: str) -> None:
         """Put other rules in the place of those that are there."""
         (self.rules.parent / "new").write_text(text)
@@ -89,8 +95,42 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "reload_seconds": "0", "decision_log": f"{folder}/decisions.jsonl",
             "preflight": "faulty,licence", "preflight_option": "\npreflight_option = ".join(settings),
         }  # fmt: skip
-        with running(folder, convergence=filtered, filtered=filtered, rules=rules, options=options) as heat:
+        with running(folder, convergence=filtered, rules=rules, options=options, filtered=filtered) as heat:
             yield Door(heat, filtered, rules, licences)
+
+
+def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Door) -> None:
+    outcomes = [door.create(CLEAN)]
+    failed = len(door.records(kind="reload_failed"))
+    for fault in ("syntax", "gone", "emptied", "unreadable"):
+        match fault:
+            case "syntax":
+                door.write(BROKEN)
+            case "gone":
+                door.rules.rename(door.rules.parent / "away")
+            case "emptied":
+                (door.rules / "doors.dl").write_text("")
+            case "unreadable":
+                (door.rules / "doors.dl").unlink()
+                (door.rules / "doors.dl").symlink_to("doors.dl")
+        outcomes += [door.create(LONG, name=f"long-{fault}"), door.create(CLEAN)]
+        if fault == "gone":
+            (door.rules.parent / "away").rename(door.rules)
+    (door.rules / "doors.dl").unlink()
+    door.write(GOOD.replace("32", "5"))
+    outcomes.append(door.create(CLEAN, name="five"))
+    door.write(GOOD)
+    outcomes.append(door.create(CLEAN))
+    good = ("CREATE_COMPLETE", "")
+    denied = [door.stopped(403, why(f"long-{fault}")) for fault in ("syntax", "gone", "emptied", "unreadable")]
+    short = door.stopped(403, why("five", "length: s has 8 characters", " (5 are enough)"))
+    assert outcomes == [good, *(outcome for two in denied for outcome in (two, good)), short, good]
+    reported = [
+        [diagnostic["code"] for diagnostic in record["diagnostics"]]
+        for record in door.records(kind="reload_failed")[failed:]
+    ]
+    assert [codes[0] for codes in reported] == ["syntax", "unreadable", "unreadable", "unreadable"]
+    assert door.gate_log().count("the changed rules can't be loaded, so the previous ones stay in force") == 4
 
 
 def test_a_broken_plugin_stops_what_builds_and_a_slow_one_is_waited_for(door: Door) -> None:

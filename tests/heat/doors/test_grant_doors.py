@@ -6,7 +6,6 @@ A grant that cannot be had is refused and leaves nothing in Heat; the claims of 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,28 +14,18 @@ import requests
 
 from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Journal
-from tests.heat.doors.rig import HERE, PROJECT, Heat, running
+from tests.heat.doors.grant_heat import GrantHeat, grant, run_grant_heat
+from tests.heat.doors.rig import PROJECT, Heat
 from tests.heat.doors.templates import CLEAN, refusal, string, template
 
-EDGE = '\n@unlock("edge")\nedge(grant) :- gate:grant(id=grant, service="edge").\n'
 INNER = "heat_template_version: 2018-08-31\nresources: {s: {type: OS::Heat::RandomString}}\n"
 
 
 @pytest.fixture(scope="module")
-def granting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
-    """The convergence engine behind the API's filter, with the service edge, of two places."""
-    folder = tmp_path_factory.mktemp("granting")
-    rules = shutil.copytree(HERE / "rules", folder / "rules")
-    with (rules / "doors.dl").open("a") as file:
-        file.write(EDGE)
-    options = {"services": "edge", "service_journal": f"{folder}/journal"}
-    options |= {"service_option": f"edge.file={folder}/edge\nservice_option = edge.places=2"}
-    with running(folder, convergence=True, rules=rules, options=options, filtered=True) as heat:
+def granting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrantHeat]:
+    """The convergence engine behind the filters, with services."""
+    with run_grant_heat(tmp_path_factory.mktemp("granting"), convergence=True, filtered=True) as heat:
         yield heat
-
-
-def grant(**properties: Any) -> dict[str, Any]:
-    return {"type": "DatalogGate::Policy", "properties": {"service": "edge", **properties}}
 
 
 def asking(**properties: Any) -> dict[str, Any]:
@@ -86,12 +75,12 @@ def test_an_update_whose_grant_can_not_be_had_changes_nothing(granting: Heat, op
         assert refusal(CHANGED[operation](granting, name, WRONG[message])) == (403, message.format(name))
 
 
-def test_an_abandoned_stack_and_all_within_it_are_noted(granting: Heat) -> None:
+def test_an_abandoned_stack_and_all_within_it_are_noted(granting: GrantHeat) -> None:
     names = [
         granting.create(template(s=string(), tr={"type": "inner.yaml"}), files={"inner.yaml": INNER})[0]
         for _ in range(2)
     ]
-    journal = Journal(f"{granting.folder}/journal")
+    journal = granting.journal
     for name in names:
         granting.ended(name)
         nested = granting.on(name, "GET", "/resources/tr").json()["resource"]["physical_resource_id"]
@@ -103,9 +92,8 @@ def test_an_abandoned_stack_and_all_within_it_are_noted(granting: Heat) -> None:
 
 
 def _claim(journal: Journal, path: str, stack: str) -> None:
-    project = PROJECT
     request = Request(
-        service="edge", project=project, stack=stack, stack_name="", grant=path, uuid=path, options={}, scope=()
+        service="edge", project=PROJECT, stack=stack, stack_name="", grant=path, uuid=path, options={}, scope=()
     )
     journal.move(journal.begin(request, "", None, 0.0, 1.0), "reserved", 0.0)
 

@@ -5,13 +5,11 @@ The time is bounded, the stack says why, nothing leaks.
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
-from unittest.mock import patch
 
 import pytest
 
@@ -19,7 +17,7 @@ from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.stack_states import HeatStacks
 from datalog_gate.services.reconcile import FindStack, reconcile
 from tests.heat.doors.grant_heat import LATE, STEP, GrantHeat, failing, grant, run_grant_heat
-from tests.heat.doors.rig import PROJECT, started, wait
+from tests.heat.doors.rig import started, wait
 from tests.heat.doors.templates import string, template
 
 BODY = template(g=grant("trial", ["s"]), s=string())
@@ -135,8 +133,8 @@ def settled(here: GrantHeat, expected: list[str] | None = None) -> None:
 
 def find_states(here: GrantHeat) -> FindStack:
     """What the reconciler learns of Heat."""
-    named = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{here.url}/v1/{PROJECT}"}
-    with patch.dict(os.environ, named):
+    with pytest.MonkeyPatch.context() as patch:
+        here.login(patch)
         return HeatStacks(Client(), here.journal, "aio")
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
+from tests.commands import run
+from tests.heat.doors.grant_heat import grant, value
 from tests.heat.doors.rig import Heat, running, wait
 from tests.heat.doors.templates import string, template
 
@@ -23,10 +25,15 @@ MANY, SOME = 65, 8
 """One more than the threads of an engine by default, of which each that waits takes one; and how many of them may."""
 
 
-def waiting(scope: str, mode: str = "wait") -> dict[str, Any]:
+def waiting(mode: str = "wait") -> dict[str, Any]:
     """A grant that waits for its approval."""
-    properties = {"service": "approval", "scope": [scope], "options": {"mode": mode}}
-    return {"type": "DatalogGate::Policy", "properties": properties}
+    return grant("approval", ["s"], options={"mode": mode})
+
+
+def approved(length: int) -> dict[str, Any]:
+    """A string once somebody has approved it, and who did."""
+    by = {"get_attr": ["g", "decision", "s", "approved_by"]}
+    return template(g=waiting("stop"), s=string(length), by=value(by))
 
 
 class Desk:
@@ -76,9 +83,44 @@ def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
         desk.__exit__(None, None, None)
 
 
+def test_a_stack_goes_on_once_what_it_asks_is_approved_and_asks_again_for_anything_else(
+    make_desk: Callable[..., Desk], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk = make_desk(SOME, 600)
+    desk.heat.login(monkeypatch)
+
+    def command(*arguments: str) -> list[str]:
+        code, printed, _ = run(capsys, *arguments, "--heat-conf", desk.folder / "heat.conf")
+        assert code == 0
+        return [line.partition(":")[0] for line in printed.splitlines() if not line.startswith(" ")]
+
+    name, answer = desk.heat.create(approved(8))
+    assert (answer.status_code, desk.heat.ended(name)[0]) == (201, "CREATE_FAILED")
+    assert desk.heat.resources(name) == {"g": "CREATE_FAILED", "s": "INIT_COMPLETE", "by": "INIT_COMPLETE"}
+
+    def updated(length: int) -> tuple[str, str]:
+        status, why = desk.heat.updated(name, approved(length))
+        return status, why.partition("resources.g: the service approval refuses this: ")[2]
+
+    assert updated(8) == ("UPDATE_FAILED", "awaiting approval A-1")
+    command("approval", "approve", "A-1")
+    assert updated(8) == ("UPDATE_COMPLETE", "")
+    assert [line.partition(" ")[0] for line in command("services", "reconcile")] == ["committed"]
+    assert updated(12) == ("UPDATE_FAILED", "awaiting approval A-2")
+    command("approval", "refuse", "A-2", "--why", "too long")
+    assert updated(12)[1].startswith("A-2 was refused by ")
+    assert command("services", "reconcile") == []
+    command("approval", "approve", "A-2")
+    assert updated(12) == ("UPDATE_COMPLETE", "")
+    assert [line.partition(" ")[0] for line in command("services", "status")][:-1] != []
+    desk.heat.delete(name)
+    command("services", "reconcile")
+    assert command("services", "status") == ["0 claims, 0 to look at"]
+
+
 def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(SOME, 600)
-    names = [desk.heat.create(template(g=waiting("s"), s=string(salt=str(at))))[0] for at in range(MANY)]
+    names = [desk.heat.create(template(g=waiting(), s=string(salt=str(at))))[0] for at in range(MANY)]
     wait(lambda: len(desk.awaiting()) == MANY)
     desk.heat.created(template(s=string()))
     wait(lambda: Counter(desk.status(names)) == {"CREATE_IN_PROGRESS": SOME, "CREATE_FAILED": MANY - SOME})
@@ -89,9 +131,9 @@ def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callab
 
 def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(1, 600)
-    first, _ = desk.heat.create(template(g=waiting("s"), s=string()))
+    first, _ = desk.heat.create(template(g=waiting(), s=string()))
     wait(lambda: desk.awaiting() == ["A-1"])
-    second, _ = desk.heat.create(template(g=waiting("s"), s=string(9)))
+    second, _ = desk.heat.create(template(g=waiting(), s=string(9)))
     status, why = desk.heat.ended(second)
     assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-2")
     desk.approve(["A-1"])
@@ -100,14 +142,14 @@ def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None
 
 def test_one_that_has_waited_long_enough_stops(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(8, 2)
-    name, _ = desk.heat.create(template(g=waiting("s"), s=string()))
+    name, _ = desk.heat.create(template(g=waiting(), s=string()))
     status, why = desk.heat.ended(name)
     assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-1")
 
 
 def test_a_grant_that_is_removed_while_it_waits_holds_nothing(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(8, 20)
-    name, _ = desk.heat.create(template(g=waiting("s"), s=string()))
+    name, _ = desk.heat.create(template(g=waiting(), s=string()))
     wait(lambda: desk.awaiting() == ["A-1"])
     answer = desk.heat.on(name, "PUT", template=template(s=string()))
     if answer.status_code == 409:  # the legacy engine takes no update before the creation is over

@@ -91,7 +91,7 @@ def bodies() -> Iterator[dict[str, Any]]:
 def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Heat]:
     folder, filtered = tmp_path_factory.mktemp(request.param), request.param == "filter"
     options = {"decision_log": f"{folder}/decisions.jsonl"}
-    with running(folder, filtered, filtered, options=options) as heat:
+    with running(folder, convergence=filtered, options=options, filtered=filtered) as heat:
         yield heat
 
 

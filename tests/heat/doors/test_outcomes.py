@@ -14,7 +14,7 @@ import pytest
 
 from datalog_gate.doors.cli.commands.services import settle_claims
 from datalog_gate.doors.cli.main import main
-from tests.heat.doors.rig import PROJECT, Heat, install, running
+from tests.heat.doors.rig import Heat, install, running
 from tests.heat.doors.templates import CLEAN, template
 
 PLUGIN = r"""
@@ -65,8 +65,7 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.syspath_prepend(str(folder))
-        patch.setenv("OS_AUTH_TYPE", "none")
-        patch.setenv("OS_ENDPOINT", f"{heat.url}/v1/{PROJECT}")
+        heat.login(patch)
         yield Door(heat, folder)
 
 

@@ -22,13 +22,11 @@ def make_body(value: str, fail: bool = False, seconds: int = 0) -> dict[str, Any
     return template(g=first, z={"type": "OS::Heat::TestResource", "depends_on": "g", "properties": properties})
 
 
-@pytest.fixture(params=["convergence", "legacy"])
-def heat(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Heat:
+@pytest.fixture
+def heat(either: Heat, monkeypatch: pytest.MonkeyPatch) -> Heat:
     """A Heat without a door, and credentials for it."""
-    heat: Heat = request.getfixturevalue(request.param)
-    monkeypatch.setenv("OS_AUTH_TYPE", "none")
-    monkeypatch.setenv("OS_ENDPOINT", f"{heat.url}/v1/{PROJECT}")
-    return heat
+    either.login(monkeypatch)
+    return either
 
 
 class Grants:

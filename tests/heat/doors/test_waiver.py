@@ -22,8 +22,8 @@ def heat(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Heat]:
     (tmp_path / "waivers.yaml").write_text("waivers:\n")
     options = {"waivers": tmp_path / "waivers.yaml", "decision_log": tmp_path / "log", "reload_seconds": 0}
     texts = {name: str(value) for name, value in options.items()}
-    behind = request.param == "filter"
-    with running(tmp_path, convergence=behind, filtered=behind, options=texts) as heat:
+    filtered = request.param == "filter"
+    with running(tmp_path, convergence=filtered, options=texts, filtered=filtered) as heat:
         yield heat
 
 
