@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datalog_gate_edge import Edge
 
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.conformance import Conformance, asked
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
+from examples.edge.datalog_gate_edge import Edge, Places
 
 
 class TestEdge(Conformance):
     room = 2
 
     def make(self, folder: Path) -> Service:
-        edge: Service = Edge({"file": str(folder / "edge"), "places": "2"})
-        return edge
+        return Edge({"file": str(folder / "edge"), "places": "2"})
 
     def request(self, uuid: str) -> Request:
         return asked("edge", uuid, "vm", type="OS::Nova::Server")
@@ -40,66 +39,46 @@ class TestLastPlace(TestEdge):
     room = 1
 
     def make(self, folder: Path) -> Service:
-        edge: Service = Edge({"file": str(folder / "edge"), "places": "1"})
-        return edge
+        return Edge({"file": str(folder / "edge"), "places": "1"})
 
 
-Rows = dict[str, list[str] | None]
-
-
-class Good(Service):
-    """A correct service of two seats, in a file. Each of the services below is this one with one fault."""
+class Good(Edge):
+    """The service edge with two places. Each of the services below is this one with one fault."""
 
     pause = 0.0
     """Seconds between reading and writing, in which whoever has no lock meets the others."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        super().__init__({"file": str(path), "places": "2"})
 
     @contextmanager
-    def rows(self) -> Iterator[Rows]:
-        """The seats by key, None for one that is dead."""
+    def rows(self) -> Iterator[Places]:
+        """The places, which are written in the end."""
+        with self._places() as places:
+            yield places
+            self._write(places)
+
+    @contextmanager
+    def _places(self) -> Iterator[Places]:
         with self._lock():
-            rows: Rows = json.loads(self._path.read_text()) if self._path.exists() else {}
+            places = json.loads(self._file.read_text()) if self._file.exists() else {}
             time.sleep(self.pause)
-            yield rows
-            fresh = self._path.with_name(f"new-{os.getpid()}-{next(COUNT)}")
-            fresh.write_text(json.dumps(rows))
-            fresh.replace(self._path)
+            yield places
 
     def _lock(self) -> AbstractContextManager[Any]:
-        lock = self._path.with_suffix(".lock").open("w")
+        lock = self._file.with_suffix(".lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
         return lock
 
-    def free(self, request: Request, rows: Rows) -> str:
-        mine = {seat for key in request.replaces for seat in rows.get(key) or ()}
-        taken = {seat for seats in rows.values() for seat in seats or ()}
-        left = sorted(mine) or sorted({"1", "2"} - taken)
-        if not left or request.options.get("wrong"):
+    def _write(self, places: Places) -> None:
+        fresh = self._file.with_name(f"new-{os.getpid()}-{next(COUNT)}")
+        fresh.write_text(json.dumps(places))
+        fresh.replace(self._file)
+
+    def _given(self, request: Request, places: Places) -> dict[str, int]:
+        if request.options.get("wrong"):
             raise RefusedError("no")
-        return left[0]
-
-    def facts(self, request: Request) -> None:
-        with self.rows() as rows:
-            self.free(request, rows)
-
-    def reserve(self, request: Request) -> Decision:
-        with self.rows() as rows:
-            if request.key not in rows:
-                rows[request.key] = [self.free(request, rows)]
-            seats = rows[request.key]
-            if seats is None:
-                raise RefusedError("dead")
-            return {"vm": {"seat": seats[0]}}
-
-    def release(self, held: Held) -> None:
-        with self.rows() as rows:
-            rows[held.key] = None
-
-    def status(self, held: Held) -> Status:
-        with self.rows() as rows:
-            return "held" if rows.get(held.key) else "absent"
+        return super()._given(request, places)
 
 
 COUNT = itertools.count()
@@ -109,11 +88,9 @@ LOCK = threading.Lock()
 class Twice(Good):
     def reserve(self, request: Request) -> Decision:
         with self.rows() as rows:
-            seats = rows.setdefault(request.key, [])
-            if seats is None:
-                raise RefusedError("dead")
-            seats.append(self.free(request, rows))
-            return {"vm": {"seat": seats[0]}}
+            if rows.get(request.key):
+                rows[f"{request.key} again"] = self._given(request, rows)
+        return super().reserve(request)
 
 
 class Fickle(Good):
@@ -128,7 +105,7 @@ class Greedy(Good):
         except RefusedError:
             with self.rows() as rows:
                 if request.key not in rows:
-                    rows[request.key] = ["3"]
+                    rows[request.key] = {"vm": 3}
             raise
 
 
@@ -198,8 +175,8 @@ class Blind(Good):
 
 
 class Separate(Good):
-    def free(self, request: Request, rows: Rows) -> str:
-        return super().free(replace(request, replaces=()), rows)
+    def _given(self, request: Request, places: Places) -> dict[str, int]:
+        return super()._given(replace(request, replaces=()), places)
 
 
 class Mover(Good):
@@ -213,15 +190,15 @@ class Mover(Good):
 class Sweeper(Good):
     def release(self, held: Held) -> None:
         with self.rows() as rows:
-            released = rows.get(held.key) or []
-            rows |= {key: None for key, seats in rows.items() if set(seats or ()) & set(released)}
+            released = rows.get(held.key) or {}
+            rows |= {key: None for key, places in rows.items() if places and places.items() & released.items()}
             rows[held.key] = None
 
 
 class Committed(Good):
     def commit(self, held: Held) -> None:
         with self.rows() as rows:
-            rows[held.key] = ["1"]
+            rows[held.key] = {"vm": 1}
 
 
 class CommitOnce(Good):
@@ -267,9 +244,8 @@ class Hasty(Good):
         with self.rows() as rows:
             if not rows.get(request.key):
                 rows.pop(request.key, None)
-            seat = self.free(request, rows)
-            rows[request.key] = [seat]
-            return {"vm": {"seat": seat}}
+            rows[request.key] = places = self._given(request, rows)
+            return {name: {"place": place} for name, place in places.items()}
 
 
 class Tuple(Good):
