@@ -113,9 +113,3 @@ def run_placement_heat(folder: Path, cloud: Cloud, convergence: bool, **more: An
     resources = f"{RESOURCES}, {STAND_INS}"
     with running(folder, convergence, rules=rules, options=options, resources=resources, **more) as heat:
         yield PlacementHeat(**vars(heat), cloud=cloud, prefix=prefix, uuids=uuids)
-
-
-def delete_stacks(heat: PlacementHeat) -> None:
-    """Assert that nothing is held without stacks."""
-    heat.empty()
-    assert (heat.holdings, heat.claims) == ([], ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,44 +9,11 @@ import pytest
 from tests.heat.doors.grant_heat import grant
 from tests.heat.doors.rig import wait
 from tests.heat.doors.templates import refusal, template
-from tests.placement.placement_heat import PlacementHeat, delete_stacks, run_placement_heat
-from tests.placement.rig import Cloud
+from tests.placement.placement_heat import PlacementHeat
 
 FULL = "the licence acme_db has 0 of 2 seats left, and 1 is asked for"
 COMPLETE = "Stack CREATE completed successfully"
 GROUP = {"security_groups": ["internal"]}
-
-
-@pytest.fixture(scope="module", params=["convergence", "legacy"])
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def granting(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacementHeat]:
-    """Heat with the services, and no filter."""
-    with run_placement_heat(tmp_path_factory.mktemp(engine), cloud, engine == "convergence") as heat:
-        yield heat
-
-
-@pytest.fixture(scope="module")
-def filtering(engine: str, cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacementHeat]:
-    """The same behind the gate's filter."""
-    folder = tmp_path_factory.mktemp(f"{engine}_filtered")
-    with run_placement_heat(folder, cloud, engine == "convergence", filtered=True) as heat:
-        yield heat
-
-
-@pytest.fixture
-def here(granting: PlacementHeat) -> Iterator[PlacementHeat]:
-    yield granting
-    delete_stacks(granting)
-
-
-@pytest.fixture
-def behind(filtering: PlacementHeat) -> Iterator[PlacementHeat]:
-    yield filtering
-    delete_stacks(filtering)
 
 
 def server(decision: object = None, image: str = "acme_db-14", **more: object) -> dict[str, Any]:
