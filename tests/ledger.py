@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -43,11 +41,10 @@ def request(uuid: str, *seats: str, project: str = "p", stack: str = "s", servic
 
 
 class Seats(Service):
-    """Each resource in scope takes a seat: the same one in all claims that replace each other. `deadly` names the call
-    and the moment in which the process is killed: ``reserve before`` its effect or ``reserve after`` it."""
+    """Each resource in scope takes a seat: the same one in all claims that replace each other."""
 
-    def __init__(self, path: Path, size: int = 1000, deadly: str = "") -> None:
-        self._path, self._size, self._deadly = path, size, deadly
+    def __init__(self, path: Path, size: int = 1000) -> None:
+        self._path, self._size = path, size
 
     @contextmanager
     def _ledger(self) -> Iterator[dict[str, list[str]]]:
@@ -60,19 +57,8 @@ class Seats(Service):
             fresh.write_text(json.dumps(ledger))
             fresh.replace(self._path)
 
-    @contextmanager
-    def _call(self, name: str) -> Iterator[dict[str, list[str]]]:
-        self._die(f"{name} before")
-        with self._ledger() as ledger:
-            yield ledger
-        self._die(f"{name} after")
-
-    def _die(self, at: str) -> None:
-        if at == self._deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
-
     def reserve(self, request: Request) -> Decision:
-        with self._call("reserve") as ledger:
+        with self._ledger() as ledger:
             if ledger.get(request.key, []) is None:
                 raise RefusedError("this key is dead")
             wanted = [part.id for part in request.scope]
@@ -85,17 +71,13 @@ class Seats(Service):
             ledger[request.key] = wanted
             return {part.id.rpartition("/")[2]: {"seat": part.id} for part in request.scope}
 
-    def commit(self, _held: Held) -> None:
-        with self._call("commit"):
-            pass
-
     def release(self, held: Held) -> None:
-        with self._call("release") as all_held:
-            all_held[held.key] = None  # type: ignore[assignment]
+        with self._ledger() as ledger:
+            ledger[held.key] = None  # type: ignore[assignment]
 
     def status(self, held: Held) -> Status:
-        with self._ledger() as all_held:
-            return "held" if all_held.get(held.key) else "absent"
+        with self._ledger() as ledger:
+            return "held" if ledger.get(held.key) else "absent"
 
     def holdings(self) -> dict[str, list[str]]:
         """The seats that are held, by key."""
@@ -135,10 +117,9 @@ class Heat:
         return StackState("complete", frozenset(living)) if living else StackState("absent")
 
 
-def work(folder: Path, name: str, count: int, deadly: str) -> None:
+def work(folder: Path, name: str, count: int) -> None:
     """Create stacks in turn and delete every second one. `python -m tests.ledger` runs this."""
-    seats, heat = Seats(folder / "seats", deadly=deadly), Heat(folder / "heat")
-    worker = broker(folder, seats)
+    worker, heat = broker(folder, Seats(folder / "seats")), Heat(folder / "heat")
     print("ready", flush=True)
     for number in range(count):
         uuid, stack = f"{name}-{number}", f"stack-{name}-{number}"
@@ -154,4 +135,4 @@ def work(folder: Path, name: str, count: int, deadly: str) -> None:
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    work(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -21,8 +21,8 @@ from tests.ledger import Heat, Seats, broker, request
 NOW = 1_800_000_000.0
 
 
-def working(folder: Path, name: str, count: int, deadly: str = "") -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.ledger", str(folder), name, str(count), deadly]
+def working(folder: Path, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.ledger", str(folder), name, str(count)]
     return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
 
 
@@ -45,36 +45,6 @@ def living(heat: Heat) -> list[str]:
     return sorted(f"{stack}/{seat}" for stack, uuids in heat.living().items() if uuids for seat in "ab")
 
 
-BROKEN_OFF = "it was broken off while its service was asked"
-INTENT = [("releasing", BROKEN_OFF), ("released", BROKEN_OFF)]
-
-
-@pytest.mark.parametrize("_time", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
-@pytest.mark.parametrize(
-    ("deadly", "number", "living_stacks", "expected"),
-    [
-        ("reserve before", 0, 0, INTENT),
-        ("reserve after", 0, 0, INTENT),
-        ("commit before", 0, 1, [("committed", "its stack is complete")]),
-        ("commit after", 0, 1, [("committed", "its stack is complete")]),
-        ("release before", 0, 0, [("released", "it was deleted")]),
-        ("release after", 0, 0, [("released", "it was deleted")]),
-    ],
-)
-def test_a_process_killed_in_a_call_leaves_nothing_that_is_not_settled(
-    tmp_path: Path, deadly: str, number: int, living_stacks: int, expected: list[tuple[str, str]], _time: int
-) -> None:
-    process = working(tmp_path, "w", 3, deadly)
-    assert process.wait(60) == -9
-    heat = Heat(tmp_path / "heat")
-    uuid, stack = f"w-{number}", f"stack-w-{number}"
-    assert [(settled.uuid, settled.stack, settled.done, settled.why) for settled in settle(tmp_path, heat)] == [
-        (uuid, stack, word, why) for word, why in expected
-    ]
-    assert read_holdings(tmp_path) == living(heat) == [f"{stack}/{seat}" for seat in "ab"] * living_stacks
-    assert settle(tmp_path, heat) == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
 def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_path: Path, seed: int) -> None:
@@ -93,12 +63,24 @@ def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_pa
     assert settle(tmp_path, heat) == []
 
 
-def make_broker(tmp_path: Path, *uuids: str) -> Broker:
-    """A broker at `NOW` whose journal has these claims reserved."""
-    now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
+def make_broker(tmp_path: Path, *uuids: str, after: float = 0.0) -> Broker:
+    """A broker so long after `NOW` whose journal has these claims reserved."""
+    now = broker(tmp_path, Seats(tmp_path / "seats"), NOW + after)
     for uuid in uuids:
         now.reserve(request(uuid, uuid))
     return now
+
+
+def test_what_was_broken_off_is_settled_once_its_lease_is_over_and_nothing_can_arrive(tmp_path: Path) -> None:
+    now = make_broker(tmp_path, "gone")
+    now.journal.begin(request("u", "u"), "", None, NOW, 30.0)
+    now.journal.give_back("gone", NOW, "it was deleted")
+    why = "it was broken off while its service was asked"
+    assert [reconcile(make_broker(tmp_path, after=at), lambda _: None) for at in (29, 30, 91)] == [
+        [ReconcileResult("gone", "s", "released", "it was deleted")],
+        [ReconcileResult("u", "s", "releasing", why)],
+        [ReconcileResult("u", "s", "released", why)],
+    ]
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -235,7 +217,7 @@ def test_a_release_is_tried_again_and_again_until_it_is_believed(
         [(125, "alarm", f"not released for 125 seconds: {problem}")],
     ]
     assert read_holdings(tmp_path) == still
-    assert reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + 9999), lambda _: None) == [
+    assert reconcile(make_broker(tmp_path, after=9999), lambda _: None) == [
         ReconcileResult("u", "s", "released", "its stack is gone")
     ]
     assert read_holdings(tmp_path) == []
@@ -286,5 +268,5 @@ def test_what_is_over_is_forgotten_after_a_month(tmp_path: Path) -> None:
     now = make_broker(tmp_path, "u", "live")
     now.release("u")
     for days, known in ((29, [True, True]), (31, [False, True])):
-        reconcile(broker(tmp_path, Seats(tmp_path / "seats"), NOW + days * 86400), lambda _: None)
+        reconcile(make_broker(tmp_path, after=days * 86400), lambda _: None)
         assert [now.journal.claim(uuid) is not None for uuid in ("u", "live")] == known
