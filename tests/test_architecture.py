@@ -15,7 +15,7 @@ import pytest
 
 from tests.pages import assert_written
 from tests.sources import ROOT
-from tests.test_layering import LAYERS, MAY_ALSO, PACKAGE, imported_rooms, modules
+from tests.test_layering import LAYERS, MAY_ALSO, PACKAGE, imports
 
 PAGE = ROOT / "docs" / "architecture.md"
 DECISIONS = ROOT / "docs" / "decisions"
@@ -90,39 +90,21 @@ def test_the_index_of_pages_links_each_page() -> None:
     assert sorted(page for page in pages if f"]({page}" not in index) == []
 
 
-def imports() -> dict[str, set[str]]:
-    """The rooms that each room imports."""
-    graph: dict[str, set[str]] = {room: set() for rooms in LAYERS for room in rooms}
-    for room, path in modules():
-        graph[room] |= imported_rooms(path) - {room}
-    return graph
-
-
 def drawing(graph: Mapping[str, Set[str]]) -> str:
     """The rooms in Mermaid, one box for each layer. An arrow that other arrows imply is left out."""
     lines = ["```mermaid", "flowchart TD"]
     for level, rooms in reversed(list(enumerate(LAYERS))):
         label = f"layer {LEVEL[rooms[0]]}" if rooms[0] in LEVEL else "composes layers 0 to 5"
         lines += [f'  subgraph layer{level}["{label}"]', *(f"    {room}" for room in rooms), "  end"]
-    mutual = {(room, other) for room in graph for other in graph[room] if room in graph[other]}
     for room in graph:
-        for other in sorted(graph[room]):
-            if (room, other) in mutual:
-                if room < other:
-                    lines.append(f"  {room} <--> {other}")
-            elif not any(other in reached(graph, via) for via in graph[room] - {other} if (room, via) not in mutual):
-                lines.append(f"  {room} --> {other}")
+        implied = {other for via in graph[room] for other in reached(graph, via)}
+        lines += [f"  {room} --> {other}" for other in sorted(graph[room] - implied)]
     return "\n".join([*lines, "```"])
 
 
 def reached(graph: Mapping[str, Set[str]], room: str) -> set[str]:
     """The rooms that the room imports, directly or through others."""
-    rooms: set[str] = set()
-    new = set(graph[room])
-    while new:
-        rooms |= new
-        new = {other for each in new for other in graph[each]} - rooms
-    return rooms
+    return {*graph[room], *(other for via in graph[room] for other in reached(graph, via))}
 
 
 def room_table(graph: Mapping[str, Set[str]]) -> str:
