@@ -59,22 +59,20 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
 
 
-ORTOOLS = pytest.mark.skipif(not solver.installed(), reason="needs OR-Tools")
-SERVICES = [
-    (LicencePool, {}, "the service needs a file, in which it writes down what it holds"),
-    (LicencePool, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"),
-    pytest.param(RackAffinity, {}, "the service needs a file, in which it writes down what it holds", marks=ORTOOLS),
-    pytest.param(
-        RackAffinity, {"prefix": "VCPU"}, "prefix must begin with CUSTOM_, and have capitals, digits and _ alone",
-        marks=ORTOOLS,
-    ),
-    pytest.param(
-        RackAffinity, {"seconds": "-1"}, "seconds must be more than 0 seconds, and 300 at most", marks=ORTOOLS
-    ),
-]  # fmt: skip
+NO_FILE = "the service needs a file, in which it writes down what it holds"
+NO_PREFIX = "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"
 
 
-@pytest.mark.parametrize(("service", "settings", "message"), SERVICES)
+@pytest.mark.parametrize(
+    ("service", "settings", "message"),
+    [
+        (LicencePool, {}, NO_FILE),
+        (LicencePool, {"prefix": "VCPU"}, NO_PREFIX),
+        (RackAffinity, {}, NO_FILE),
+        (RackAffinity, {"prefix": "VCPU"}, NO_PREFIX),
+        (RackAffinity, {"seconds": "-1"}, "seconds must be more than 0 seconds, and 300 at most"),
+    ],
+)
 def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
         service({"endpoint": LOCAL, **settings})

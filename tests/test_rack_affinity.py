@@ -34,8 +34,6 @@ from datalog_gate.rack_affinity.problem import (
 from datalog_gate.rack_affinity.solver import Clock, answer, solve
 from tests.sampling import sample
 
-ortools = pytest.mark.skipif(not solver.installed(), reason="needs OR-Tools")
-
 
 def same(level: Level, *items: str, grant: str = "g1") -> Constraint:
     return Constraint(grant, f"same: {level}", level, items)
@@ -72,6 +70,10 @@ def reason(text: str, *assumptions: tuple[str, ...]) -> Reason:
     return Reason(text, assumptions)
 
 
+def impossible(*reasons: Reason) -> Impossible:
+    return Impossible(reasons, irreducible=True)
+
+
 EXAMPLES: dict[str, tuple[Problem, Answer]] = {
     "a server that fits one host, with its volume": (
         replace(NO_POOL, places=(*NO_POOL.places, pool("p2", "r2", "z2", 100))),
@@ -83,74 +85,56 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
     ),
     "one stays where there is no room": (
         Problem(TWO_RACKS, (replace(server("a", 1), place="h1"), server("b", 7)), (same("rack", "a", "b"),)),
-        Impossible(
-            (
-                reason("same: rack of grant g1 over a, b", ("constraint", "0")),
-                reason("a on h1, where it is", ("where", "a")),
-                reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
-                reason("VCPU 7 for b", ("demand", "b")),
-            ),
-            True,
+        impossible(
+            reason("same: rack of grant g1 over a, b", ("constraint", "0")),
+            reason("a on h1, where it is", ("where", "a")),
+            reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
+            reason("VCPU 7 for b", ("demand", "b")),
         ),
     ),
     "no pool in the only rack with room": (
         NO_POOL,
-        Impossible(
-            (
-                reason("same: rack of grant g1 over db, db_volume", ("constraint", "0")),
-                reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
-                reason("rack r2 has no storage pool with any room", ("missing", "volume", "r2")),
-                reason("VCPU 6 for db", ("demand", "db")),
-            ),
-            True,
+        impossible(
+            reason("same: rack of grant g1 over db, db_volume", ("constraint", "0")),
+            reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
+            reason("rack r2 has no storage pool with any room", ("missing", "volume", "r2")),
+            reason("VCPU 6 for db", ("demand", "db")),
         ),
     ),
     "more racks than there are": (
         Problem(TWO_RACKS, MANY, (spread("rack", 3, *(item.id for item in MANY)),)),
-        Impossible(
-            (reason("spread: rack, at least 3 of grant g2 over s0, s1, s2 and 6 more", ("constraint", "0")),), True
-        ),
+        impossible(reason("spread: rack, at least 3 of grant g2 over s0, s1, s2 and 6 more", ("constraint", "0"))),
     ),
     "together and apart": (
         Problem(TWO_RACKS, (server("a"), server("b")), (same("rack", "a", "b"), spread("rack", 2, "a", "b"))),
-        Impossible(
-            (
-                reason("same: rack of grant g1 over a, b", ("constraint", "0")),
-                reason("spread: rack, at least 2 of grant g2 over a, b", ("constraint", "1")),
-            ),
-            True,
+        impossible(
+            reason("same: rack of grant g1 over a, b", ("constraint", "0")),
+            reason("spread: rack, at least 2 of grant g2 over a, b", ("constraint", "1")),
         ),
     ),
     "a zone with too little room": (
         Problem(TWO_RACKS, (server("a", 5, "z1"), server("b", 1, "z1"), server("c", 3, "z2"))),
-        Impossible(
-            (
-                reason("the zone z1 of a", ("where", "a")),
-                reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
-                reason("VCPU 5 for a", ("demand", "a")),
-            ),
-            True,
+        impossible(
+            reason("the zone z1 of a", ("where", "a")),
+            reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
+            reason("VCPU 5 for a", ("demand", "a")),
         ),
     ),
     "too many for all": (
         Problem(TWO_RACKS, tuple(replace(item, demand={"VCPU": 2}) for item in MANY)),
-        Impossible(
-            (
-                reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
-                reason("VCPU of the hosts in rack r2: 8 free, at most 8 on one", ("room", "server", "r2", "VCPU")),
-                reason("what s0, s1, s2 and 6 more need", *(("demand", item.id) for item in MANY)),
-            ),
-            True,
+        impossible(
+            reason("VCPU of the hosts in rack r1: 4 free, at most 4 on one", ("room", "server", "r1", "VCPU")),
+            reason("VCPU of the hosts in rack r2: 8 free, at most 8 on one", ("room", "server", "r2", "VCPU")),
+            reason("what s0, s1, s2 and 6 more need", *(("demand", item.id) for item in MANY)),
         ),
     ),
     "no cloud": (
         Problem((), (server("a", 0),)),
-        Impossible((reason("there is no host with any room", ("missing", "server", "")),), True),
+        impossible(reason("there is no host with any room", ("missing", "server", ""))),
     ),
 }
 
 
-@ortools
 @pytest.mark.parametrize(
     "name", [name if at < 1 else pytest.param(name, marks=pytest.mark.slow) for at, name in enumerate(EXAMPLES)]
 )
@@ -235,7 +219,6 @@ def check(problem: Problem, answer: Answer) -> None:
 
 
 @pytest.mark.slow
-@ortools
 @settings(max_examples=sample(300))
 @given(problem=problems(), seed=st.integers())
 def test_answers_are_the_oracles_and_conflicts_can_not_be_less(problem: Problem, seed: int) -> None:
@@ -260,7 +243,6 @@ def test_whatever_is_left_out_leaves_no_less_possible(problem: Problem) -> None:
         assert [part for part in every if not possible(without(problem, [part]))] == []
 
 
-@ortools
 def test_a_large_answer_keeps_everything_and_balances_racks() -> None:
     problem = placement.problem(60)
     solution = solve(problem, 60)
@@ -270,7 +252,6 @@ def test_a_large_answer_keeps_everything_and_balances_racks() -> None:
     assert placement.balance_gap(problem, solution) < 0.05
 
 
-@ortools
 def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
     clock = Clock(60, time.monotonic())
     clock.left = 0.03
@@ -288,7 +269,6 @@ def test_a_conflict_that_there_was_no_time_to_reduce_says_so() -> None:
         answer(besides, clock)
 
 
-@ortools
 def test_the_deadline_ends_the_process() -> None:
     with pytest.raises(SolverError) as error:
         solve(NO_POOL, 0.001)
@@ -314,7 +294,6 @@ def test_a_failing_solver_process_is_reported_in_a_line(code: str, monkeypatch: 
     assert str(error.value) == CHILDREN[code]
 
 
-@ortools
 def test_the_process_takes_no_more_memory_than_it_may() -> None:
     with pytest.raises(SolverError):
         solve(TIGHT, 10, 100)
