@@ -50,12 +50,6 @@ class PlacementHeat(Heat):
         """The open claims."""
         return Journal(f"{self.folder}/journal").claims()
 
-    def built(self, template: Any, **fields: Any) -> tuple[str, str, str]:
-        """Create a stack and wait for the end. Return its name, status and reason."""
-        name, answer = self.create(template, **fields)
-        assert answer.status_code == 201, answer.text
-        return name, *self.ended(name)
-
     def properties(self, name: str, resource: str) -> dict[str, Any]:
         """The properties with which a stand-in was created."""
         properties: dict[str, Any] = self.attributes(name, resource)["given"]

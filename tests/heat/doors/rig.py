@@ -125,10 +125,16 @@ class Heat:
         name = name or self.name()
         return name, self.ask("POST", "stacks", stack_name=name, template=template, **fields)
 
-    def created(self, template: Any, name: str | None = None, **fields: Any) -> str:
-        """Request a stack and wait until it is complete. Return its name."""
+    def built(self, template: Any, name: str | None = None, **fields: Any) -> tuple[str, str, str]:
+        """Request a stack and wait for the end. Return its name, status and reason."""
         name, answer = self.create(template, name, **fields)
-        assert (answer.status_code, self.ended(name)[0]) == (201, "CREATE_COMPLETE"), answer.text
+        assert answer.status_code == 201, answer.text
+        return name, *self.ended(name)
+
+    def created(self, template: Any, name: str | None = None, **fields: Any) -> str:
+        """Request a stack that is complete in the end. Return its name."""
+        name, status, reason = self.built(template, name, **fields)
+        assert status == "CREATE_COMPLETE", reason
         return name
 
     def updated(self, name: str, template: Any = None, **fields: Any) -> tuple[str, str]:

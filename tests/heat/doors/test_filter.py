@@ -19,8 +19,7 @@ from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, denial, refusa
 
 def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> None:
     with without_policies(recorded):
-        name, _ = recorded.create(LONG)
-        recorded.ended(name)
+        name = recorded.created(LONG)
         snapshot = recorded.snapshot(name)
         recorded.on(name, "PUT", template=CLEAN)
         assert (recorded.ended(name)[0], recorded.lengths(name)) == ("UPDATE_COMPLETE", [8])

@@ -69,8 +69,7 @@ def test_a_stack_whose_grant_can_not_be_had_is_not_made(granting: Heat, operatio
 @pytest.mark.parametrize("message", WRONG)
 @pytest.mark.parametrize("operation", CHANGED)
 def test_an_update_whose_grant_can_not_be_had_changes_nothing(granting: Heat, operation: str, message: str) -> None:
-    name, _ = granting.create(CLEAN)
-    granting.ended(name)
+    name = granting.created(CLEAN)
     with granting.unchanged():
         assert refusal(CHANGED[operation](granting, name, WRONG[message])) == (403, message.format(name))
 

@@ -152,8 +152,7 @@ def test_a_grant_under_a_false_condition_asks_nobody(here: GrantHeat) -> None:
 
 
 def test_a_service_that_no_rule_unlocks_is_not_asked(here: GrantHeat) -> None:
-    name, _ = here.create(template(g=grant(options={"odd": "yes"}), s=string()))
-    status, why = here.ended(name)
+    _, status, why = here.built(template(g=grant(options={"odd": "yes"}), s=string()))
     assert (status, why.endswith("the service edge is not unlocked: no rule unlocks it")) == ("CREATE_FAILED", True)
 
 

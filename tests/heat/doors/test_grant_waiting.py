@@ -133,8 +133,7 @@ def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None
     desk = make_desk(1, 600)
     first, _ = desk.heat.create(template(g=waiting(), s=string()))
     wait(lambda: desk.awaiting() == ["A-1"])
-    second, _ = desk.heat.create(template(g=waiting(), s=string(9)))
-    status, why = desk.heat.ended(second)
+    _, status, why = desk.heat.built(template(g=waiting(), s=string(9)))
     assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-2")
     desk.approve(["A-1"])
     assert desk.heat.ended(first)[0] == "CREATE_COMPLETE"
@@ -142,8 +141,7 @@ def test_more_than_may_wait_stop_at_once(make_desk: Callable[..., Desk]) -> None
 
 def test_one_that_has_waited_long_enough_stops(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(8, 2)
-    name, _ = desk.heat.create(template(g=waiting(), s=string()))
-    status, why = desk.heat.ended(name)
+    _, status, why = desk.heat.built(template(g=waiting(), s=string()))
     assert (status, why.rpartition(": ")[2]) == ("CREATE_FAILED", "awaiting approval A-1")
 
 

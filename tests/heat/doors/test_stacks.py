@@ -67,8 +67,7 @@ def test_a_stack_is_complete_with_what_it_has_and_absent_once_it_is_deleted(heat
 
 def test_of_a_failed_update_there_is_no_telling(heat: Heat, tmp_path: Path) -> None:
     """In the legacy engine nobody is shown the resource that was replaced, though an update may lead back to it."""
-    name, _ = heat.create(make_body("1"))
-    heat.ended(name)
+    name = heat.created(make_body("1"))
     grants = Grants(tmp_path, heat, name)
     first = grants.claim()
     heat.on(name, "PUT", template=make_body("2", fail=True))
@@ -77,8 +76,8 @@ def test_of_a_failed_update_there_is_no_telling(heat: Heat, tmp_path: Path) -> N
 
 
 def test_a_failed_creation_has_what_it_made(heat: Heat, tmp_path: Path) -> None:
-    name, _ = heat.create(make_body("1", fail=True))
-    assert heat.ended(name)[0] == "CREATE_FAILED"
+    name, status, _ = heat.built(make_body("1", fail=True))
+    assert status == "CREATE_FAILED"
     grants = Grants(tmp_path, heat, name)
     grants.claim("never-made")
     uuid = grants.claim()

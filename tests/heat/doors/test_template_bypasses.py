@@ -236,8 +236,7 @@ def test_an_update_of_tags_alone_keeps_the_stack_and_is_judged_with_it(filtered:
 
 def test_what_held_a_violation_before_the_policy_may_be_updated_but_takes_no_other(recorded: Heat) -> None:
     with without_policies(recorded):
-        name, _ = recorded.create(LONG)
-        recorded.ended(name)
+        name = recorded.created(LONG)
     bodies: list[dict[str, Any]] = [{"tags": "c"}, {"converge": True}, {"existing": True}, {"parameters": {}}]
     for body in bodies:
         assert recorded.updated(name, **body)[0] == "UPDATE_COMPLETE"
@@ -261,8 +260,7 @@ def test_two_updates_at_once_that_are_clean_alone_never_make_a_violating_stack(f
     secret = {"secret": {"type": "string", "hidden": True, "default": "x"}} if hidden else {}
     both = {**BOTH, "parameters": {**BOTH["parameters"], **secret}}
     values = {"secret": "y"} if hidden else {}
-    name, _ = filtered.create(both, parameters=values)
-    filtered.ended(name)
+    name = filtered.created(both, parameters=values)
 
     def switch(parameter: str) -> int:
         return filtered.on(name, "PATCH", parameters={parameter: True}).status_code
