@@ -107,7 +107,7 @@ def _describe(problem: Problem, answer: Answer) -> Iterator[str]:
         yield f"placed, gap {balance_gap(problem, answer):.1%}"
     else:
         yield "impossible" if answer.irreducible else "impossible, not reduced"
-        yield from (reason.text for reason in answer.conflict)
+        yield from answer.conflict
 
 
 if __name__ == "__main__":

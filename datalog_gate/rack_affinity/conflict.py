@@ -7,12 +7,12 @@ large groups of them, such as the memory of all hosts, then takes a group apart 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain, count
 from typing import get_args
 
-from datalog_gate.rack_affinity.problem import Assumption, Kind, Place, Problem, Reason
+from datalog_gate.rack_affinity.problem import Assumption, Kind, Place, Problem
 
 Group = tuple[Assumption, ...]
 READABLE = 8
@@ -29,28 +29,30 @@ class _OutOfPatienceError(Exception):
     """Taking a group apart needs too many questions."""
 
 
-def explain(problem: Problem, possible: Callable[[Problem], bool]) -> tuple[Reason, ...]:
-    """Find a conflict in an impossible problem: no reason in it can be left out. `possible` may raise any error when
-    its time is up."""
-    every = assumptions(problem)
-    order = list(every)
+def find_conflict(problem: Problem, possible: Callable[[Problem], bool]) -> list[Group]:
+    """Find a conflict in an impossible problem: no group in it can be left out. `possible` may raise any error when its
+    time is up."""
+    every = list(assumptions(problem))
 
     def conflicts(groups: Iterable[Group]) -> bool:
         kept = set(chain.from_iterable(groups))
         return not possible(without(problem, (assumption for assumption in every if assumption not in kept)))
 
-    conflict = _quickxplain((), _group(every), conflicts)
+    conflict = _quickxplain((), group_assumptions(problem), conflicts)
     for group in list(conflict):
         others = [other for other in conflict if other is not group]
         pieces = _take_apart(others, group, conflicts) if len(group) > 1 else []
         if 0 < len(pieces) <= READABLE - len(others):
             conflict = [*others, *pieces]
-    return tuple(_reason(problem, group) for group in sorted(conflict, key=lambda group: order.index(group[0])))
+    return sorted(conflict, key=lambda group: every.index(group[0]))
 
 
-def everything(problem: Problem) -> tuple[Reason, ...]:
-    """All assumptions in groups, for when the time is up before a conflict is found."""
-    return tuple(_reason(problem, group) for group in _group(assumptions(problem)))
+def group_assumptions(problem: Problem) -> list[Group]:
+    """All assumptions in few groups."""
+    groups: dict[tuple[object, ...], list[Assumption]] = {}
+    for assumption, common in assumptions(problem).items():
+        groups.setdefault(common, []).append(assumption)
+    return [tuple(group) for group in groups.values()]
 
 
 def assumptions(problem: Problem) -> dict[Assumption, tuple[object, ...]]:
@@ -106,11 +108,36 @@ def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
     return Problem(tuple(places), tuple(items), tuple(constraints))
 
 
-def _group(every: Mapping[Assumption, tuple[object, ...]]) -> list[Group]:
-    groups: dict[tuple[object, ...], list[Assumption]] = {}
-    for assumption, common in every.items():
-        groups.setdefault(common, []).append(assumption)
-    return [tuple(group) for group in groups.values()]
+def describe(problem: Problem, group: Group) -> str:
+    """A group of a conflict in words."""
+    names = [assumption[1] for assumption in group]
+    racks = sorted({assumption[2] for assumption in group if len(assumption) > 2})
+    by_id = {item.id: item for item in problem.items}
+    match group[0]:
+        case ("constraint", _):
+            constraints = [problem.constraints[int(name)] for name in names]
+            grants = sorted({constraint.grant for constraint in constraints})
+            items = sorted({id_ for constraint in constraints for id_ in constraint.items})
+            options = " and ".join(sorted({constraint.option for constraint in constraints}))
+            text = f"{options} of {_count('grant', grants)} {_list(grants)} over {_list(items)}"
+        case ("where", id_):
+            zone, place = by_id[id_].zone, by_id[id_].place
+            text = f"{_list(names)} on {place}, where it is" if place else f"the zone {zone} of {_list(names)}"
+        case ("demand", id_) if len(group) == 1:
+            demand = by_id[id_].demand
+            text = f"{', '.join(f'{name} {demand[name]}' for name in sorted(demand) if demand[name])} for {id_}"
+        case ("demand", _):
+            text = f"what {_list(names)} need"
+        case ("room", kind, _, resource_class):
+            free = [place.capacity.get(resource_class, 0) for place in problem.of(kind) if place.rack in racks]
+            where = f"{PLURAL[kind]} in {_count('rack', racks)} {_list(racks)}"
+            text = f"{resource_class} of the {where}: {sum(free)} free, at most {max(free)} on one"
+        case (_, kind, ""):
+            text = f"there is no {SINGULAR[kind]} with any room"
+        case (_, kind, _):
+            verb = "have" if len(racks) > 1 else "has"
+            text = f"{_count('rack', racks)} {_list(racks)} {verb} no {SINGULAR[kind]} with any room"
+    return text
 
 
 def _quickxplain(
@@ -142,37 +169,6 @@ def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable
         return _quickxplain(tuple(others), [(assumption,) for assumption in group], conflicts_soon)
     except _OutOfPatienceError:
         return []
-
-
-def _reason(problem: Problem, group: Group) -> Reason:
-    names = [assumption[1] for assumption in group]
-    racks = sorted({assumption[2] for assumption in group if len(assumption) > 2})
-    by_id = {item.id: item for item in problem.items}
-    match group[0]:
-        case ("constraint", _):
-            constraints = [problem.constraints[int(name)] for name in names]
-            grants = sorted({constraint.grant for constraint in constraints})
-            items = sorted({id_ for constraint in constraints for id_ in constraint.items})
-            options = " and ".join(sorted({constraint.option for constraint in constraints}))
-            text = f"{options} of {_count('grant', grants)} {_list(grants)} over {_list(items)}"
-        case ("where", id_):
-            zone, place = by_id[id_].zone, by_id[id_].place
-            text = f"{_list(names)} on {place}, where it is" if place else f"the zone {zone} of {_list(names)}"
-        case ("demand", id_) if len(group) == 1:
-            demand = by_id[id_].demand
-            text = f"{', '.join(f'{name} {demand[name]}' for name in sorted(demand) if demand[name])} for {id_}"
-        case ("demand", _):
-            text = f"what {_list(names)} need"
-        case ("room", kind, _, resource_class):
-            free = [place.capacity.get(resource_class, 0) for place in problem.of(kind) if place.rack in racks]
-            where = f"{PLURAL[kind]} in {_count('rack', racks)} {_list(racks)}"
-            text = f"{resource_class} of the {where}: {sum(free)} free, at most {max(free)} on one"
-        case (_, kind, ""):
-            text = f"there is no {SINGULAR[kind]} with any room"
-        case (_, kind, _):
-            verb = "have" if len(racks) > 1 else "has"
-            text = f"{_count('rack', racks)} {_list(racks)} {verb} no {SINGULAR[kind]} with any room"
-    return Reason(text, group)
 
 
 def _count(noun: str, names: list[str]) -> str:

@@ -89,19 +89,11 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """One reason of a conflict in words, and the assumptions that it stands for."""
-
-    text: str
-    assumptions: tuple[Assumption, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Impossible:
     """Reasons that can't hold together. `irreducible` if all of them are needed for the conflict; otherwise time ran
     out before the others were left out."""
 
-    conflict: tuple[Reason, ...]
+    conflict: tuple[str, ...]
     irreducible: bool
 
 

@@ -191,7 +191,7 @@ class RackAffinity(PlacementService):
                 return answer
         assert isinstance(answer, Impossible)
         why = "these can't all be had" if answer.irreducible else "not all of these can be had"
-        raise RefusedError(f"{why}: {'; '.join(reason.text for reason in answer.conflict)}")
+        raise RefusedError(f"{why}: {'; '.join(answer.conflict)}")
 
     def _keep(self, item: Item, taken: list[Taken] | None, places: Places) -> Item:
         """The item where it is, if it needs the same as it takes there."""

@@ -18,7 +18,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from datalog_gate.rack_affinity.conflict import everything, explain
+from datalog_gate.rack_affinity.conflict import describe, find_conflict, group_assumptions
 from datalog_gate.rack_affinity.greedy import Bundles, Sort, Unit, bundle_items, place_greedily
 from datalog_gate.rack_affinity.problem import Answer, Impossible, LateError, Level, Problem, SolverError
 
@@ -91,9 +91,10 @@ def answer(problem: Problem, clock: Clock) -> Answer:
     if places is not None:
         return dict(sorted(places.items()))
     try:
-        return Impossible(explain(problem, lambda lesser: _find_places(lesser, clock) is not None), True)
+        conflict, irreducible = find_conflict(problem, lambda lesser: _find_places(lesser, clock) is not None), True
     except LateError:
-        return Impossible(everything(problem), False)
+        conflict, irreducible = group_assumptions(problem), False
+    return Impossible(tuple(describe(problem, group) for group in conflict), irreducible)
 
 
 def _find_places(problem: Problem, clock: Clock) -> dict[str, str] | None:
