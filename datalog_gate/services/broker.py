@@ -97,7 +97,7 @@ class Broker:
             raise UnavailableError("nothing is held for this grant, or it is at work")
         if claim.state == "reserved":
             try:
-                _Calls(self, claim.service)(lambda service: service.commit(claim.held))
+                _Calls(self, claim.service)(lambda service: service.commit(claim))
             except PluginError as error:
                 self.journal.again(claim, self.clock(), error.reason)
                 raise
@@ -125,15 +125,15 @@ class Broker:
             return calls(lambda service: _checked(service.reserve(request)))
         except UnavailableError:
             with suppress(PluginError):
-                if calls(lambda service: service.status(claim.held)) in HOLDING:
+                if calls(lambda service: service.status(claim)) in HOLDING:
                     return calls(lambda service: _checked(service.reserve(request)))
             raise
 
     def _released(self, claim: Claim) -> bool:
         calls = _Calls(self, claim.service)
         try:
-            calls(lambda service: service.release(claim.held))
-            if calls(lambda service: service.status(claim.held)) in HOLDING:
+            calls(lambda service: service.release(claim))
+            if calls(lambda service: service.status(claim)) in HOLDING:
                 raise UnavailableError("it says that it still holds what it was told to release", claim.service)
         except PluginError as error:
             due = self.clock() + min(2.0 ** (min(claim.attempts, 30) + 1), PAUSE)

@@ -18,7 +18,7 @@ from uuid import uuid4
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.services import database
-from datalog_gate.services.contract import Decision, Held, Request
+from datalog_gate.services.contract import Held, Request
 
 State = Literal["intent", "reserved", "committed", "releasing", "released", "failed"]
 MOVES: dict[State, tuple[State, ...]] = {
@@ -46,13 +46,10 @@ class LostError(JournalError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Held):
     """A row of the journal."""
 
-    uuid: str
-    key: str
     service: str
-    project: str
     stack: str
     stack_name: str
     path: str
@@ -62,7 +59,6 @@ class Claim:
     state: State
     since: float
     """When the state began."""
-    decision: Decision
     expires: float | None = None
     """When the grant ends, by its own words."""
     abandoned: bool = False
@@ -85,10 +81,6 @@ class Claim:
     @property
     def live(self) -> bool:
         return self.state in ("reserved", "committed")
-
-    @property
-    def held(self) -> Held:
-        return Held(key=self.key, project=self.project, uuid=self.uuid, decision=self.decision)
 
 
 COLUMNS = tuple(field.name for field in fields(Claim))
