@@ -14,8 +14,7 @@ Providers without a zone are all in one.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from datalog_gate.rack_affinity.demand import SERVERS, VOLUMES
@@ -26,55 +25,33 @@ RACK, ZONE = "CUSTOM_RACK_", "CUSTOM_ZONE_"
 FIELDS = {"provider", "aggregate", "name", "rack", "zone"}
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """The location of a provider, with the names of its aggregates."""
-
-    provider: Provider
-    rack: str
-    zone: str
-    aggregates: tuple[str, ...]
-
-
-class Places:
-    """The places that Placement has now: `locations` by uuid of a provider, and `uuids` by kind and name. `prefix` is
-    that of the service's resource classes, `known` holds uuids of providers that may have nothing left. Errors:
-    UnavailableError."""
-
-    def __init__(
-        self, placement: Placement, rows: Collection[Mapping[str, str]], prefix: str, known: Collection[str]
-    ) -> None:
-        providers = {**placement.providers(prefix + VOLUMES), **placement.providers(prefix + SERVERS)}
-        for uuid in sorted(set(known) - providers.keys()):
-            if provider := placement.provider(uuid):
-                providers[uuid] = provider
-        members = {row["aggregate"]: placement.members(row["aggregate"]) for row in rows if "aggregate" in row}
-        self._prefix = prefix
-        self.locations: dict[str, Location] = {}
-        self.uuids: dict[tuple[Kind, str], str] = {}
-        for provider in providers.values():
-            location = _locate(provider, rows, members)
-            if location.rack:
-                self.locations[provider.uuid] = location
-                self.uuids[self._kind(provider), provider.name] = provider.uuid
-
-    @property
-    def providers(self) -> list[Provider]:
-        return [location.provider for location in self.locations.values()]
-
-    def places(self, free: Amounts) -> Iterator[Place]:
-        """The places with what is free of our resource classes."""
-        for uuid, location in self.locations.items():
-            provider = location.provider
-            capacity = {
-                name.removeprefix(self._prefix): min(max(0, free[uuid, name]), LARGEST)
-                for name in provider.capacity
-                if name.startswith(self._prefix)
-            }
-            yield Place(self._kind(provider), provider.name, location.rack, location.zone, capacity)
-
-    def _kind(self, provider: Provider) -> Kind:
-        return "server" if self._prefix + SERVERS in provider.capacity else "volume"
+def find_places(
+    placement: Placement,
+    rows: Collection[Mapping[str, str]],
+    prefix: str,
+    known: Collection[str],
+    find_free: Callable[[Iterable[Provider]], Amounts],
+) -> dict[str, Place]:
+    """The places that Placement has now, with what is free of the resource classes with this prefix, by uuid of their
+    provider. `known` holds uuids of providers that may have nothing left. Errors: UnavailableError."""
+    providers = {**placement.providers(prefix + VOLUMES), **placement.providers(prefix + SERVERS)}
+    for uuid in sorted(set(known) - providers.keys()):
+        if provider := placement.provider(uuid):
+            providers[uuid] = provider
+    members = {row["aggregate"]: placement.members(row["aggregate"]) for row in rows if "aggregate" in row}
+    free = find_free(providers.values())
+    places: dict[str, Place] = {}
+    for uuid, provider in providers.items():
+        kind: Kind = "server" if prefix + SERVERS in provider.capacity else "volume"
+        capacity = {
+            name.removeprefix(prefix): min(max(0, free[uuid, name]), LARGEST)
+            for name in provider.capacity
+            if name.startswith(prefix)
+        }
+        rack, zone, aggregates = _locate(provider, rows, members)
+        if rack:
+            places[uuid] = Place(kind, provider.name, rack, zone, capacity, aggregates)
+    return places
 
 
 def read_places(file: str) -> list[dict[str, str]]:
@@ -89,7 +66,10 @@ def read_places(file: str) -> list[dict[str, str]]:
     return rows
 
 
-def _locate(provider: Provider, rows: Collection[Mapping[str, str]], members: Mapping[str, frozenset[str]]) -> Location:
+def _locate(
+    provider: Provider, rows: Collection[Mapping[str, str]], members: Mapping[str, frozenset[str]]
+) -> tuple[str, str, tuple[str, ...]]:
+    """The rack and the zone of a provider, and the names of its aggregates."""
     rack, zone = _read_trait(provider.traits, RACK), _read_trait(provider.traits, ZONE)
     aggregates = set()
     for row in rows:
@@ -97,7 +77,7 @@ def _locate(provider: Provider, rows: Collection[Mapping[str, str]], members: Ma
             rack, zone = row.get("rack", rack), row.get("zone", zone)
             if "aggregate" in row:
                 aggregates.add(row.get("name", row["aggregate"]))
-    return Location(provider, rack, zone, tuple(sorted(aggregates)))
+    return rack, zone, tuple(sorted(aggregates))
 
 
 def _read_trait(traits: Collection[str], prefix: str) -> str:

@@ -23,13 +23,14 @@ LARGEST = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A host or a storage pool. `capacity` is what is free."""
+    """A host or a storage pool. `capacity` is what is free, `aggregates` are the names of those that it is in."""
 
     kind: Kind
     name: str
     rack: str
     zone: str
     capacity: Mapping[str, int]
+    aggregates: tuple[str, ...] = ()
 
     def at(self, level: Level) -> str:
         """Its host, which it is itself, its rack or its zone."""

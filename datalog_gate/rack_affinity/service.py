@@ -31,8 +31,8 @@ from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import solver
 from datalog_gate.rack_affinity.demand import read_demand, read_flavors
-from datalog_gate.rack_affinity.places import Location, Places, read_places
-from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Problem, SolverError
+from datalog_gate.rack_affinity.places import find_places, read_places
+from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Place, Problem, SolverError
 from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
 from datalog_gate.services.contract import Decision, Request
 
@@ -126,17 +126,18 @@ class RackAffinity(PlacementService):
         except (OSError, ValueError) as error:
             raise UnavailableError(f"places can't be read: {error}") from error
         known = {uuid for claim in claims for taken in claim.items.values() for uuid, _, _ in taken}
-        places = Places(self._claims.placement, rows, self._prefix, known)
-        shared = {claim.line for claim in claims if claim.state == "shared"}
-        free = account.free(places.providers, {*lines.values(), *shared})
+        replaced = {*lines.values(), *(claim.line for claim in claims if claim.state == "shared")}
+        places = find_places(
+            self._claims.placement, rows, self._prefix, known, lambda providers: account.free(providers, replaced)
+        )
         items, constraints = self._join_demands(request, demands, others, held, places)
-        problem = Problem(tuple(places.places(free)), items, constraints)
+        problem = Problem(tuple(places.values()), items, constraints)
         mine = [claim.items for claim in claims if claim.line in lines.values()]
         before = {id_: taken for items in mine for id_, taken in items.items() if taken}
         kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in problem.items)
         placed = self._solve(problem, replace(problem, items=kept))
-        uuids = {item.id: places.uuids[item.kind, placed[item.id]] for item in problem.items}
-        locations = {id_: places.locations[uuid] for id_, uuid in uuids.items()}
+        by_name = {(place.kind, place.name): uuid for uuid, place in places.items()}
+        uuids = {item.id: by_name[item.kind, placed[item.id]] for item in problem.items}
         return [
             PlacementClaim(
                 key=request.key if demand is own else f"{request.key} {grant}",
@@ -145,7 +146,7 @@ class RackAffinity(PlacementService):
                 project=request.project,
                 grant=grant,
                 items={item.id: self._takes(item, uuids[item.id]) for item in demand.items},
-                decision=self._decision(grant, demand, locations),
+                decision=self._decision(grant, {item.id: places[uuids[item.id]] for item in demand.items}),
                 state="held" if demand is own else "shared",
                 owner="" if demand is own else request.key,
                 asked="" if demand is own else _fingerprint(demand),
@@ -159,7 +160,7 @@ class RackAffinity(PlacementService):
         demands: Mapping[str, Problem],
         others: Mapping[str, Problem],
         held: Mapping[str, PlacementClaim],
-        places: Places,
+        places: Mapping[str, Place],
     ) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
         """Items and constraints of all demands. Items that another grant holds stay where they are, and take nothing
         more."""
@@ -193,7 +194,7 @@ class RackAffinity(PlacementService):
         why = "these can't all be had" if answer.irreducible else "not all of these can be had"
         raise RefusedError(f"{why}: {'; '.join(answer.conflict)}")
 
-    def _keep(self, item: Item, taken: list[Taken] | None, places: Places) -> Item:
+    def _keep(self, item: Item, taken: list[Taken] | None, places: Mapping[str, Place]) -> Item:
         """The item where it is, if it needs the same as it takes there."""
         same = taken and sorted(map(tuple, taken)) == sorted(self._takes(item, taken[0][0]))
         return _pin(item, taken, places) if taken and same else item
@@ -201,26 +202,25 @@ class RackAffinity(PlacementService):
     def _takes(self, item: Item, uuid: str) -> list[Taken]:
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]
 
-    def _decision(self, grant: str, demand: Problem, locations: Mapping[str, Location]) -> dict[str, Any]:
-        """The attributes of each item, by its path within the grant's stack with dots."""
-        decision: dict[str, Any] = {}
+    def _decision(self, grant: str, places: Mapping[str, Place]) -> dict[str, Any]:
+        """The attributes of items at these places, by their paths within the grant's stack with dots."""
         home = f"{ResourceId(grant).stack}/"
-        for item in demand.items:
-            location = locations[item.id]
-            decision[item.id.removeprefix(home).replace("/", ".")] = {
-                "availability_zone": location.zone or None,
-                "rack": location.rack,
-                "host": location.provider.name,
-                "aggregates": list(location.aggregates),
-                "scheduler_hints": {self._hint: location.rack} if self._hint else {},
+        return {
+            id_.removeprefix(home).replace("/", "."): {
+                "availability_zone": place.zone or None,
+                "rack": place.rack,
+                "host": place.name,
+                "aggregates": list(place.aggregates),
+                "scheduler_hints": {self._hint: place.rack} if self._hint else {},
             }
-        return decision
+            for id_, place in places.items()
+        }
 
 
-def _pin(item: Item, taken: list[Taken], places: Places) -> Item:
+def _pin(item: Item, taken: list[Taken], places: Mapping[str, Place]) -> Item:
     """The item at the provider of which it takes something, if that is still a place."""
-    location = places.locations.get(taken[0][0]) if taken else None
-    return replace(item, place=location.provider.name) if location else item
+    place = places.get(taken[0][0]) if taken else None
+    return replace(item, place=place.name) if place else item
 
 
 def _fingerprint(demand: Problem) -> str:
