@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
@@ -19,7 +18,7 @@ from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import RelationRef
-from datalog_gate.stack.model import Data, Parameter, Path, Resource, Stack, nowhere
+from datalog_gate.stack.model import Data, Parameter, Resource, Stack
 from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
 from tests.expressions import as_words, worded
 
@@ -447,39 +446,6 @@ def test_a_scope_that_is_no_list_is_for_nothing_for_certain(scope: Data, wild: b
     row = (policy.id, any_of("gate:grant_scope", "resource", "web/g properties.scope", worded("e")))
     expected = {"gate:grant_scope": {row: True}} if wild else {}
     assert facts(stack(resource("server", "OS::Heat::None"), policy), "gate:grant_scope") == expected
-
-
-def test_each_row_knows_where_it_was_written() -> None:
-    paths: list[Path] = []
-
-    class Recorder:
-        def __call__(self, path: Path) -> None:
-            paths.append(path)
-
-        def hides(self, path: Path, partly: bool) -> bool:
-            raise AssertionError(path, partly)
-
-        def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
-            raise AssertionError(keys, functions)
-
-    group = replace(
-        resource("sg", "OS::Neutron::SecurityGroup", rules=[{"protocol": "tcp"}], name="n"),
-        requires={"sg": "explicit"},
-        defined=lambda _: Recorder(),
-    )
-    wanted = ("heat:resource", "heat:property", "heat:requires", RULES, "os:neutron:security_group")
-    for name, _, origin in flatten(stack(group), SHIPPED, wanted):
-        assert origin is not None
-        place_of(origin, None if str(name).startswith("heat") else "protocol")
-    assert paths == [
-        (),
-        ("properties", "rules", 0, "protocol"),
-        ("properties", "name"),
-        ("depends_on",),
-        ("properties", "protocol"),
-        ("properties", "rules", 0, "protocol"),
-    ]
-    assert nowhere(()) is None
 
 
 SAME = object()

@@ -85,6 +85,7 @@ resources:
       networks:
         - network: a
         - uuid: {get_resource: net}
+    depends_on: edge
   edge:
     type: OS::Neutron::Router
     properties:
@@ -93,15 +94,18 @@ resources:
 
 
 def test_facts_have_the_names_that_heat_reads_and_the_places_of_those_that_were_written() -> None:
-    wanted = ["heat:property", "heat:reference", "os:nova:server.networks", "os:neutron:router.l3_agent_ids"]
+    wanted = ["heat:property", "heat:reference", "heat:requires"]
+    wanted += ["os:nova:server.networks", "os:neutron:router.l3_agent_ids"]
     facts = flatten(read_stack(TEMPLATE, stack_name="s"), SHIPPED, wanted)
     assert list(write_text(facts)) == [
-        'heat:property(id=s/edge, path="l3_agent_ids.0", value="agent")   <template>:14:20',
+        'heat:property(id=s/edge, path="l3_agent_ids.0", value="agent")   <template>:15:20',
         'heat:property(id=s/vm, path="flavor", value="m1")   <template>:7:15',
         'heat:property(id=s/vm, path="networks.0.network", value="a")   <template>:9:20',
         'heat:property(id=s/vm, path="networks.1.network", value=s/net)   <template>:10:17',
         'heat:reference(id=s/vm, path="networks.1.network", target=s/net)   <template>:10:17',
-        'os:neutron:router.l3_agent_ids(_id=s/edge, _index=0, _value="agent")   <template>:14:20',
+        'heat:requires(id=s/vm, required=s/edge, why="explicit")   <template>:11:17',
+        'heat:requires(id=s/vm, required=s/net, why="reference")   <template>:4:3',
+        'os:neutron:router.l3_agent_ids(_id=s/edge, _index=0, _value="agent")   <template>:15:20',
         'os:nova:server.networks(_id=s/vm, _index=0, network="a")   <template>:9:11',
         "os:nova:server.networks(_id=s/vm, _index=1, network=s/net)   <template>:10:11",
     ]
