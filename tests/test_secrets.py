@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import EngineError, InputError
-from datalog_gate.base.values import SECRET, Unknown
+from datalog_gate.base.values import SECRET, Unknown, hidden_value
 from datalog_gate.decision_point.log import DecisionTrace, build_record
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
@@ -132,6 +132,17 @@ def templates(draw: st.DrawFn) -> dict[str, Any]:
         group={"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": member}},
         servers={"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": single}},
         srv2={"type": "OS::Nova::Server", "metadata": draw(HIDDEN), "properties": {"name": "plain"}},
+        port={"type": "OS::Neutron::Port", "metadata": draw(HIDDEN), "properties": {"network_id": draw(HIDDEN)}},
+        deploy={"type": "OS::Heat::SoftwareDeploymentGroup", "properties": {"servers": {"a": draw(HIDDEN)}}},
+        config={"type": "AWS::AutoScaling::LaunchConfiguration", "properties": {"ImageId": draw(HIDDEN)}},
+        scaled={
+            "type": "OS::Heat::InstanceGroup",
+            "properties": {
+                "Size": 1,
+                "LaunchConfigurationName": {"get_resource": "config"},
+                "Tags": [{"Key": "k", "Value": draw(HIDDEN)}],
+            },
+        },
         text={
             "type": "OS::Heat::Stack",
             "properties": {"template": {"get_file": "nested.yaml"}, "parameters": {"arg": {"a": draw(HIDDEN)}}},
@@ -436,6 +447,13 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
     assert [resource.open_members for resource in stack.resources if resource.open_members] == [
         worded("the number of members ***")
     ]
+
+
+def test_no_deployment_is_named_after_a_hidden_server() -> None:
+    group = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": {"servers": {"get_param": "blob"}}}
+    stack = dg.read_stack(template=stack_of({}, group=group), parameters={"pw": PW, "open": "o"})
+    assert stack.resources[-1].open_members == hidden_value("servers of group")
+    assert PW not in "".join(write(flatten(stack, SHIPPED, ["heat:member", "heat:resource"])))
 
 
 def test_what_is_hidden_stays_so_where_heat_moves_a_property(tmp_path: Path) -> None:

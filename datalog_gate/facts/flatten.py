@@ -10,7 +10,7 @@ from itertools import repeat
 from operator import attrgetter
 
 from datalog_gate.base.gc import paused
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import Unknown, Value
 from datalog_gate.facts import stack_relations as of_stack
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
@@ -213,7 +213,7 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
     if not paths:
         return
     built = [resource for batch in batches for resource in batch.built]
-    veiled = {resource.id: resource for resource in built if resource.hides((), True)}
+    veiled: dict[Value, Resource] = {resource.id: resource for resource in built if resource.hides((), True)}
     for relation_name, rows in facts.rows.items():
         if relation := catalogue.relation(relation_name):
             for row in rows:
@@ -224,15 +224,19 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                         facts.hide(relation_name, row, [relation.positions["value"]])
                     case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *_) if name in names:
                         facts.hide(relation_name, row, [relation.positions["value"]])
-    _hide_deployment_digests(facts, veiled)
+    _hide_deployments(facts, veiled)
 
 
-def _hide_deployment_digests(facts: FactSet, veiled: Mapping[ResourceId, Resource]) -> None:
-    """Hide the digests of deployments that take a secret: the digest of a short secret proves a guess."""
+def _hide_deployments(facts: FactSet, veiled: Mapping[Value, Resource]) -> None:
+    """Hide what deployments take of a secret, and their digests: the digest of a short secret proves a guess."""
+    positions = FIXED[DEPLOYMENT].positions
     for row in facts.rows.get(DEPLOYMENT, ()):
-        resources = [veiled[value] for value in row[:2] if isinstance(value, ResourceId) and value in veiled]
-        if any(resource.hides(("properties",), True) for resource in resources):
-            facts.hide(DEPLOYMENT, row, [FIXED[DEPLOYMENT].positions["digest"]])
+        deployment, config = veiled.get(row[0]), veiled.get(row[1])
+        if any(resource and resource.hides(("properties",), True) for resource in (deployment, config)):
+            facts.hide(DEPLOYMENT, row, [positions["digest"]])
+        for name, column in {"config": "config", "server": "server", "actions": "action"}.items():
+            if deployment and deployment.hides(("properties", name), True):
+                facts.hide(DEPLOYMENT, row, [positions[column]])
 
 
 def _secret_columns(relation: Relation, path: Path, resource: Resource) -> Iterator[int]:

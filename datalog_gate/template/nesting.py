@@ -12,7 +12,7 @@ from typing import NamedTuple
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import at_member
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId, Unknown, hidden_value
 from datalog_gate.stack import model
 from datalog_gate.stack.model import Data, Locate, Path, Resource
 from datalog_gate.template.document import Document
@@ -163,6 +163,8 @@ def read_group(
     }
     defined = source.defined(source.name) if source.defined else None
     place = defined if isinstance(defined, Where) else where
+    if where.hides(("properties", "Tags"), True):
+        place.hide(("properties", "Tags"))
     return _members(definition, [str(at) for at in range(count)], None, place, unsure, tree)
 
 
@@ -293,6 +295,8 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
     if not isinstance(servers, dict):
         tree.report("bad-template", "`servers` must be a map of names and servers", where(("properties", "servers")))
         return Group((), where)
+    if where.hides(("properties", "servers"), False):  # their names are hidden too
+        return Group((), where, hidden_value(f"servers of {where.prefix[-1]}"))
     if where.hides(("properties", "servers"), True):
         where.hide(("properties", "server"))
     known = tree.type_of(kind)
