@@ -15,7 +15,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import Draft, variables
+from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
@@ -187,7 +187,7 @@ def draw_program(choose: Choose, words: Vocabulary = EVERYTHING) -> ir.CheckedPr
                 drawn.pick([*heads, *heads, ir.Const(drawn.pick(words.values))]) for _ in range(own[head_name])
             )
             shuffled_body = tuple(body.pop(choose(len(body))) for _ in range(len(body)))
-            rule = order(Draft(head_name, head, shuffled_body, drawn.place(), {}), [])
+            rule = order(ir.CheckedRule(head_name, head, shuffled_body, drawn.place()), {}, [])
             if rule is None:  # x = null, y = null, x = y
                 return None
             rules.append(rule)

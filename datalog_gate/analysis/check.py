@@ -127,7 +127,7 @@ def _lower(
     relations.update(own)
     diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
     diagnostics += lowering.diagnostics
-    ordered = [order(draft, diagnostics) for draft in lowering.drafts]
+    ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
     rules = [checked_rule for checked_rule in ordered if checked_rule]
     rules += _given_rules(rules, relations, names)
     rules += stand_ins(relations, own)

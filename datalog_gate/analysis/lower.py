@@ -29,25 +29,17 @@ LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such t
 NOW = "gate:now"
 Conjunction = tuple[ir.CheckedLiteral, ...]
 Scope = Mapping[str, ir.Var]
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A rule before its body is ordered. `spans` holds the first place of each variable."""
-
-    relation: RelationRef
-    arguments: tuple[ir.Operand, ...]
-    body: Conjunction
-    span: Span
-    spans: Mapping[ir.Var, Span] = field(compare=False)
+Spans = Mapping[ir.Var, Span]
+"""The first place of each variable of a rule."""
 
 
 @dataclass(slots=True)
 class Lowering:
-    """The lowering of the rules of one program. `relations` holds every relation that occurs."""
+    """The lowering of the rules of one program, whose bodies are then to be ordered. `relations` holds every relation
+    that occurs."""
 
     names: Names
-    drafts: list[Draft] = field(default_factory=list)
+    rules: list[tuple[ir.CheckedRule, Spans]] = field(default_factory=list)
     relations: dict[RelationRef, Relation] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _module: str = ""
@@ -85,7 +77,7 @@ class Lowering:
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
-        self.drafts += [Draft(relation.name, head, body + extra, rule.span, spans) for body in bodies]
+        self.rules += [(ir.CheckedRule(relation.name, head, body + extra, rule.span), spans) for body in bodies]
 
     def _body(self, body: ast.Body, scope: Scope, span: Span) -> list[Conjunction]:
         alternatives: list[Conjunction] = [()]
@@ -213,7 +205,7 @@ class Lowering:
             return alternatives
         name = self._relation("in", 1, literal.span)  # so that a long list takes one literal and not many rules
         values = map(ir.Const, dict.fromkeys(constants))
-        self.drafts += [Draft(name, (value,), (), literal.span, {}) for value in values]
+        self.rules += [(ir.CheckedRule(name, (value,), (), literal.span), {}) for value in values]
         return [(*extra, ir.Match(name, (subject,), literal.span))]
 
     def _relation(self, what: str, width: int, span: Span) -> str:
@@ -291,7 +283,7 @@ class Lowering:
                 return ()
         name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in outside}
-        self.drafts += [Draft(name, columns, tuple(body), span, spans) for body in inside]
+        self.rules += [(ir.CheckedRule(name, columns, tuple(body), span), spans) for body in inside]
         return (ir.Match(name, columns, span), *beside)
 
     def _with_locals(self, body: ast.Body, terms: tuple[ast.Term, ...], scope: Scope) -> Scope:

@@ -9,21 +9,21 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate.analysis.lower import Conjunction, Draft, variables
+from datalog_gate.analysis.lower import Conjunction, Spans, variables
 from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
 from datalog_gate.analysis.strata import fixpoint
-from datalog_gate.base.diagnostics import Diagnostic, Slips
+from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
 
 
-def order(draft: Draft, diagnostics: list[Diagnostic]) -> CheckedRule | None:
-    """Order the body of a draft; None, with diagnostics, if nothing binds some variable."""
-    head = {argument for argument in draft.arguments if isinstance(argument, Var)}
-    body, unbound = _order(scope_body(draft.body, head), set(), head)
+def order(rule: CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> CheckedRule | None:
+    """Order the body of a rule; None, with diagnostics, if nothing binds some variable."""
+    head = {argument for argument in rule.arguments if isinstance(argument, Var)}
+    body, unbound = _order(scope_body(rule.body, head), set(), head)
     if unbound:
-        slips = Slips(var.name for var in draft.spans)
-        diagnostics.extend(_report(var, draft, body, slips) for var in _named(unbound) or unbound)
+        slips = Slips(var.name for var in spans)
+        diagnostics += [_report(var, spans.get(var, rule.span), body, slips) for var in _named(unbound) or unbound]
         return None
-    return CheckedRule(draft.relation, draft.arguments, body, draft.span)
+    return replace(rule, body=body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _named(unbound: Iterable[Var]) -> set[Var]:
     return {var for var in unbound if var.name}
 
 
-def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagnostic:
+def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips) -> Diagnostic:
     name = var.name or "the result"
     steps, bound = [], set[Var]()
     for literal in ordered:
@@ -152,7 +152,7 @@ def _report(var: Var, draft: Draft, ordered: Conjunction, slips: Slips) -> Diagn
     quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = f"did you mean {near}?" if near else quotes
-    return Diagnostic("unsafe-variable", message, draft.spans.get(var, draft.span), suggestion)
+    return Diagnostic("unsafe-variable", message, span, suggestion)
 
 
 def _label(literal: CheckedLiteral) -> str:

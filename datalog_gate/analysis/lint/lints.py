@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 
-from datalog_gate.analysis.check import Checked, matches
+from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
 from datalog_gate.analysis.resolve import Names
+from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.base.values import Value
@@ -36,7 +37,7 @@ def lint(
     warnings = [*checked.warnings, *_of_policies(checked, tested)]
     inputs: Set[RelationRef] = checked.program.inputs
     live = fixpoint(lambda some: some | {rule.relation for rule in rules if not _dead(rule, some)}, inputs)
-    used = _used(modules, checked, names, by_relation)
+    used = _used(modules, checked, names)
     for module in modules:
         warnings += _unused(module, names, used)
         for written in module.statements:
@@ -93,19 +94,14 @@ def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
     return None
 
 
-def _used(
-    modules: Iterable[Module], checked: Checked, names: Names, by_relation: Mapping[RelationRef, Sequence[CheckedRule]]
-) -> set[RelationRef]:
-    waiting: list[RelationRef] = [policy.relation for policy in checked.policies]
-    waiting += [unlock.relation for unlock in checked.unlocks]
-    waiting += [f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports]
-    used: set[RelationRef] = set()
-    while waiting:
-        name = current_version(waiting.pop())
-        if name not in used:
-            used.add(name)
-            waiting += (match.relation for rule in by_relation.get(name, ()) for match in matches(rule.body))
-    return used
+def _used(modules: Iterable[Module], checked: Checked, names: Names) -> set[RelationRef]:
+    """The relations that policies, unlocks and exports need, themselves among them."""
+    wanted: set[RelationRef] = {policy.relation for policy in checked.policies}
+    wanted |= {unlock.relation for unlock in checked.unlocks}
+    wanted |= {f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports}
+    needed = resting(checked.program, frozenset(wanted))
+    derived = {name for stratum in needed.strata for name in stratum.relations}
+    return {current_version(name) for name in wanted | derived | needed.inputs}
 
 
 def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Diagnostic]:
