@@ -5,7 +5,7 @@ Everything is resolved. The literals of a body stand in one of the orders that b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
@@ -163,6 +163,10 @@ class CheckedProgram:
     strata: tuple[Stratum, ...]
     rewritten: int = 0
     """The number of rules that were added because of unknowns."""
+
+    @property
+    def rules(self) -> Iterator[CheckedRule]:
+        return (rule for stratum in self.strata for rule in stratum.rules)
 
 
 T = TypeVar("T")

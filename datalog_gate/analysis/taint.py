@@ -34,14 +34,13 @@ def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[i
 
     def spread(columns: dict[Cell, int]) -> dict[Cell, int]:
         spread_to = Taint(dict(columns), spans)
-        for stratum in program.strata:
-            for rule in stratum.rules:
-                flow = _Flow(spread_to)
-                flow.through(rule.body)
-                for at, term in enumerate(rule.arguments):
-                    if level := flow.of([term]):
-                        cell = rule.relation, at
-                        spread_to.columns[cell] = max(spread_to.columns.get(cell, 0), level)
+        for rule in program.rules:
+            flow = _Flow(spread_to)
+            flow.through(rule.body)
+            for at, term in enumerate(rule.arguments):
+                if level := flow.of([term]):
+                    cell = rule.relation, at
+                    spread_to.columns[cell] = max(spread_to.columns.get(cell, 0), level)
         return spread_to.columns
 
     columns = {(name, at): PASSED for name, positions in secrets.items() for at in positions}

@@ -58,7 +58,7 @@ def split(
         name: program.relations[certain_version(name)]
         for name in sorted((possible_inputs | derived) - program.relations.keys(), key=str)
     }
-    plain = {id(rule) for stratum in program.strata for rule in stratum.rules}
+    plain = set(map(id, program.rules))
     rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
     return ir.CheckedProgram({**program.relations, **described}, program.inputs | possible_inputs, strata, rewritten)
 

@@ -107,7 +107,6 @@ def _extend_computed(rules: Sequence[ir.CheckedRule], computed: set[Cell]) -> se
 
 def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[str, Measure]:
     computed, computed_values = computed_cells(program), computed_cells(program, indexes=False)
-    rules = [rule for stratum in program.strata for rule in stratum.rules]
     measure_of: dict[str, Measure] = {}
     for policy in policies:
         names = key_columns(policy, computed)
@@ -119,7 +118,7 @@ def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[st
         has_subject = policy.subject in keys  # without one an index does not tell whose list it numbers
         cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
         free = tuple(cell[1] for cell in cells if cell in computed_values or cell not in computed or not has_subject)
-        own = [rule for rule in rules if rule.relation == policy.relation]
+        own = [rule for rule in program.rules if rule.relation == policy.relation]
         measure_of[policy.id] = Measure(keys, free, _compared_direction(own, free))
     return measure_of
 

@@ -122,7 +122,7 @@ def cover(suites: Sequence[Suite]) -> Coverage:
 def _rules(suite: Suite) -> Iterator[RuleCoverage]:
     policies = suite.rules
     checked: dict[Span, list[ir.CheckedRule]] = {}
-    for rule in _checked(policies.program):
+    for rule in policies.program.rules:
         checked.setdefault(rule.span, []).append(rule)
     for module in parse_all(read_rules([near(suite.top)]))[0]:
         beside = Path(module.file).resolve().parent == suite.file.parent
@@ -160,7 +160,7 @@ def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None
     evaluation = judgement.reader.evaluation
     program, model = evaluation.program, evaluation.model
     errors = errors_of(model)
-    for rule in _checked(program):
+    for rule in program.rules:
         note = covered.get(rule.span)
         if note is None or rule.relation != certain_version(rule.relation) or not note.gaps():
             continue
@@ -225,7 +225,3 @@ def _may_fail(literal: ir.CheckedLiteral, bound: set[ir.Var]) -> bool:
         case ir.Fold(function=function, target=target):
             return function in MAY_FAIL or target in bound
     return True
-
-
-def _checked(program: ir.CheckedProgram) -> Iterator[ir.CheckedRule]:
-    return (rule for stratum in program.strata for rule in stratum.rules)

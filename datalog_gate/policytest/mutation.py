@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from datalog_gate.analysis.check import check, matches
-from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.analysis.slices import resting
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
@@ -141,7 +140,7 @@ class _Trial:
             module.name: {statement.module for statement in module.statements if isinstance(statement, ast.Import)}
             for module in self._modules
         }
-        for rule in self._rules():
+        for rule in self._base.program.rules:
             read = self._named.setdefault(_module(rule.relation), set())
             read.update(_module(match.relation) for match in matches(rule.body))
         for suite in suites:
@@ -155,12 +154,12 @@ class _Trial:
         wanted: list[RelationRef] = [policy.relation for policy in self._base.policies if policy.id in tested]
         wanted += [parse_reference(name) for _, case, _, _ in self._results for name in case.expect.get("rows", ())]
         reached = frozenset[RelationRef]().union(*(self._base.reads.get(name, frozenset()) for name in wanted))
-        spans = {rule.span for rule in self._rules() if rule.relation in reached}
+        spans = {rule.span for rule in self._base.program.rules if rule.relation in reached}
         yield from (mutant for module in self._modules for mutant in mutate_module(module) if mutant.rule.span in spans)
 
     def mutated(self, mutant: Mutant) -> PolicySet | None:
         """Load the policies that depend on the mutant's rule; None if it does not load."""
-        changed = {rule.relation for rule in self._rules() if rule.span == mutant.rule.span}
+        changed = {rule.relation for rule in self._base.program.rules if rule.span == mutant.rule.span}
         reading = {name for name, reads in self._base.reads.items() if reads & changed}
         needed = self._needed({mutant.module, *map(_module, reading)})
         modules = {module.name: module for module in self._modules if module.name in needed}
@@ -185,9 +184,6 @@ class _Trial:
             needed |= new
             new = {other for name in new for other in self._named.get(name, ())} - needed
         return needed
-
-    def _rules(self) -> Iterator[CheckedRule]:
-        return (rule for stratum in self._base.program.strata for rule in stratum.rules)
 
     def notices(self, mutated: PolicySet) -> bool:
         """Whether a case fails with the mutant. The case that noticed the last mutant is tried first."""

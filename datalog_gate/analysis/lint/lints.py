@@ -31,7 +31,7 @@ def lint(
 ) -> tuple[Diagnostic, ...]:
     names = Names(modules, {}, catalogue=catalogue)
     by_relation: dict[RelationRef, list[CheckedRule]] = {}
-    rules = [rule for stratum in checked.program.strata for rule in stratum.rules]
+    rules = list(checked.program.rules)
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
     warnings = [*checked.warnings, *_of_policies(checked, tested)]
