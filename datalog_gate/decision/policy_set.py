@@ -7,21 +7,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.congress.library import Entry, parse_library
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.gc import paused
-from datalog_gate.language.ast import Module
-from datalog_gate.language.limits import Limit, add_limits
+from datalog_gate.language.ast import Declaration, Module, Rule
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import RelationRef
+
+LIMITS_FILE = "limits.yaml"
+"""The file in which an operator gives the rows of a pack's relations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A relation in `limits.yaml`, with its facts."""
+
+    name: str
+    span: Span
+    facts: tuple[Rule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +57,25 @@ class RuleFile:
         module, diagnostics = parse(self.text, self.file, self.module, congress=self.congress)
         if self.limits is None:
             return module, diagnostics
-        module, wrong = add_limits(module, self.limits)
+        module, wrong = _add_limits(module, self.limits)
         return module, (*diagnostics, *wrong)
+
+
+def _add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Diagnostic]]:
+    """The module with the facts. Each relation that it declares is given, and nothing else is: a limit that is missing
+    or misspelt would be one that holds nothing back. Kinds and columns are checked as those of any fact."""
+    declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
+    diagnostics = []
+    for limit in (limit for limit in limits if limit.name not in declared):
+        message = f"{module.file} declares no relation {limit.name}"
+        advice = did_you_mean(limit.name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}")
+        diagnostics.append(Diagnostic("bad-limits", message, limit.span, advice))
+    named = {limit.name for limit in limits}
+    for name in (name for name in declared if name not in named):
+        advice = f"write `{name}:` there, with [] for none"
+        diagnostics.append(Diagnostic("bad-limits", f"{LIMITS_FILE} gives no {name}", declared[name].span, advice))
+    facts = tuple(fact for limit in limits if limit.name in declared for fact in limit.facts)
+    return replace(module, statements=(*module.statements, *facts)), diagnostics
 
 
 @dataclass(frozen=True, slots=True)

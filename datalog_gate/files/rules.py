@@ -12,10 +12,9 @@ from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.values import from_python
-from datalog_gate.decision.policy_set import RuleFile, texts
+from datalog_gate.decision.policy_set import LIMITS_FILE, Limit, RuleFile, texts
 from datalog_gate.files.templates import MAX_BYTES, read_text
 from datalog_gate.language.ast import Atom, Constant, Rule
-from datalog_gate.language.limits import FILE, Limit
 from datalog_gate.template.document import Document, read_document
 
 YAML = (".yaml", ".yml")
@@ -23,7 +22,7 @@ GROUP = "datalog_gate.rules"
 """The group of entry points for packs that are Python packages. Each names the package that holds the rules."""
 LIMITS_MODULE = "limits.dl"
 PACK_FILE = "pack.yaml"
-NO_RULES = ("test.yaml", PACK_FILE, FILE)
+NO_RULES = ("test.yaml", PACK_FILE, LIMITS_FILE)
 """Files beside rules: their tests, the description of a pack, and its limits, which `LIMITS_MODULE` declares."""
 
 
@@ -89,7 +88,7 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
     """Read a rule file; None for YAML that is no library, unless it was given `alone`. Errors: InputError."""
     text = read_text(file)
     if file.suffix.lower() not in YAML:
-        limits = _read_limits(file.with_name(FILE)) if file.name == LIMITS_MODULE else {}
+        limits = _read_limits(file.with_name(LIMITS_FILE)) if file.name == LIMITS_MODULE else {}
         return RuleFile(module, str(file), text, congress, **limits)
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
@@ -125,7 +124,7 @@ def _read_limits(file: Path) -> dict[str, Any]:
     if isinstance(document.data, dict):
         limits = tuple(_limit(document, str(name), diagnostics) for name in document.data)
     else:
-        message = f"{FILE} is a mapping of relations to their rows"
+        message = f"{LIMITS_FILE} is a mapping of relations to their rows"
         diagnostics.append(Diagnostic("bad-limits", message, document.place(()), "write `most_servers: 100`"))
     if diagnostics:
         raise InputError(diagnostics, {str(file): text})
