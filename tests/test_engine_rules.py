@@ -122,20 +122,6 @@ def test_an_aggregate_is_over_the_distinct_tuples_whose_first_is_not_null(
     assert (folded(PAIRS), folded([])) == ({(over_pairs,)}, empty)
 
 
-def test_a_variable_that_occurs_outside_groups_an_aggregate() -> None:
-    body = (fold("count", (Y,), edge(X, Y)), node(X))
-    assert evaluated(body, (X, Z), ["a", "e"], [("a", 1), ("a", 2), ("b", 1)]) == ({("a", 2), ("e", 0)}, [])
-
-
-def test_an_aggregate_over_an_unknown_is_unknown_but_a_count_is_not() -> None:
-    rows = [evaluated((fold(function, (X,), node(X)),), (Z,), [1, U], [])[0] for function in ("count", "sum", "max")]
-    assert as_words(rows) == [
-        {(2,)},
-        {(worded("sum(1, ?'get_attr: [web, networks]')"),)},
-        {(worded("max(1, ?'get_attr: [web, networks]')"),)},
-    ]
-
-
 TEN = call("/", ir.Const(10), X, Z)
 ZERO = "/(10, 0): division by zero"
 ORDER = "'a' > 1: string and number have no order"
@@ -220,20 +206,6 @@ def test_a_row_that_another_rule_derives_is_not_in_error() -> None:
     checked = program(stratum(*FAILING.rules, rule("p", (X,), edge(X, None), line=3)))
     model = native.evaluate(checked, {"node": [("a",)], "edge": [("a", 1)]})
     assert (set(model.rows("p")), model.errors) == ({("a",)}, ())
-
-
-def test_recursion_reaches_every_row_of_a_cycle() -> None:
-    checked = program(
-        stratum(
-            rule("odd", (X, Y), edge(X, Y), line=1),
-            rule("odd", (X, Y), ir.Match("even", (X, Z), HERE), edge(Z, Y), line=2),
-            rule("even", (X, Y), ir.Match("odd", (X, Z), HERE), edge(Z, Y), line=3),
-            recursive=True,
-        )
-    )
-    model = native.evaluate(checked, {"node": [], "edge": [(1, 2), (2, 3), (3, 1)]})
-    everything = {(x, y) for x in (1, 2, 3) for y in (1, 2, 3)}
-    assert (set(model.rows("odd")), set(model.rows("even"))) == (everything, everything)
 
 
 @pytest.mark.parametrize("length", [17, 18, 19, 40, pytest.param(990, marks=pytest.mark.slow)])

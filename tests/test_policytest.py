@@ -267,8 +267,6 @@ def test_a_folder_without_a_policy_tests_rows_or_nothing(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("files", "code"),
     [
-        ({"rules/a/test.yaml": case("{violations: [{policy: flavor}]}")}, 0),
-        ({"rules/a/test.yaml": case("{}")}, 5),
         ({"rules/a/test.yaml": "cases: 1"}, 3),
         ({"rules/a/test.yaml": case("{}"), "rules/b/name.dl": "p("}, 2),
         ({"rules/other/test.yaml": "this is: somebody else's", "rules/test_python.py": "def test_no(): assert 0"}, 3),
@@ -377,13 +375,3 @@ def test_a_case_may_give_the_stack_as_it_was(tmp_path: Path, against: str, chang
     write(tmp_path, files)
     suite = read_suite(file)
     assert suite.report(suite.cases[0]) == ""
-
-
-def test_a_change_that_differs_is_reported(tmp_path: Path) -> None:
-    more = "    against: ../../web\n"
-    suite = read_suite(pack(tmp_path, case("{violations: [{policy: flavor, change: introduced}]}", more)))
-    assert suite.report(suite.cases[0]).splitlines()[:3] == [
-        "  - violations: {policy: flavor, change: introduced}",
-        "  + violations: {policy: flavor, resource: web, line: 2, change: preexisting}",
-        "      change: preexisting, not introduced",
-    ]
