@@ -34,20 +34,17 @@ def evaluate(
     known = program.inputs | (program.relations.keys() & earlier.tables.keys())
     inputs = {name: list(earlier.rows(name) if name in earlier.tables else facts.get(name, ())) for name in known}
     request = pickle.dumps((CheckedProgram(program.relations, known, strata), inputs))
-    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
-        try:
-            response, error_output = worker.communicate(request, budget.seconds)
-        except subprocess.TimeoutExpired:
-            exceeded = BudgetError(f"out of time after {budget.seconds:g} s in the pyDatalog worker")
-            return Model({name: IndexedTable(rows) for name, rows in inputs.items()}, earlier.errors, exceeded)
-        finally:
-            worker.kill()
+    try:
+        worker = subprocess.run(COMMAND, input=request, capture_output=True, timeout=budget.seconds, check=False)
+    except subprocess.TimeoutExpired:
+        exceeded = BudgetError(f"out of time after {budget.seconds:g} s in the pyDatalog worker")
+        return Model({name: IndexedTable(rows) for name, rows in inputs.items()}, earlier.errors, exceeded)
     if worker.returncode != 0:
-        last = error_output.decode(errors="replace").strip().rpartition("\n")[2]
+        last = worker.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         if last.startswith("ModuleNotFoundError") and "pyDatalog" in last:
             raise EngineError("pyDatalog is not installed: pip install datalog-gate[pydatalog]")
         raise EngineError(f"the pyDatalog worker died: {last or worker.returncode}")
-    result: dict[RelationRef, list[Row]] | str = pickle.loads(response)  # from our own child process
+    result: dict[RelationRef, list[Row]] | str = pickle.loads(worker.stdout)  # from our own child process
     if isinstance(result, str):
         raise EngineError(result)
     return Model({**earlier.tables, **{name: IndexedTable(rows) for name, rows in result.items()}}, earlier.errors)
