@@ -17,12 +17,13 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from datalog_gate.base.diagnostics import render
+from datalog_gate.base.diagnostics import in_order, render
 from datalog_gate.base.errors import RulesError
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.formatter import format_text
 from datalog_gate.language.lexer import Source
 from datalog_gate.language.parser import parse, parse_query
+from datalog_gate.language.printer import print_module
 from tests.test_diagnostic_codes import CASES
 
 ROOT = Path(__file__).parents[1]
@@ -88,8 +89,11 @@ def mutated(random: Random, valid: str) -> str:
 
 
 def attempt(written: str) -> None:
-    """Whatever can be done with a text. A crash leaves as its exception."""
-    diagnostics = parse(written, "f.dl", "f")[1]
+    """Whatever can be done with a text, and what holds for any: it parses to what prints and parses again. A crash
+    leaves as its exception."""
+    module, diagnostics = parse(written, "f.dl", "f")
+    assert parse(print_module(module), "f.dl", "f") == (module, ())
+    assert diagnostics == in_order(diagnostics)
     assert all(render(diagnostic, {"f.dl": written}) for diagnostic in diagnostics)
     parse_query(written)
     files = [RuleFile("f", "f.dl", written), RuleFile("net:ssh", "g.dl", "q(1).")]
