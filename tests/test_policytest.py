@@ -71,12 +71,10 @@ BAD = CaseFinding("diagnostics", "yaml", at(1), "this is not YAML")
         ({}, [], ""),
         ({"violations": [{"policy": "p", "resource": "web", "line": 3}]}, [WEB], ""),
         ({"violations": [{"policy": "p", "resource": "s/web"}]}, [WEB], ""),
-        ({"violations": [{"policy": "q"}]}, [WHOLE], ""),
         ({"violations": [{"policy": "p"}, {"policy": "p", "resource": "web"}]}, [WEB, DB], ""),
         ({"undetermined": [{"policy": "p"}], "diagnostics": [{"code": "yaml", "line": 1}]}, [MAYBE, BAD], ""),
         ({}, [WEB, MAYBE], "  + violations: {policy: p, resource: web, line: 3}\n      web is bad\n"
                            "  + undetermined: {policy: p, resource: web, line: 4}\n      web may be bad"),
-        ({}, [WHOLE], "  + violations: {policy: q}\n      too many"),
         ({"violations": [{"policy": "p", "resource": "db", "line": 4}]}, [WEB, DB],
          "  - violations: {policy: p, resource: db, line: 4}\n  + violations: {policy: p, resource: db, line: 3}\n"
          "      line: 3, not 4\n      db is bad\n"
@@ -86,7 +84,6 @@ BAD = CaseFinding("diagnostics", "yaml", at(1), "this is not YAML")
          "      resource: web, not s/x\n      line: 3, not 4\n      web is bad"),
         ({"violations": [{"policy": "p", "resource": "web"}] * 2}, [WEB],
          "  - violations: {policy: p, resource: web}"),
-        ({"violations": [{"policy": "q", "line": 3}]}, [], "  - violations: {policy: q, line: 3}"),
         ({"violations": [{"policy": "r"}]}, [WHOLE],
          "  - violations: {policy: r}\n  + violations: {policy: q}\n      too many"),
         ({"diagnostics": [{"code": "yaml", "line": 2}]}, [BAD],

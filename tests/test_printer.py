@@ -80,10 +80,6 @@ def test_a_module_prints_a_statement_after_the_other() -> None:
     assert print_module(module) == MODULE
 
 
-def test_an_empty_module_prints_nothing() -> None:
-    assert print_module(ast.Module("f", "f.dl", ())) == ""
-
-
 words = st.from_regex("[a-zA-Z_][a-zA-Z0-9_]{0,5}", fullmatch=True)
 identifiers = words.filter(lambda word: word not in RESERVED)
 names = identifiers | st.from_regex("[a-z_][a-z0-9]?([:.][a-z0-9_]{1,3}){1,2}", fullmatch=True)

@@ -60,10 +60,6 @@ def test_what_is_read_comes_first_and_what_reads_itself_is_recursive() -> None:
     )
 
 
-def test_no_rules_have_no_strata() -> None:
-    assert stratify([]) == ((), ())
-
-
 CYCLES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, Span], ...]]] = {
     "its own negation": (("p: not p",), (("p depends on not p (r.dl:1:10)", at(1, 10)),)),
     "its own aggregate": (("p: e, count p",), (("p depends on count of p (r.dl:1:20)", at(1, 20)),)),
@@ -87,13 +83,6 @@ def test_the_message_of_a_cycle_names_each_step(name: str) -> None:
     texts, expected = CYCLES[name]
     diagnostics = stratify(rules(*texts))[1]
     assert tuple((diagnostic.message, diagnostic.span) for diagnostic in diagnostics) == expected
-
-
-def test_the_suggestion_names_the_relations() -> None:
-    message = "p depends on not q (r.dl:1:20), q on p (r.dl:2:10)"
-    advice = "break the cycle: move what p needs of q into a relation that does not read p"
-    diagnostic = Diagnostic("unstratified", message, at(1, 20), advice)
-    assert stratify(rules("p: e, not q", "q: p"))[1] == (diagnostic,)
 
 
 PLUS = ir.Call("+", (X, ir.Const(1)), (Y,), at(1, 20))
