@@ -5,7 +5,7 @@ It reads Heat's database and private classes, never the cloud.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -176,12 +176,20 @@ def _resource_differences(template: Any, definition: Any, resource: Resource) ->
     if kind != resource.type:
         yield f"{resource.name} is a {kind} for Heat, and a {resource.type} for the gate"
     try:
-        properties: Mapping[str, object] = function.resolve(definition.freeze()._properties or {})
+        snippets = definition._properties or {}
+        if isinstance(snippets, function.Function):
+            snippets = {} if _reads_attributes(snippets) else function.resolve(snippets)
+        properties = function.resolve({key: part for key, part in snippets.items() if not _reads_attributes(part)})
     except Exception:  # noqa: BLE001 - Heat fails too where it builds this, with a reason of its own
         return
     for key, value in resource.properties.items():
         if key in properties and _is_known(value) and str(properties[key]) != str(value) and properties[key] != value:
             yield f"the property {key} of {resource.name} has one value for Heat and another for the gate"
+
+
+def _reads_attributes(snippet: Any) -> bool:
+    """Whether a part of a template has another value once other resources are built."""
+    return any(True for _ in function.all_dep_attrs(snippet))
 
 
 def _is_known(data: Data) -> bool:

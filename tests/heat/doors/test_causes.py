@@ -247,3 +247,11 @@ def test_a_reference_that_a_parent_passed_is_one_in_the_nested_stack(engine: Hea
     }
     name, _ = engine.create(**body)
     assert engine.outcome(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+
+
+def test_a_text_made_of_an_attribute_is_compared_with_nothing(engine: Heat) -> None:
+    made = {"str_replace": {"template": "of x", "params": {"x": {"get_attr": ["v", "value"]}}}}
+    value = {"type": "OS::Heat::Value", "properties": {"value": "abc"}}
+    none = {"type": "OS::Heat::None", "properties": {"text": made}}
+    name, _ = engine.create(template(v=value, n=none))
+    assert engine.outcome(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
