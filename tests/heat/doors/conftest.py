@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.heat.doors.grant_heat import GrantHeat, run_grant_heat
-from tests.heat.doors.rig import HERE, Heat, running
+from tests.heat.doors.rig import HERE, RESOURCES, Heat, running
 from tests.heat.doors.templates import OF_PARAMETER
 
 RECORDED = {"create_denial": "failed_stack", "reload_seconds": "0"}
@@ -30,6 +30,8 @@ legacy = _heat("legacy", convergence=False)
 """The legacy engine, with the lifecycle plugin alone."""
 convergence = _heat("convergence", convergence=True)
 """The convergence engine, which calls no lifecycle plugin, with no filter."""
+engine_door = _heat("engine_door", convergence=True, resources=f"{RESOURCES},{RESOURCES.parent / 'engine'}")
+"""The convergence engine with its door alone."""
 filtered = _heat("filtered", convergence=True, filtered=True)
 """The convergence engine behind the filters of both APIs."""
 legacy_filtered = _heat("legacy_filtered", convergence=False, filtered=True)

@@ -30,6 +30,7 @@ DOORS = (
     ("legacy_filtered", "legacy engine, API filter and lifecycle plugin"),
     ("filtered", "convergence, API filter"),
     ("recorded", "convergence, API filter with `create_denial = failed_stack`"),
+    ("engine_door", "convergence, the engine's door"),
     ("convergence", "convergence, lifecycle plugin, which Heat never calls"),
 )
 """The fixture of each Heat; its engine and the doors that stand in it."""
