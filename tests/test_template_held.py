@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision_point.redaction import redact_definition
@@ -88,10 +89,13 @@ def test_all_of_a_held_stack_is_hidden_where_something_given_to_it_is() -> None:
 
 def test_a_log_shows_no_secret_of_a_held_stack() -> None:
     hiding = json.loads(json.dumps(PARENT).replace('{"get_resource": "net"}', '{"get_param": "key"}'))
-    definition = StackDefinition(hiding, parameters={"key": "S3CRET"}, files=FILES, held=held(net="S3CRET", size=64))
+    stack = replace(held(net="S3CRET", size=64).stacks["web/db"], metadata={"of": ["S3CRET"]})
+    held_stacks = HeldStacks({"web/db": stack})
+    definition = StackDefinition(hiding, parameters={"key": "S3CRET"}, files=FILES, held=held_stacks)
     redacted, names = redact_definition(definition.to_json(), [definition.stack("web", SHIPPED)])
     assert names == ["key"]
     assert redacted["held"]["stacks"]["web/db"]["environment"] == {"parameters": {"net": "******", "size": 64}}
+    assert redacted["held"]["stacks"]["web/db"]["metadata"] == {"of": ["******"]}
     assert "S3CRET" not in json.dumps(redacted)
 
 
@@ -117,3 +121,19 @@ def test_a_log_shows_no_secret_in_adopted_parameters() -> None:
     definition = StackDefinition(template, parameters={"size": "S3CRET"}, files=FILES, held=adopted)
     redacted, _ = redact_definition(definition.to_json(), [definition.stack("web", SHIPPED)])
     assert redacted["held"]["adopted"] == {"web/db": {"size": "******", "net": "******"}}
+
+
+def test_the_facade_of_a_held_stack_has_the_metadata_that_heat_stored() -> None:
+    inner: dict[str, Data] = {
+        **HEAD,
+        "resources": {"a": {"type": "OS::Heat::Value", "properties": {"value": {"resource_facade": "metadata"}}}},
+    }
+    stored = HeldStack("web-db-x7", inner, {}, metadata={"of": "n-1"})
+    db = {"type": "db.yaml", "metadata": {"of": "x"}}
+    parent: dict[str, Data] = {**HEAD, "resources": {"net": {"type": "OS::Neutron::Net"}, "db": db}}
+    assert properties(read(HeldStacks({"web/db": stored}, {"n-1": "web/net"}), parent)) == {
+        "a": {"value": {"of": ResourceId("web/net")}}
+    }
+    assert properties(read(HeldStacks({"web/db": replace(stored, metadata=None)}), parent)) == {
+        "a": {"value": {"of": "x"}}
+    }

@@ -29,7 +29,10 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
     secrets = _Secrets(judged)
     shown = secrets.definition(definition) | {"parameters": secrets.data(secrets.section(definition["parameters"]))}
     if held := definition.get("held"):
-        stacks = {path: stack | secrets.definition(stack) for path, stack in held["stacks"].items()}
+        stacks = {
+            path: stack | secrets.definition(stack) | {"metadata": secrets.data(stack.get("metadata"))}
+            for path, stack in held["stacks"].items()
+        }
         adopted = held.get("adopted", {})
         parameters = {path: secrets.data(secrets.section(section)) for path, section in adopted.items()}
         shown["held"] = held | {"stacks": stacks, "adopted": parameters}

@@ -16,12 +16,13 @@ there is none. Errors: InputError whose diagnostics have no place, for a file th
 
 @dataclass(frozen=True, slots=True)
 class HeldStack:
-    """A nested stack: its name, template, environment and files."""
+    """A nested stack: its name, template, environment, files, and the metadata of the resource that nests it."""
 
     name: str
     template: str | Mapping[str, Data]
     environment: str | Mapping[str, Data]
     files: Mapping[str, str] = field(default_factory=dict)
+    metadata: Data = None
 
 
 @dataclass(frozen=True, slots=True)

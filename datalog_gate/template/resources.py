@@ -223,8 +223,13 @@ def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack
         if name in types:
             value = tree.held.refer(parameter.value)
             given[name] = with_changes(parameter, value=value, facade=value != parameter.value)
+    assert below.facade is not None
+    facade = dict(below.facade)
+    if held.metadata is not None:  # maybe that of an older namesake, as Heat reads it (heat/engine/parent_rsrc.py:71)
+        facade["metadata"] = tree.held.refer(held.metadata), facade["metadata"][1]
     inside = with_changes(
         below,
+        facade=facade,
         name=held.name,
         base=file,
         registry=environment.registry,

@@ -98,14 +98,12 @@ class LiveStack:
         held: dict[str, HeldStack] = {}
         self._built = dict[str, str]()
         path = self.root_name
-        for owner, name in zip(self.owners, self._names, strict=True):
-            own_template = Template.load(self._context, owner.raw_template_id)
-            if owner is not self.owners[0]:
-                held[path] = _hold(owner.name, own_template)
+        chain = [*self.owners, self.stack]
+        for owner, stack, name in zip(chain, chain[1:], self._names, strict=False):
             held |= self._children(owner, owner.raw_template_id, path, without=name)
             path = f"{path}/{name}"
-        if self.owners:
-            held[path] = _hold(self.stack.name, template)
+            own_template = template if stack is self.stack else Template.load(self._context, stack.raw_template_id)
+            held[path] = self._hold(owner.id, name, stack.name, own_template)
         if self.stack.convergence:
             held |= self._children(self.stack, template.id, path)
         root = Template.load(self._context, self.owners[0].raw_template_id) if self.owners else template
@@ -113,21 +111,30 @@ class LiveStack:
 
     def _children(self, owner: Any, template_id: int | None, path: str, without: str = "") -> dict[str, HeldStack]:
         """The stacks in this one, and all in these, that belong to its template of that id, by their path."""
-        resources = {resource.name: resource for resource in Row.get_all_by_stack(self._context, owner.id).values()}
-        for resource in resources.values():
+        for resource in Row.get_all_by_stack(self._context, owner.id).values():
             if resource.physical_resource_id:
                 self._built[resource.physical_resource_id] = f"{path}/{resource.name}"
         held: dict[str, HeldStack] = {}
         for row in StackRow.get_all_by_owner_id(self._context, owner.id):
             name = row.parent_resource_name
-            resource = resources.get(name)
-            if resource is None or name == without or resource.physical_resource_id != row.id:
+            resources = Row.get_all_by_physical_resource_id(self._context, row.id)  # a replaced one has a namesake
+            if not name or name == without or not resources:
                 continue
-            if resource.current_template_id == template_id if owner.convergence else _is_up_to_date(row, owner):
+            if resources[0].current_template_id == template_id if owner.convergence else _is_up_to_date(row, owner):
                 below = f"{path}/{name}"
-                held[below] = _hold(row.name, Template.load(self._context, row.raw_template_id))
+                own_template = Template.load(self._context, row.raw_template_id)
+                held[below] = self._hold(owner.id, name, row.name, own_template)
                 held |= self._children(row, row.raw_template_id, below)
         return held
+
+    def _hold(self, owner_id: str, resource_name: str, name: str, template: Any) -> HeldStack:
+        """The stack of that name and template, in the resource of that name."""
+        definition = copy_definition(template)
+        assert definition.environment is not None
+        resource = Row.get_by_name_and_stack(self._context, resource_name, owner_id)  # as heat/engine/parent_rsrc.py:71
+        return HeldStack(
+            name, definition.template, definition.environment, definition.files, resource and resource.rsrc_metadata
+        )
 
     def find_difference(self, template: Any, root: Stack) -> str | None:
         """The first difference of what was judged from what Heat makes of the template; None if there is none.
@@ -147,12 +154,6 @@ def _is_up_to_date(row: Any, owner: Any) -> bool:
     """Whether the legacy engine brought a nested stack to its owner's template already, unless it stays as it is."""
     began, owner_began = (stack.updated_at or stack.created_at for stack in (row, owner))
     return owner.status != "IN_PROGRESS" or bool(began >= owner_began)
-
-
-def _hold(name: str, template: Any) -> HeldStack:
-    definition = copy_definition(template)
-    assert definition.environment is not None
-    return HeldStack(name, definition.template, definition.environment, definition.files)
 
 
 def _differences(template: Any, definition: Any, judged: Stack) -> Iterator[str]:
