@@ -106,6 +106,14 @@ TRIES: dict[str, Try] = {
        for text in ("length: 0x40", "length: 0100", "length: 1:04", "length: !!int '64'")},
     "length twice in YAML": Try(
         {"template": YAML.replace("length: 64", "length: 8, length: 64")}, f"{CANNOT}<template>:5:29: `length` is already a key of this mapping", 400),
+    "a template in JSON with a key twice": Try(
+        {"template": '{"heat_template_version": "2018-08-31", "description": "a", "description": "b", "resources": '
+                     f'{{"s": {{"type": "{TYPE}", "properties": {{"length": 6.4e1}}}}}}}}'},
+        f"{CANNOT}<template>:1:61: `description` is already a key of this mapping", 400),
+    "a facade in a member of a group": Try(
+        {"template": group("OS::Heat::ResourceGroup", count=1, resource_def={"type": "n.yaml", "metadata": {"length": 64}}),
+         "files": {"n.yaml": json.dumps(template(s=string({"yaql": {"expression": "$.data.get(length, 8)", "data": {"resource_facade": "metadata"}}})))}},
+        LENGTH.format("s", "n.yaml:1:120")),
     "template of another format": Try(
         {"template": {"HeatTemplateFormatVersion": "2012-12-12", "Resources": {"s": {"Type": TYPE, "Properties": {"length": {"Fn::Select": ["1", ["8", "64"]]}}}}}}),
     "parameter": Try({"template": OF_PARAMETER, "parameters": {"length": 64}}),
