@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -159,9 +159,10 @@ class _Update:
     body: dict[str, Any]
     limit: int
     """Maximum bytes of a body."""
-    merged: _MergedUpdate | None = None
     stored: StoredStack | None = None
-    tags: Sequence[str] = ()
+    merged: StackDefinition | None = None
+    forwarded: dict[str, Any] = field(default_factory=dict)
+    """The body of a merged update: the whole stack, but for masked values, which only Heat knows."""
     heat_merges: bool = False
 
     def read_definition(self) -> StackDefinition:
@@ -174,10 +175,12 @@ class _Update:
         if not patch and self.body.get("template") is None:
             raise InputError.of("template is missing or of a wrong type")
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
-        self.merged = _merge_update(self.body, self.stored)
-        if self.merged.whole and self.body.get("tags") is None and self.route.kind == "update":
-            self.tags = read_tags(self.application, self.environ, self.route.path)  # a whole update would remove them
-        return self.merged.definition
+        self.merged, self.forwarded = _merge_update(self.body, self.stored)
+        if not self.merged.masked and self.body.get("tags") is None and self.route.kind == "update":
+            tags = read_tags(self.application, self.environ, self.route.path)  # a whole update would remove them
+            if tags:
+                self.forwarded["tags"] = ",".join(tags)
+        return self.merged
 
     def read_old_definition(self) -> StackDefinition:
         """Read what the stack is made of before the update. Errors: InputError, HeatAnswerError."""
@@ -191,14 +194,12 @@ class _Update:
         """
         if self.merged is None or not _has_changes(self.body):
             return
-        more = {"tags": ",".join(self.tags)} if self.tags else {}
-        body = json.dumps({**self.merged.body, **more}, separators=(",", ":")).encode()
+        body = json.dumps(self.forwarded, separators=(",", ":")).encode()
         too_large = len(body) > self.limit
-        self.heat_merges = too_large or not self.merged.whole
-        if too_large:
-            return
-        put_body(environ, body)
-        if self.merged.whole:
+        self.heat_merges = too_large or bool(self.merged.masked)
+        if not too_large:
+            put_body(environ, body)
+        if not self.heat_merges:
             environ["REQUEST_METHOD"] = "PUT"  # Heat merges every PATCH
 
     def compare(self) -> None:
@@ -206,7 +207,7 @@ class _Update:
         if not (self.heat_merges and self.merged and self.stored):
             return
         stored = read_stored_stack(self.application, self.environ, self.route.path)
-        if not _differs(self.merged.expected, stored):
+        if not _differs(_to_store(self.merged), stored):
             return
         if not _differs(self.stored, stored):  # the legacy engine stores an update at its end
             LOG.info("stack %s: the update is not stored yet", self.route.stack_id)
@@ -245,21 +246,8 @@ def _stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinit
     return _definition(stored.template, stored.environment, own, stored.files)
 
 
-@dataclass(frozen=True, slots=True)
-class _MergedUpdate:
-    """An update merged with the stored stack."""
-
-    definition: StackDefinition
-    body: dict[str, Any]
-    """The body to forward."""
-    whole: bool
-    """Whether the body holds the whole stack. Else it lacks the masked values, which only Heat knows."""
-    expected: StoredStack
-    """What Heat should store."""
-
-
-def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> _MergedUpdate:
-    """Merge a body that says only what changes with the stored stack."""
+def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDefinition, dict[str, Any]]:
+    """Merge a body that says only what changes with the stored stack; also return the body to forward."""
     _check(body)
     template = stored.template if body.get("template") is None else body["template"]
     if not isinstance(template, dict | str):
@@ -281,15 +269,20 @@ def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> _MergedUpdate
         registry = own["resource_registry"] if _removes(own["resource_registry"]) else merged["resource_registry"]
         forwarded["environment"] = {**merged, "resource_registry": registry, "event_sinks": own["event_sinks"]}
         forwarded |= {"existing": True, "clear_parameters": rest}
-    sections = {name: dict(merged[name]) for name in _MAPS}
+    return definition, forwarded
+
+
+def _to_store(definition: StackDefinition) -> StoredStack:
+    """What Heat should store of a merged update."""
+    assert isinstance(definition.environment, dict)
+    sections = {name: dict(definition.environment[name]) for name in _MAPS}
     for section, name in definition.masked:
         sections[section][name] = HEAT_MASK
-    expected = StoredStack(_data(template, "<template>"), sections, files)
-    return _MergedUpdate(definition, forwarded, not definition.masked, expected)
+    return StoredStack(_data(definition.template, "<template>"), sections, definition.files)
 
 
 def _differs(expected: StoredStack, actual: StoredStack) -> bool:
-    """Whether a stored stack _differs from the expected one, except for values that Heat masks."""
+    """Whether a stored stack differs from the expected one, except for values that Heat masks."""
     for name in _MAPS:
         old, new = (dict(_map(stack.environment, name)) for stack in (expected, actual))
         if name == "resource_registry":  # Heat adds each type that is a template, as itself
