@@ -31,8 +31,15 @@ _STACK_ID = re.compile(rb"stacks/[^/]+/([0-9a-f-]{36})")
 """The id of a stack in the addresses and ARNs of Heat's answers."""
 
 
-class UnreadableStackError(Exception):
-    """The definition of a stack cannot be read here, so the operation must not go on, whatever the mode."""
+class UnclearRequestError(Exception):
+    """Nobody can tell what Heat would make of a request, so it must not go on, whatever the mode.
+
+    `fault` builds the refusal where it is not that of the filter.
+    """
+
+    def __init__(self, why: str, fault: Callable[[int, str], Response] | None = None) -> None:
+        super().__init__(f"The request can't be judged: {why}")
+        self.fault = fault
 
 
 @dataclass(slots=True)
@@ -47,8 +54,6 @@ class GatedRequest:
     """Whether Heat keeps the resources of the deleted stack."""
     problem: InputError | None = None
     """Why the request must not go on at all."""
-    unclear: str = ""
-    """Why nobody can tell what Heat would make of the request."""
     forward: Callable[[], None] = lambda: None
     """Replaces the request by what was judged, once it is allowed."""
     after: Callable[[], None] = lambda: None
@@ -58,7 +63,7 @@ class GatedRequest:
 
 
 RequestReader = Callable[[Application, Environ, Settings], GatedRequest | None]
-"""Reads a request; None if it is not judged."""
+"""Reads a request; None if it is not judged. Errors: UnclearRequestError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,8 @@ class Filter:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         try:
             request = self.read_request(self.application, environ, self.settings)
+        except UnclearRequestError as error:
+            return _send(_reject(error.fault or self.fault, refuse("unreadable", str(error))), start_response)
         except Exception as error:  # noqa: BLE001 - the edge of the door: nobody can say what the request is
             return _send(self.fault(503, _message(_gate_failure("a request", error))), start_response)
         if request is None:
@@ -90,8 +97,6 @@ class Filter:
         """Judge the request; return Heat's answer or a refusal. Errors: HeatAnswerError, and what Heat raises."""
         answer: Answer | None = None
         try:
-            if request.unclear:
-                return _reject(request, _unclear(request.unclear))
             answer = self.point.judge(self._operation(request, environ))
             if (refusal := _refusal(request, answer)) is None:
                 request.forward()
@@ -99,8 +104,8 @@ class Filter:
                 self._finish(answer, "failed")
         except HeatAnswerError:
             raise
-        except UnreadableStackError as error:
-            return _reject(request, _unclear(str(error)))
+        except UnclearRequestError as error:
+            return _reject(request.fault, refuse("unreadable", str(error)))
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             if answer and answer.allowed:
                 self._finish(answer, "failed")
@@ -110,7 +115,7 @@ class Filter:
             return self._forward(request, environ, answer)
         if refusal.verdict == "denied" and request.record and self.settings.create_denial == "failed_stack":
             return self._record(request, environ, refusal)
-        return _reject(request, refusal)
+        return _reject(request.fault, refusal)
 
     def _operation(self, request: GatedRequest, environ: Environ) -> Operation:
         return replace(
@@ -148,10 +153,10 @@ class Filter:
             response = call_application(self.application, environ)
         except Exception as error:  # noqa: BLE001 - whatever Heat says about the record, the user asked for a stack
             LOG.error("decision %s: Heat takes no stack that records a denial: %s", answer.id, error)
-            return _reject(request, answer)
+            return _reject(request.fault, answer)
         if not response.accepted:
             LOG.error("decision %s: Heat takes no stack that records a denial: %s", answer.id, response.status)
-            return _reject(request, answer)
+            return _reject(request.fault, answer)
         LOG.info("decision %s: denied, recorded as a stack", answer.id)
         return _with_decision(response, answer)
 
@@ -185,12 +190,9 @@ def _find_context(environ: Environ) -> Any:
 def _refusal(request: GatedRequest, answer: Answer) -> Answer | None:
     """The answer that stops the operation, if any. Nothing stops a rollback."""
     if request.problem and answer.allowed:
-        return _unclear("; ".join(diagnostic.message for diagnostic in request.problem.diagnostics))
+        problems = "; ".join(diagnostic.message for diagnostic in request.problem.diagnostics)
+        return refuse("unreadable", f"The request can't be judged: {problems}")
     return None if answer.allowed or request.operation.action == "rollback" else answer
-
-
-def _unclear(why: str) -> Answer:
-    return refuse("unreadable", f"The request can't be judged: {why}")
 
 
 def _gate_failure(action: str, error: Exception) -> Answer:
@@ -199,9 +201,9 @@ def _gate_failure(action: str, error: Exception) -> Answer:
     return answer
 
 
-def _reject(request: GatedRequest, answer: Answer) -> Response:
+def _reject(fault: Callable[[int, str], Response], answer: Answer) -> Response:
     LOG.info("decision %s: %s: %s", answer.id, answer.verdict, answer.reason)
-    return _with_decision(request.fault(_CODES[answer.verdict], _message(answer)), answer)
+    return _with_decision(fault(_CODES[answer.verdict], _message(answer)), answer)
 
 
 def _message(answer: Answer) -> str:

@@ -22,7 +22,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import parse_object, put_body, read_body
 from datalog_gate.doors.wsgi.fault import heat_fault
-from datalog_gate.doors.wsgi.filter import GatedRequest
+from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
 from datalog_gate.template.document import Document, read_document
@@ -64,7 +64,7 @@ def read_request(application: Application, environ: Environ, settings: Settings)
 
     match route.kind:
         case "unclear":
-            return _gated(route, "", _no_definition, unclear=_UNCLEAR)
+            raise UnclearRequestError(_UNCLEAR)
         case "delete" | "abandon":
             return _gated(route, "delete", read_stored, abandons=route.kind == "abandon")
         case "snapshot":
@@ -74,8 +74,7 @@ def read_request(application: Application, environ: Environ, settings: Settings)
     body, complete, error = _read_object(environ, settings.body_limit)
     if route.kind == "actions":
         if error:
-            message = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
-            return _gated(route, "", _no_definition, unclear=message)
+            raise UnclearRequestError("; ".join(diagnostic.message for diagnostic in error.diagnostics))
         action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # else Heat rejects the request
         return _gated(route, action, read_stored) if action else None
     if route.kind in ("update", "preview_update"):
@@ -100,12 +99,11 @@ def _gated(
     action: str,
     definition: Callable[[], StackDefinition],
     abandons: bool = False,
-    unclear: str = "",
     **fields: Any,
 ) -> GatedRequest:
     names = {"stack_name": route.stack_name, "stack_id": route.stack_id, **fields}
     operation = Operation("api", action, project=route.tenant, definition=definition, credentials=None, **names)
-    return GatedRequest(operation, heat_fault, abandons=abandons, unclear=unclear)
+    return GatedRequest(operation, heat_fault, abandons=abandons)
 
 
 def _read_object(environ: Environ, limit: int) -> tuple[dict[str, Any], bool, InputError | None]:
@@ -122,10 +120,6 @@ def _read_object(environ: Environ, limit: int) -> tuple[dict[str, Any], bool, In
 
 def _raise(error: InputError) -> StackDefinition:
     raise error
-
-
-def _no_definition() -> StackDefinition:
-    raise InputError.of("there is no stack to judge")
 
 
 def _read_creation(kind: str, body: dict[str, Any]) -> StackDefinition:

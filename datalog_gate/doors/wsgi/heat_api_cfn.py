@@ -19,7 +19,7 @@ from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import put_body, read_body
 from datalog_gate.doors.wsgi.fault import cfn_fault
-from datalog_gate.doors.wsgi.filter import GatedRequest, UnreadableStackError
+from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
 from datalog_gate.doors.wsgi.routes import FORMS, Environ, content_type
 from datalog_gate.doors.wsgi.stored import Application
 from datalog_gate.template.environment import SECTIONS
@@ -52,7 +52,7 @@ def read_request(_application: Application, environ: Environ, settings: Settings
     ambiguous = ";" in environ.get("QUERY_STRING", "") + text or len(fields) < len(pairs) or problem
     if stacks or (actions and ambiguous) or (problem and not actions):
         unclear = "; ".join(diagnostic.message for diagnostic in problem.diagnostics) if problem else _UNCLEAR
-        return GatedRequest(Operation("cfn", "", "", "", _no_definition, None), fault, unclear=unclear)
+        raise UnclearRequestError(unclear, fault)
     if not actions:
         return None
     name, stack_id, tenant = _parse_stack_name(fields.get("StackName", ""))
@@ -117,7 +117,7 @@ def _no_definition() -> StackDefinition:
 
 def _unreadable_definition() -> StackDefinition:
     """Called only if a policy judges the deletion, which must not pass since the stack cannot be read here."""
-    raise UnreadableStackError("delete the stack over the orchestration API, where the policies can read it")
+    raise UnclearRequestError("delete the stack over the orchestration API, where the policies can read it")
 
 
 def _definition(fields: Mapping[str, str]) -> StackDefinition:
