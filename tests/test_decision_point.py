@@ -247,6 +247,7 @@ def test_a_broken_glass_lifts_refusals_for_whom_the_policy_names_until_its_time(
         ("2027-03-01T14:00+01:00 why", BreakGlass(NOW + timedelta(hours=1), "why")),
         ("2027-03-01T12:00 late", None),
         ("2027-03-02T12:01 too far", None),
+        ("9999-12-31T23:59-14:00 no such time in UTC", None),
         ("tomorrow", None),
         (None, None),
     ],

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+
+from datalog_gate.decision.decision import read_instant
 
 LOG = logging.getLogger(__name__)
 LONGEST = timedelta(days=1)
@@ -29,7 +31,7 @@ def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
         return None
     try:
         time, _, why = Path(path).read_text("utf-8").strip().partition(" ")
-        until = datetime.fromisoformat(time)
+        until = read_instant(time)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -37,7 +39,6 @@ def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
             "break-glass file %s is ignored: %s; write a time like 2027-03-01T12:00, a space, and why", path, error
         )
         return None
-    until = until.astimezone(UTC) if until.tzinfo else until.replace(tzinfo=UTC)
     if until > now + LONGEST:
         LOG.error("break-glass file %s is ignored: %s is more than a day ahead", path, until.isoformat())
         return None
