@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
-from datalog_gate.doors.cli.stack_states import HeatStacks
+from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.journal import Journal

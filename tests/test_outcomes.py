@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.stack_states import find_outcome
+from datalog_gate.doors.cli.heat_client import Heat, find_outcome
 from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot

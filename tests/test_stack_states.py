@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.stack_states import HeatStacks
+from datalog_gate.doors.cli.heat_client import Heat, HeatStacks
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import ReconcileResult, StackState, reconcile
 from tests.cloud import Cloud, with_keystone

@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
-from datalog_gate.doors.cli.stack_states import HeatStacks
+from datalog_gate.doors.cli.heat_client import HeatStacks
 from datalog_gate.services.reconcile import FindStack, reconcile
 from tests.heat.doors.grant_heat import LATE, STEP, GrantHeat, failing, grant, run_grant_heat
 from tests.heat.doors.rig import started, wait

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
-from datalog_gate.doors.cli.stack_states import HeatStacks
+from datalog_gate.doors.cli.heat_client import HeatStacks
 from tests.heat.doors.rig import PROJECT, Heat, wait
 from tests.heat.doors.templates import template
 from tests.ledger import Seats, broker, request

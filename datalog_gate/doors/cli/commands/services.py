@@ -17,9 +17,8 @@ from typing import Any, Literal
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.common import FINDINGS, OK
-from datalog_gate.doors.cli.heat_client import Heat
+from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_settings
-from datalog_gate.doors.cli.stack_states import HeatStacks, find_outcome
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
 from datalog_gate.services.journal import Claim, Journal, JournalError
