@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Row, Unknown, Value
 from datalog_gate.facts.factset import place_of
 from datalog_gate.facts.flatten import flatten
@@ -504,3 +505,11 @@ def test_the_leaves_of_data_are_its_scalars_in_order() -> None:
         Leaf(("b", 1, "c.d"), r"b.1.c\.d", None, False),
         Leaf(("3",), "3", worded("e"), True),
     ]
+
+
+def test_a_number_that_no_rule_can_hold_is_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        facts(stack(resource("web", "OS::Nova::Server", metadata={"a": 10**4000})), "heat:property")
+    assert refused.value.diagnostics == (
+        Diagnostic("too-large", "the stack web has a number of more than 4000 digits"),
+    )

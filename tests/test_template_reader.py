@@ -87,6 +87,10 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
         ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is none of on"),
         ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is none of a"),
         ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is no string that the template takes"),
+        ("type: number", "7" * 4100, f"can't be '{'7' * 79}: it is no number that the template takes"),
+        ("type: number", 10**4100, f"can't be 1{'0' * 79}: it is no number that the template takes"),
+        ("type: json", f"[{'7' * 401}]", f"can't be '[{'7' * 78}: it is no json that the template takes"),
+        ("type: json", [10**5000], "can't be a number of thousands of digits: it is no json that the template takes"),
         ("type: json", "[1", "can't be '[1': it is no json that the template takes"),
         ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
     ],
@@ -861,3 +865,10 @@ resources:
     own = {"list": ["a-here", "b-here"], "other": ResourceId("web/h")}
     assert group == {"web/g/0": ("T", own), "web/g/1": ("T", own)}
     assert scaling == {"web/h/0": ("T", {"none": None, "if": [True, 1, 2]})}
+
+
+def test_a_number_of_json_that_is_too_long_is_refused_at_its_place() -> None:
+    text = f'{{"heat_template_version": "2018-08-31", "outputs": {{"a": {"7" * 401}}}}}'
+    assert refusals(lambda: read_stack(text), "code", "span.column", "message") == [
+        ("yaml", text.index("7") + 1, "this can't be read as int")
+    ]

@@ -183,6 +183,7 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
         (body_of(adopt_stack_data="[]"), "adopt_stack_data is no map of a stack"),
         (body_of(adopt_stack_data='{"template": "x"}'), UNNAMED.format("template")),
         (b"[]", "the body is no JSON object"),
+        (b'{"a": ' + b"1" * 401 + b"}", JSON + "it has a number of more than 400 digits"),
         (b'{"a": 1, "a": 2}', JSON + "a key is there twice"),
         (body_of().replace(b'"debian"', b'"debian", "flavor": "huge"'), JSON + "a key is there twice"),
         (gzip.compress(body_of(), mtime=0), JSON + PACKED),

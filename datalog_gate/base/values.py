@@ -168,6 +168,10 @@ Value = None | Boolean | int | Decimal | str | ResourceId | Unknown
 Row = tuple[Value, ...]
 
 
+class TooLongError(ValueError):
+    """A number of more than `MAX_DIGITS` digits."""
+
+
 def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
     """What these rest on in the end: what no function made, and conditions where not all that they rest on has a
     domain, as they themselves have one: they hold or they don't."""
@@ -190,7 +194,7 @@ def number(value: int | Decimal) -> int | Decimal:
     """
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
-            raise ValueError(f"a number of more than {MAX_DIGITS} digits")
+            raise TooLongError(f"a number of more than {MAX_DIGITS} digits")
         return value
     if not value.is_finite() or value.adjusted() > MAX_DIGITS or -value.adjusted() > MAX_DIGITS:
         raise ValueError(f"a number must be finite and of at most {MAX_DIGITS} digits")

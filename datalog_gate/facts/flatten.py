@@ -9,8 +9,9 @@ from functools import lru_cache
 from itertools import repeat
 from operator import attrgetter
 
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.gc import paused
-from datalog_gate.base.values import Unknown, Value
+from datalog_gate.base.values import TooLongError, Unknown, Value
 from datalog_gate.facts import stack_relations as of_stack
 from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
@@ -41,12 +42,20 @@ def flatten(
 
     All rows of a resource under an undecided condition, and of what it holds, are maybe rows. So are the wildcards for
     a list, map or group of unknown extent. A group with members that were not read gives one wildcard for each relation
-    of the types of the members that were, or for every relation if none was read.
+    of the types of the members that were, or for every relation if none was read. Errors: InputError.
     """
     wants: _Wants = (lambda _: True) if wanted is None else frozenset(wanted).__contains__
+    facts = FactSet() if facts is None else facts
+    try:
+        _add_stack(stack, catalogue, wants, facts)
+    except TooLongError as error:  # in data that was no text: readers of texts refuse it, and know where
+        raise InputError.of(f"the stack {stack.id} has {error}", "too-large") from None
+    return facts
+
+
+def _add_stack(stack: Stack, catalogue: Catalogue, wants: _Wants, facts: FactSet) -> None:
     stacks = tuple(_stacks(stack, None))
     batches = tuple(_batches(stack, catalogue, None))
-    facts = FactSet() if facts is None else facts
     for name, stack_rows in of_stack.STACK_ROWS.items():
         if wants(name):
             for part, maybe in stacks:
@@ -60,7 +69,6 @@ def flatten(
         if wants(name):
             facts.extend(name, ((row, (origin, path), maybe) for origin, (row, path, maybe) in root_rows(stack)))
     _hide_secrets(facts, catalogue, [part for part, _ in stacks], batches)
-    return facts
 
 
 @lru_cache(maxsize=1024)

@@ -82,11 +82,11 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
     if as_json and text.lstrip()[:1] == "{":
         repeats: list[bool] = []
         try:
-            data = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, repeats))
+            data = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, repeats), parse_int=read_integer)
         except RecursionError:
             raise _wrong("too-large", f"{file} is nested deeper than {MAX_DEPTH} levels", None) from None
         except ValueError:
-            pass  # it is YAML, if anything
+            pass  # it is YAML, if anything, or has a number that is too long, of which YAML's reader knows the place
         else:
             if repeats:  # the reader of YAML refuses what the keys say otherwise, and knows where
                 _Builder(text, file).build()
@@ -103,6 +103,13 @@ def data_document(body: Mapping[str, Data], file: str) -> Document:
         return Document(file, None, {**body, **_bounded(json.loads(text), file)})  # type: ignore[dict-item]
     except (TypeError, ValueError, RecursionError) as error:
         raise _wrong("yaml", f"{file} is not plain data: {error}", None) from None
+
+
+def read_integer(text: str) -> int:
+    """Read an integer of JSON. Errors: ValueError for one that is too long."""
+    if len(text) > MAX_NUMBER:
+        raise ValueError(f"it has a number of more than {MAX_NUMBER} digits")
+    return int(text)
 
 
 def size_of(data: Data) -> int | None:

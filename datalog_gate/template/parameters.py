@@ -15,12 +15,12 @@ from typing import Any
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.unknown import leaves, undecided
-from datalog_gate.base.values import ResourceId, Unknown, Value, from_python
+from datalog_gate.base.values import ResourceId, Unknown, Value, from_python, number
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.stack.property_values import read_number
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect, dialect_of
-from datalog_gate.template.document import size_of
+from datalog_gate.template.document import read_integer, size_of
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
@@ -201,7 +201,7 @@ def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: boo
         return value
     except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
         secret = hidden or given.hidden
-        shown = "a hidden value" if secret else repr(given.value)[:80]
+        shown = "a hidden value" if secret else _brief(given.value)
         known = isinstance(error, _RefusedError) and not secret
         reason = error if known else f"it is no {kind} that the template takes"
         report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None)
@@ -249,7 +249,9 @@ def convert(kind: str, value: Data) -> Data:
         return [value] if is_list else value
     match kind:
         case "number" if not isinstance(value, int | float):
-            return read_number(value)
+            return _checked(read_number(value))
+        case "number" if type(value) is int:
+            return _checked(value)
         case "boolean":
             text = str(value).strip().lower()
             if text not in _TRUE | _FALSE:
@@ -260,14 +262,27 @@ def convert(kind: str, value: Data) -> Data:
         case "comma_delimited_list":
             return [] if value == "" else value.split(",")  # type: ignore[attr-defined]
         case "json" if isinstance(value, str):
-            parsed = json.loads(value) if value else value
+            parsed = json.loads(value, parse_int=read_integer) if value else value
             if size_of(parsed) is None:
                 raise _RefusedError("it is too large or too deep")
             return parsed
         case "json" if not any(isinstance(leaf, Unknown | ResourceId) for leaf in leaves(value)):
-            return json.loads(json.dumps(value))
+            return json.loads(json.dumps(value), parse_int=read_integer)
         case "string" if not any(isinstance(leaf, Unknown | ResourceId) for leaf in leaves(value)):
             return str(value)
+    return value
+
+
+def _brief(value: Data) -> str:
+    try:
+        return repr(value)[:80]
+    except ValueError:
+        return "a number of thousands of digits"
+
+
+def _checked(value: int | float) -> int | float:
+    if isinstance(value, int):
+        number(value)
     return value
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.wsgi.routes import Environ
+from datalog_gate.template.document import read_integer
 
 
 def read_body(environ: Environ, limit: int) -> bytes:
@@ -47,7 +48,7 @@ def put_body(environ: Environ, body: bytes) -> None:
 def parse_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object without duplicate keys. Errors: InputError."""
     try:
-        data = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
+        data = json.loads(body.decode(), object_pairs_hook=_without_duplicates, parse_int=read_integer)
     except (ValueError, RecursionError) as error:
         raise InputError.of(f"the body is not JSON that can be judged: {error}") from None
     if not isinstance(data, dict):
