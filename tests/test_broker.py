@@ -54,21 +54,13 @@ class Scripted(Service):
         return status
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Rig:
     """A broker of one scripted service."""
 
     def __init__(self, folder: Path, limits: Limits = LIMITS, **script: list[Any]) -> None:
-        self.service, self.clock = Scripted(**script), Clock()
+        self.service, self.now = Scripted(**script), NOW
         self.journal = Journal(str(folder / "journal"), late=60.0)
-        self.broker = Broker(self.journal, {"seats": self.service}, self.clock, time.monotonic, limits)
+        self.broker = Broker(self.journal, {"seats": self.service}, lambda: self.now, time.monotonic, limits)
 
     def state(self, uuid: str = "u") -> str:
         claim = self.journal.claim(uuid)
@@ -207,7 +199,7 @@ def test_a_service_that_hangs_is_given_up_and_what_it_does_late_is_released(tmp_
     while not claimed:
         time.sleep(0.01)
     assert (rig.broker.release("v"), claimed) == (True, {"u"})
-    rig.clock.now += 60
+    rig.now += 60
     assert (rig.broker.release("u"), rig.state(), claimed) == (True, "released", set())
 
 
@@ -233,14 +225,14 @@ def test_what_is_deleted_while_it_is_reserved_is_released_after_the_call(tmp_pat
     rig: Rig = Rig(tmp_path, reserve=[lambda: rig.broker.release("u") or GOOD], release=[None], status=["absent"])
     assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for was given back meanwhile")
     assert (rig.state(), names(rig)) == ("releasing", ["reserve"])
-    rig.clock.now += 60
+    rig.now += 60
     assert (rig.broker.release("u"), rig.broker.release("u")) == (True, True)
     assert names(rig) == ["reserve", "release", "status"]
 
 
 def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> None:
     def long_pause() -> Decision:
-        rig.clock.now += 31
+        rig.now += 31
         assert rig.broker.release("u", "broken off", "intent") is False
         return GOOD
 
@@ -346,8 +338,8 @@ def test_limits_that_would_let_two_workers_meet_are_refused(limits: tuple[float,
 
 def test_a_lost_lease_is_never_an_error_of_a_deletion(tmp_path: Path) -> None:
     def stolen() -> None:
-        rig.clock.now += 31
-        assert rig.journal.lease("u", rig.clock.now, 30.0) is not None
+        rig.now += 31
+        assert rig.journal.lease("u", rig.now, 30.0) is not None
 
     rig = Rig(tmp_path, reserve=[GOOD], release=[stolen], status=["absent"])
     rig.reserve()
@@ -357,8 +349,8 @@ def test_a_lost_lease_is_never_an_error_of_a_deletion(tmp_path: Path) -> None:
 def test_what_was_asked_for_twice_is_released_again_once_the_first_can_not_arrive_any_more(tmp_path: Path) -> None:
     rig = Rig(tmp_path, reserve=[NOBODY, GOOD], release=[None, None], status=["held", "absent", "absent"])
     assert rig.reserve() == GOOD
-    rig.clock.now += 59
+    rig.now += 59
     assert (rig.broker.release("u"), rig.state()) == (False, "releasing")
-    rig.clock.now += 1
+    rig.now += 1
     assert (rig.broker.release("u"), rig.state()) == (True, "released")
     assert names(rig) == ["reserve", "status", "reserve", "release", "status", "release", "status"]

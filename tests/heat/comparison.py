@@ -16,7 +16,7 @@ from typing import Any
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.stack.model import GROUPS, Resource, Stack
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference
+from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference, refusals
 from tests.heat.verdicts import Contradiction
 
 Shaped = Mapping[str, Any]
@@ -53,7 +53,7 @@ def compare(ours: Stack | list[str], heat: Mapping[str, HeatStack | Refused]) ->
     report = Report()
     accepted_by_shape = {shape: answer for shape, answer in heat.items() if isinstance(answer, HeatStack)}
     if isinstance(ours, list):
-        if accepted := [shape for shape, answer in accepted_by_shape.items() if not refusals(answer)]:
+        if accepted := [shape for shape, answer in accepted_by_shape.items() if not stack_refusals(answer)]:
             report.differ("", ours, f"accepts it where the cloud says {', '.join(accepted)}")
     elif not accepted_by_shape:
         report.differ("", "accepts it", dict(heat))
@@ -62,24 +62,14 @@ def compare(ours: Stack | list[str], heat: Mapping[str, HeatStack | Refused]) ->
     return report
 
 
-def refusals(answer: HeatStack) -> list[Refused]:
+def stack_refusals(answer: HeatStack) -> list[Refused]:
     """Everything in the stack that Heat can't resolve: it would fail before or while it builds it."""
-    errors: list[Refused] = []
-    parts: list[Any] = [answer.conditions, answer.outputs]
+    errors = [*refusals(answer.conditions), *refusals(answer.outputs)]
     for resource in answer.resources.values():
-        parts += [resource.properties, resource.metadata, resource.deletion_policy, resource.update_policy]
-        if isinstance(resource.nested, HeatStack):
-            errors += refusals(resource.nested)
-        else:
-            parts.append(resource.nested)
-    while parts:
-        part = parts.pop()
-        if isinstance(part, Refused):
-            errors.append(part)
-        elif isinstance(part, dict):
-            parts += part.values()
-        elif isinstance(part, list):
-            parts += part
+        parts = [resource.properties, resource.metadata, resource.deletion_policy, resource.update_policy]
+        nested = resource.nested
+        errors += refusals(parts)
+        errors += stack_refusals(nested) if isinstance(nested, HeatStack) else refusals(nested)
     return errors
 
 

@@ -259,11 +259,12 @@ def _refused(error: Exception) -> Refused:
     return Refused(f"{type(error).__name__}: {error}"[:300])
 
 
-def _refusals(value: Data) -> Iterator[Refused]:
+def refusals(value: Data) -> Iterator[Refused]:
+    """All that is refused in a value."""
     if isinstance(value, Refused):
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _refusals(part)
+        yield from refusals(part)
 
 
 class _Deep(dict[str, Any]):
@@ -307,7 +308,7 @@ class _Node(status.ResourceStatus):  # type: ignore[misc]
             raise ValueError(self.failed.reason)
         keys = key if isinstance(key, tuple) else (key,)
         value = self.echo(*keys) if self.echo else self._stored(*keys)
-        if wrong := next(_refusals(value), None):
+        if wrong := next(refusals(value), None):
             raise ValueError(wrong.reason)
         return value
 

@@ -16,7 +16,7 @@ from heat.engine.function import Invalid
 from heat.engine.hot.functions import Removed
 
 from tests.heat.categories import category
-from tests.heat.comparison import Difference, refusals
+from tests.heat.comparison import Difference, stack_refusals
 from tests.heat.heat_side import HeatStack, resolve
 from tests.heat.inputs import compare_body
 from tests.heat.verdicts import Contradiction
@@ -366,7 +366,7 @@ def tried(lines: str, name: str, texts: list[str]) -> set[bool]:
         for value, text in zip(expressions(lines), texts, strict=True)
         if isinstance(value, dict) and [*value] == [name]
     ]
-    return {isinstance(answer, HeatStack) and not refusals(answer) for answer in heat}
+    return {isinstance(answer, HeatStack) and not stack_refusals(answer) for answer in heat}
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=" ".join)

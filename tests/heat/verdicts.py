@@ -17,7 +17,7 @@ from datalog_gate import Rules, load_rules
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision.decision import Violation
 from datalog_gate.stack.model import Data, Resource, Stack
-from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference
+from tests.heat.heat_side import HeatResource, HeatStack, Refused, reference, refusals
 
 _RULES = Path(__file__).parents[2] / "rules"
 
@@ -126,12 +126,12 @@ class _Filled:
         match heat:
             case str():
                 return self._ids.get(heat, heat)
-            case dict() if isinstance(ours, dict) or not _refuses(heat):
+            case dict() if isinstance(ours, dict) or not any(refusals(heat)):
                 mine = ours if isinstance(ours, dict) else {}
                 return {key: self._data(mine.get(key), value) for key, value in heat.items()}
             case list() if isinstance(ours, list) and len(ours) == len(heat):
                 return [self._data(item, value) for item, value in zip(ours, heat, strict=True)]
-            case list() if not _refuses(heat):
+            case list() if not any(refusals(heat)):
                 return [self._data(None, value) for value in heat]
             case None | bool() | int() | float():
                 return heat
@@ -143,11 +143,6 @@ def _paths(root: str, answer: HeatStack) -> Iterator[str]:
         yield f"{root}/{name}"
         if isinstance(resource.nested, HeatStack):
             yield from _paths(f"{root}/{name}", resource.nested)
-
-
-def _refuses(value: Any) -> bool:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return isinstance(value, Refused) or any(map(_refuses, parts))
 
 
 def _unheard(path: str, resource: HeatResource) -> Resource:

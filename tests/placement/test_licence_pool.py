@@ -23,6 +23,7 @@ from datalog_gate.services.licence_pool import LicencePool
 from datalog_gate.services.reconcile import StackState, reconcile
 from tests.ledger import request
 from tests.placement.rig import Cloud, running
+from tests.test_licence_server import Clock
 
 
 class Licences:
@@ -153,13 +154,6 @@ def own(tmp_path: Path) -> Iterator[Cloud]:
     (tmp_path / "own").mkdir()
     with running(tmp_path / "own") as cloud:
         yield cloud
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
