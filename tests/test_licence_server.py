@@ -6,11 +6,11 @@ import gzip
 import logging
 import shutil
 import subprocess
-import tomllib
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -71,23 +71,13 @@ def clock() -> Clock:
     return Clock()
 
 
-def taken(
-    action: str = "create",
-    stack: str = "s",
-    decision: str = "d1",
-    project: str = "p",
-    stack_id: str = "",
-    request: str = "",
-) -> Snapshot:
-    return snapshot(
-        action=action,
-        stack_name=stack,
-        stack_id=stack_id,
-        project=project,
-        decision_id=decision,
-        request_id=request,
-        stack=dg.read_stack(template=TEMPLATE, stack_name="s"),
-    )
+STACK = dg.read_stack(template=TEMPLATE, stack_name="s")
+TAKEN = snapshot(action="create", stack_name="s", project="p", decision_id="d1", stack=STACK)
+
+
+def taken(action: str = "create", **changed: Any) -> Snapshot:
+    """The picture of an operation, with other fields."""
+    return replace(TAKEN, action=action, **changed)
 
 
 def read_answer(plugin: LicenceServerPlugin, of: Snapshot | None = None) -> str:
@@ -124,9 +114,9 @@ def test_the_server_gets_request_and_outcome_with_the_same_key(server: Server) -
 
 def test_only_the_same_request_has_the_same_key(server: Server) -> None:
     plugin = LicenceServerPlugin({"url": server.url})
-    others = taken("update"), taken(stack="t"), taken(decision="d2"), taken(project="q"), taken(request="r1")
-    at_two_doors = taken(request="r1", decision="d2", stack_id="1")
-    for of in (taken(), *others, taken(), at_two_doors, taken(request="r2")):
+    others = taken("update"), taken(stack_name="t"), taken(decision_id="d2"), taken(project="q"), taken(request_id="r1")
+    at_two_doors = taken(request_id="r1", decision_id="d2", stack_id="1")
+    for of in (taken(), *others, taken(), at_two_doors, taken(request_id="r2")):
         plugin.pre(of)
     assert [server.keys.index(key) for key in server.keys] == [0, 1, 2, 3, 4, 5, 0, 5, 8]
 
@@ -351,10 +341,3 @@ def test_settings_that_are_wrong_are_refused_at_the_start(settings: dict[str, st
     with pytest.raises(ValueError, match=r".") as error:
         LicenceServerPlugin(options)
     assert str(error.value) == message
-
-
-def test_the_entry_point_leads_to_the_plugin() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    module, _, name = project["entry-points"]["datalog_gate.preflight"]["licence"].partition(":")
-    loaded: Callable[..., object] = getattr(import_module(module), name)
-    assert loaded is LicenceServerPlugin
