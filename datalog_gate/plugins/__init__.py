@@ -1,6 +1,6 @@
 """Loads what operators configure by name, and guards calls to it.
 
-Layer 5: may import layers 0 to 4. `loader` finds entry points, `breaker` and `deadline` bound what a plugin can cost,
+Layer 5: may import layers 0 to 4. `loader` finds entry points, `breaker` bounds what a plugin can cost,
 `plugin_settings` reads its settings, `plugin_errors` are those of all plugins.
 
 >>> from datalog_gate.plugins.breaker import Breaker

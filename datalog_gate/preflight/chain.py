@@ -37,10 +37,9 @@ class Chain:
                 problems = Ran(snapshot, passed).after("failed")
                 if not isinstance(error, Exception):  # the thread must end, but plugins that reserved something know
                     raise
-                if isinstance(error, RefusedError):
-                    raise RefusedError(format_reason(error), name, problems) from error
-                if isinstance(error, UnavailableError):
-                    raise UnavailableError(format_reason(error), name, problems) from error
+                for kind in (RefusedError, UnavailableError):
+                    if isinstance(error, kind):
+                        raise kind(format_reason(error), name, problems) from error
                 LOG.error("the pre-operation of %s is broken", name, exc_info=error)
                 reason = f"its pre-operation is broken ({type(error).__name__})"
                 raise UnavailableError(reason, name, problems) from error

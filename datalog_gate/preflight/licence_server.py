@@ -30,8 +30,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from datalog_gate.analysis.policy import ACTIONS
-from datalog_gate.plugins.breaker import Breaker
-from datalog_gate.plugins.deadline import within
+from datalog_gate.plugins.breaker import Breaker, within
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_address, read_seconds
 from datalog_gate.preflight.plugin import Outcome, Plugin

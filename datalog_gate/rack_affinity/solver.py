@@ -20,7 +20,7 @@ from typing import Any
 
 from datalog_gate.rack_affinity.conflict import describe, find_conflict, group_assumptions
 from datalog_gate.rack_affinity.greedy import Bundles, Sort, Unit, bundle_items, place_greedily
-from datalog_gate.rack_affinity.problem import Answer, Impossible, LateError, Level, Problem, SolverError
+from datalog_gate.rack_affinity.problem import Answer, Constraint, Impossible, LateError, Level, Problem, SolverError
 
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.rack_affinity.solver")
 MEGABYTES = 1024
@@ -163,10 +163,8 @@ class _Model:
         self._equate_counts()
         self._limit_places()
         for index, constraint in enumerate(self._problem.constraints):
-            if constraint.at_least:
-                self._spread(index, constraint.level, constraint.at_least)
-            elif constraint.level == "zone" and constraint.items:
-                self._share_zone(index)
+            if constraint.at_least or (constraint.level == "zone" and constraint.items):
+                self._locate(index, constraint)
         return True
 
     def _equate_counts(self) -> None:
@@ -195,24 +193,17 @@ class _Model:
                 if free < needed[name]:
                     self._model.add(_sum(demands[place.kind, place.name, name]) <= free)
 
-    def _spread(self, index: int, level: Level, at_least: int) -> None:
-        used = []
-        for variables in self._by_location(self._sorts_of(index), level).values():
-            used.append(self._variable(1))
-            self._model.add(_sum(variables) >= used[-1])
-        self._model.add(_sum(used) >= at_least)
-
-    def _share_zone(self, index: int) -> None:
-        sorts = self._sorts_of(index)
+    def _locate(self, index: int, constraint: Constraint) -> None:
+        """So many locations have a unit of the constraint, or one zone has all of them. What else shares a location is
+        in one unit or bundle."""
+        sorts = [sort for sort in self._candidates if index in sort.constraints]
         count = sum(self._count[sort] for sort in sorts)
-        chosen = []
-        for variables in self._by_location(sorts, "zone").values():
-            chosen.append(self._variable(1))
-            self._model.add(_sum(variables) == count * chosen[-1])
-        self._model.add(_sum(chosen) == 1)
-
-    def _sorts_of(self, index: int) -> list[Sort]:
-        return [sort for sort in self._candidates if index in sort.constraints]
+        used = []
+        for variables in self._by_location(sorts, constraint.level).values():
+            used.append(self._variable(1))
+            units = _sum(variables)
+            self._model.add(units >= used[-1] if constraint.at_least else units == count * used[-1])
+        self._model.add(_sum(used) >= constraint.at_least if constraint.at_least else _sum(used) == 1)
 
     def _by_location(self, sorts: Iterable[Sort], level: Level) -> dict[str, list[Any]]:
         locations: dict[str, list[Any]] = defaultdict(list)

@@ -99,10 +99,13 @@ class Approval(Service):
         raise RefusedError(self._awaiting(approval))
 
     def release(self, held: Held) -> None:
-        self._file.release(held.key)
+        with self._file.transaction() as rows:
+            rows.execute("INSERT OR REPLACE INTO claims VALUES (?, NULL)", (held.key,))
 
     def status(self, held: Held) -> Status:
-        return "held" if self._file.holds(held.key) else "absent"
+        with self._file.transaction() as rows:
+            claim = rows.execute("SELECT number FROM claims WHERE key = ?", (held.key,)).fetchone()
+        return "held" if claim and claim["number"] is not None else "absent"
 
     def _mode(self, request: Request) -> str:
         """Whether the grant stops or waits. Errors: RefusedError for wrong options."""
@@ -182,14 +185,14 @@ class Approvals:
 
     def find(self, request: Request, now: float) -> ApprovalRequest | None:
         """The last request for the same that still counts."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             return _find(rows, request, now)
 
     def use(self, request: Request, now: float, seconds: float) -> tuple[bool, ApprovalRequest | None]:
         """Whether a claim may be held, and the request that it needs, or None if its key is dead. It may be held if it
         is held already, if a claim that it replaces holds the same, or if it was approved: that uses up the approval.
         Else the request is a new one, which counts for so many seconds, unless there is one for the same."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             claim = rows.execute("SELECT number FROM claims WHERE key = ?", (request.key,)).fetchone()
             if claim:
                 return claim["number"] is not None, _get(rows, claim["number"], now)
@@ -212,7 +215,7 @@ class Approvals:
     ) -> ApprovalRequest | None:
         """The request, as for `use`, if its grant's resource may go on waiting for the answer: for so many seconds,
         while fewer than this number of others wait."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
             if approval.state != "awaiting":
                 return None
@@ -225,20 +228,11 @@ class Approvals:
             rows.execute("UPDATE asked SET uuid = ?, since = ?, polled = ? WHERE number = ?", values)
             return approval if allowed else None
 
-    def release(self, key: str) -> None:
-        """Hold nothing under the key any more, nor ever again."""
-        with self._transaction() as rows:
-            rows.execute("INSERT OR REPLACE INTO claims VALUES (?, NULL)", (key,))
-
-    def holds(self, key: str) -> bool:
-        with self._transaction() as rows:
-            return bool(rows.execute("SELECT 1 FROM claims WHERE key = ? AND number NOT NULL", (key,)).fetchone())
-
     def say(
         self, name: str, verdict: Literal["approved", "refused"], who: str, why: str, now: float
     ) -> ApprovalRequest:
         """Add the verdict of a person. The last one holds until it is used."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             letter, _, number = name.upper().rpartition("A-")
             known = not letter and number.isdecimal() and len(number) < 16
             approval = _get(rows, int(number), now) if known else None
@@ -251,11 +245,11 @@ class Approvals:
             return _must_get(rows, approval.number, now)
 
     def list(self, now: float) -> tuple[ApprovalRequest, ...]:
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             numbers = rows.execute("SELECT number FROM asked ORDER BY number").fetchall()
             return tuple(_must_get(rows, number["number"], now) for number in numbers)
 
-    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         return database.transaction(self._path, BUSY, ApprovalError, TABLES)
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from datalog_gate.plugins import plugin_errors
-from datalog_gate.plugins.breaker import Breaker
-from datalog_gate.plugins.deadline import within
+from datalog_gate.plugins.breaker import Breaker, within
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.contract import HOLDING, Decision, Request, Service
 from datalog_gate.services.journal import Claim, Journal, LostError, State
