@@ -300,6 +300,7 @@ resources:
       actions: [CREATE]}}
   d_cloud: {type: OS::Heat::SoftwareDeployment, properties: {config: c-17, server: s, actions: [CREATE]}}
   d_none: {type: OS::Heat::SoftwareDeployment, properties: {server: s}}
+  d_never: {type: OS::Heat::SoftwareDeployment, properties: {server: s, actions: []}}
   d_open: {type: OS::Heat::SoftwareDeployment, properties: {server: s, actions: {get_param: names}}}
   g_two: {type: OS::Heat::SoftwareDeploymentGroup, properties: {servers: {x: s1, y: s2}, actions: [CREATE]}}
   g_open: {type: OS::Heat::StructuredDeployments, properties: {servers: {get_param: map}}}

@@ -13,7 +13,6 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import TooLongError, Unknown, Value
 from datalog_gate.facts import stack_relations as of_stack
-from datalog_gate.facts.deployments import deployments
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.source_relations import SOURCE_ROWS
 from datalog_gate.facts.tables import AddRows, Batch, LocatedRow, RelationRows, StackContext, TableRows, wildcard
@@ -24,7 +23,6 @@ from datalog_gate.schema.resource_types import tables_of
 from datalog_gate.stack.model import Alike, EnvironmentFile, Path, Resource, Stack
 from datalog_gate.stack.translation import as_heat_reads, to_move
 
-DEPLOYMENT = "heat:deployment"
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that identify the resource, or the item of a list."""
 _VALUE_COLUMNS = frozenset({"value", "_value"})
@@ -181,9 +179,9 @@ def _for_each_resource(
 EVERY_RESOURCE: Mapping[str, AddRows] = {
     "heat:resource": of_stack.add_resources,
     **{
-        name: _for_each_resource(rows, of_stack.NEEDED.get(name, "id")) for name, rows in of_stack.RESOURCE_ROWS.items()
+        name: _for_each_resource(rows, of_stack.NEEDED.get(name, "id"))
+        for name, rows in (of_stack.RESOURCE_ROWS | SOURCE_ROWS).items()
     },
-    **{name: _for_each_resource(rows) for name, rows in (SOURCE_ROWS | {DEPLOYMENT: deployments}).items()},
 }
 """The relations that a resource of any type may have rows in."""
 
@@ -237,14 +235,14 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
 
 def _hide_deployments(facts: FactSet, veiled: Mapping[Value, Resource]) -> None:
     """Hide what deployments take of a secret, and their digests: the digest of a short secret proves a guess."""
-    positions = FIXED[DEPLOYMENT].positions
-    for row in facts.rows.get(DEPLOYMENT, ()):
+    positions = FIXED[of_stack.DEPLOYMENT].positions
+    for row in facts.rows.get(of_stack.DEPLOYMENT, ()):
         deployment, config = veiled.get(row[0]), veiled.get(row[1])
         if any(resource and resource.hides(("properties",), True) for resource in (deployment, config)):
-            facts.hide(DEPLOYMENT, row, [positions["digest"]])
+            facts.hide(of_stack.DEPLOYMENT, row, [positions["digest"]])
         for name, column in {"config": "config", "server": "server", "actions": "action"}.items():
             if deployment and deployment.hides(("properties", name), True):
-                facts.hide(DEPLOYMENT, row, [positions[column]])
+                facts.hide(of_stack.DEPLOYMENT, row, [positions[column]])
 
 
 def _secret_columns(relation: Relation, path: Path, resource: Resource) -> Iterator[int]:

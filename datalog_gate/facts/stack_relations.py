@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from itertools import repeat
 
-from datalog_gate.base.values import ResourceId, Unknown, boolean, hidden_value
+from datalog_gate.base.expression import Expression, phrase
+from datalog_gate.base.unknown import derived
+from datalog_gate.base.values import ResourceId, Row, Unknown, Value, bases, boolean, hidden_value
 from datalog_gate.facts.factset import Located
 from datalog_gate.facts.source_relations import used_parameters
 from datalog_gate.facts.tables import Batch, LocatedRow, RelationRows, StackContext, entries, wildcard
 from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import GROUPS, Data, Live, Path, Resource, Stack
-from datalog_gate.stack.property_values import Leaf, leaves, path_text, typed
+from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
 
 POLICY = "DatalogGate::Policy"
+DEPLOYMENT = "heat:deployment"
 SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
 }
 """The properties of autoscaling groups with the least, the most and the first number of members."""
+_DEPLOYMENTS = frozenset({"OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"})
+_CONFIG_BODIES = {
+    "OS::Heat::SoftwareConfig": "config",
+    "OS::Heat::StructuredConfig": "config",
+    "OS::Heat::SoftwareComponent": "configs",
+    "OS::Heat::CloudConfig": "cloud_config",
+    "OS::Heat::MultipartMime": "parts",
+}
+"""The property of each type that holds the body of the configuration."""
 
 
 def _parameters(stack: Stack) -> Iterator[LocatedRow]:
@@ -117,6 +130,96 @@ def _scaling(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]
         yield (resource.id, least, most, least if desired is None else desired), ("properties",), None
 
 
+def _deployment(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
+    """The rows of a deployment. The digest is that of the configuration data that Heat derives (heat/engine/resources/
+    openstack/heat/software_deployment.py:325-382), without Heat's own inputs `deploy_*`, which repeat other columns."""
+    if resource.type not in _DEPLOYMENTS:
+        return
+    config = resource.properties.get("config")
+    source = context.find(config) if isinstance(config, ResourceId) else None
+    known: Row = (resource.id, typed("any", config), typed("any", resource.properties.get("server")))
+    digest = _digest(resource, config, source)
+    for action, unread in dict.fromkeys(_actions(resource, source)):
+        if unread:
+            yield wildcard(FIXED[DEPLOYMENT], known, ("properties",), unread)
+        else:
+            yield (*known, action, digest), ("properties", "config"), None
+
+
+def _actions(resource: Resource, source: Resource | None) -> Iterator[tuple[Value, Unknown | None]]:
+    """The actions that trigger the deployment, and what stands for those that nobody knows. A component names them in
+    each of its parts."""
+    parts: Data = [dict(resource.properties)]
+    if source and source.type == "OS::Heat::SoftwareComponent":
+        parts = source.properties.get("configs")
+        if not isinstance(parts, list):
+            yield None, _unread(parts, "configs", source)
+    for part in parts if isinstance(parts, list) else []:
+        actions = part.get("actions") if isinstance(part, dict) else part
+        if actions is None:
+            actions = ["CREATE", "UPDATE"]
+        if isinstance(actions, list):
+            yield from ((typed("any", action), None) for action in actions)
+        else:
+            yield None, _unread(actions, "actions", resource)
+
+
+def _digest(resource: Resource, config: Data, source: Resource | None) -> str | Unknown:
+    """The digest; unknown if a part of the data is unknown, or only in the cloud."""
+    if config is not None and (source is None or source.type not in _CONFIG_BODIES):
+        return _unread_digest(_unread(config, "config", resource), resource)
+    if source and source.maybe:
+        return _unread_digest(source.maybe, resource)
+    config_properties = source.properties if source else {}
+    is_component = source is not None and source.type == "OS::Heat::SoftwareComponent"
+    declared, values = config_properties.get("inputs") or [], resource.properties.get("input_values") or {}
+    inputs: Data = [declared, values]
+    if isinstance(declared, list) and isinstance(values, dict):
+        inputs = [_input(item, values) for item in declared]
+        names = [item.get("name") for item in declared if isinstance(item, dict)]
+        inputs += [{"name": name, "value": value} for name, value in values.items() if name not in names]
+    data = {
+        "group": "component" if is_component else config_properties.get("group") or "Heat::Ungrouped",
+        "config": config_properties.get(_CONFIG_BODIES[source.type]) if source else None,
+        "options": config_properties.get("options") or {},
+        "inputs": inputs,
+        "outputs": config_properties.get("outputs") or [],
+        "input_key": resource.properties.get("input_key") or "get_input" if "Structured" in resource.type else None,
+    }
+    text = as_text(data)
+    written = text.expression if isinstance(text, Unknown) else text
+    digest = sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
+    if isinstance(text, Unknown):
+        first = next(leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown))
+        shown = derived(f"digest of {digest}: ", first)
+        return replace(text, source=Expression(shown.function, text.arguments, shown.stack, shown.text))
+    return digest
+
+
+def _unread_digest(unknown: Unknown, resource: Resource) -> Unknown:
+    """The digest of the configuration of a resource that rests on one unknown."""
+    source = derived(f"digest of {resource.id.path}: ", unknown)
+    return Unknown(source, unread=unknown.unread, of=bases((unknown,)), place=unknown.place)
+
+
+def _input(declared: Data, values: Mapping[str, Data]) -> Data:
+    if not isinstance(declared, dict):
+        return declared
+    name, default = declared.get("name"), declared.get("default")
+    return {**declared, "value": values.get(name, default) if isinstance(name, str) else default}
+
+
+def _unread(data: Data, name: str, resource: Resource) -> Unknown:
+    """The unknown for data that is unknown, that only the cloud holds, or that Heat does not accept."""
+    if isinstance(data, Unknown):
+        return data
+    return Unknown(
+        phrase(f"what Heat makes of {name} of {resource.id.path}"),
+        unread=True,
+        place=resource.locate(("properties", name)),
+    )
+
+
 STACK_ROWS: dict[str, Callable[[Stack], Iterable[LocatedRow]]] = {
     "heat:stack": lambda stack: [
         ((stack.id, stack.name, stack.parent, stack.depth, stack.version, stack.description), (), None)
@@ -165,6 +268,7 @@ RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[LocatedRow]
     "heat:nested": lambda resource, _: [((resource.id, resource.nested.id), (), None)] if resource.nested else [],
     "heat:member": _members,
     "heat:scaling": _scaling,
+    DEPLOYMENT: _deployment,
     "heat:hook": lambda resource, _: [((resource.id, hook), (), None) for hook in resource.hooks],
     "heat:restricted": lambda resource, _: [((resource.id, action), (), None) for action in resource.restricted],
 }
