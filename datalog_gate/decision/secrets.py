@@ -6,6 +6,7 @@ facts, or the column can also hold what rules made of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
@@ -21,12 +22,13 @@ class Secrets:
     """The secrets of the facts that a program judges."""
 
     def __init__(self, facts: FactSet, program: CheckedProgram) -> None:
-        cells = [(name, row, at) for name, rows in facts.hidden.items() for row, held in rows.items() for at in held]
-        self._values = {row[at] for _, row, at in cells}
-        columns: dict[RelationRef, set[int]] = {}
-        for name, _, at in cells:
-            columns.setdefault(name, set()).add(at)
-        self._taint = taint(program, columns) if cells else None
+        self._values: set[Value] = set()
+        columns: dict[RelationRef, set[int]] = defaultdict(set)
+        for name, rows in facts.hidden.items():
+            for row, hidden in rows.items():
+                columns[name] |= hidden
+                self._values.update(row[at] for at in hidden)
+        self._taint = taint(program, columns) if columns else None
 
     def rows(self, relation: RelationRef, rows: Collection[Row]) -> tuple[Row, ...]:
         return tuple(self.row(relation, row) for row in rows) if self._taint else tuple(rows)
