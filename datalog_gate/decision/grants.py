@@ -62,13 +62,12 @@ def _judge(
 ) -> list[tuple[ResourceId, Value, str]]:
     """Each grant with its service and the reason why it is not in effect, empty if it is; sorted."""
     rows = sorted(facts.rows.get("gate:grant", ()), key=row_key)
+    if not rows:
+        return []
     maybe = facts.maybe.get("gate:grant", ())
-    homes = {
-        resource.id: (resource, home) for root in stacks if rows for home in root.walk() for resource in home.resources
-    }
-    given = all(
-        parameter.origin != "none" for root in stacks for parameter in root.parameters
-    )  # else Heat builds nothing of it
+    homes = {resource.id: (resource, home) for root in stacks for home in root.walk() for resource in home.resources}
+    # without a value for each parameter Heat builds nothing of it
+    given = all(parameter.origin != "none" for root in stacks for parameter in root.parameters)
     judged = []
     for row in rows:
         if not isinstance(row[0], ResourceId):
