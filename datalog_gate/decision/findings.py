@@ -349,8 +349,8 @@ def _nearest(provenance: Provenance, roots: Iterable[Fact]) -> dict[Fact, Deriva
 
 def _lacking(derivation: Derivation) -> Iterator[Value]:
     """List the resources of which the derivation's rule requires that templates have no row in some relation."""
-    absent = [literal for literal in derivation.rule.body if isinstance(literal, Without)]
-    for inner in (inner for literal in absent for inner in literal.body):
+    absent = [inner for literal in derivation.rule.body if isinstance(literal, Without) for inner in literal.body]
+    for inner in absent:
         if isinstance(inner, Match) and relation_name(inner.relation).startswith(TEMPLATE_RELATIONS):
             first = inner.arguments[0]
             if isinstance(first, Var) and (value := derivation.binding.get(first)) is not None:
