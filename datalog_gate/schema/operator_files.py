@@ -56,14 +56,13 @@ def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Ca
     places: dict[str, Span] = {}
     for file, text in files:
         texts[file] = text
-        reader = _FileReader(file, text)
-        types = reader.read()
-        problems += reader.problems
-        if reader.source.startswith("openstack-heat"):
+        source, types, wrong = _read_types(file, text)
+        problems += wrong
+        if source.startswith("openstack-heat"):
             types = types if upgrade else {}
             sources = SOURCES[1:] if upgrade else SOURCES
         given |= types
-        places |= {name: reader.place((name, "relation")) for name in types}
+        places |= {name: _place(file, text, (name, "relation")) for name in types}
     plain = Catalogue(sources=sources)
     for name, resource_type in given.items():
         if other := _other_owner(resource_type, given, plain):
@@ -92,50 +91,41 @@ class _WrongError(Exception):
         self.path, self.suggestion = path, suggestion
 
 
-class _FileReader:
-    """A reader of the types in one file; it reports the first mistake in each type."""
-
-    def __init__(self, file: str, text: str) -> None:
-        self.file, self.text = file, text
-        self.source = ""
-        self.problems: list[Diagnostic] = []
-
-    def read(self) -> dict[str, ResourceType]:
+def _read_types(file: str, text: str) -> tuple[str, dict[str, ResourceType], list[Diagnostic]]:
+    """The source of a file, its types, and the first mistake in each type."""
+    start = _place(file, text, ())
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        span = Span(file, error.lineno, error.colno, error.lineno, error.colno + 1)
+        return "", {}, [Diagnostic("bad-catalogue", f"this is no JSON: {error.msg}", span)]
+    except RecursionError:
+        return "", {}, [Diagnostic("bad-catalogue", "it is too deep", start)]
+    except ValueError as error:
+        return "", {}, [Diagnostic("bad-catalogue", str(error), start)]
+    if not isinstance(data, dict) or not data.keys() - {"source"}:
+        return "", {}, [Diagnostic("bad-catalogue", "a catalogue is an object of resource types by name", start)]
+    source = str(data.pop("source", ""))
+    types, problems = {}, []
+    for name, described in data.items():
         try:
-            data = json.loads(self.text, object_pairs_hook=_unique, parse_constant=_no_number)
-        except json.JSONDecodeError as error:
-            span = Span(self.file, error.lineno, error.colno, error.lineno, error.colno + 1)
-            self._report(f"this is no JSON: {error.msg}", span)
-            return {}
-        except (ValueError, RecursionError) as error:
-            self._report(str(error) if isinstance(error, ValueError) else "it is too deep", self.place(()))
-            return {}
-        if not isinstance(data, dict) or not data.keys() - {"source"}:
-            self._report("a catalogue is an object of resource types by name", self.place(()))
-            return {}
-        self.source = str(data.get("source", ""))
-        types = {}
-        for name in data.keys() - {"source"}:
-            try:
-                _check_type((name,), data[name])
-                types[name] = type_of(name, {"attributes": {}, **data[name]})
-                _check_moved(types[name])
-            except _WrongError as error:
-                self._report(f"{'.'.join(error.path)} {error}", self.place(error.path), error.suggestion)
-        return {name: types[name] for name in data if name in types}
+            _check_type((name,), described)
+            types[name] = type_of(name, {"attributes": {}, **described})
+            _check_moved(types[name])
+        except _WrongError as error:
+            message, span = f"{'.'.join(error.path)} {error}", _place(file, text, error.path)
+            problems.append(Diagnostic("bad-catalogue", message, span, error.suggestion))
+    return source, types, problems
 
-    def place(self, path: tuple[str, ...]) -> Span:
-        """The place of the last key of a path, or of the nearest key above."""
-        at = end = 0
-        for key in path:
-            if match := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(self.text, end):
-                at, end = match.start(), match.end()
-        line = self.text.count("\n", 0, at) + 1
-        column = at - self.text.rfind("\n", 0, at)
-        return Span(self.file, line, column, line, column + 1)
 
-    def _report(self, message: str, span: Span, suggestion: str | None = None) -> None:
-        self.problems.append(Diagnostic("bad-catalogue", message, span, suggestion))
+def _place(file: str, text: str, path: tuple[str, ...]) -> Span:
+    """The place of the last key of a path, or of the nearest key above."""
+    at = end = 0
+    for key in path:
+        if match := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(text, end):
+            at, end = match.start(), match.end()
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return Span(file, line, column, line, column + 1)
 
 
 def _check_type(path: tuple[str, ...], data: Any) -> None:
