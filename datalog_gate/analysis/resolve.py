@@ -164,7 +164,7 @@ class Names:
         else:
             imported = [import_.module for import_ in scope.imports if import_.module in self.scopes]
             scopes = {name: self.scopes[name] for name in imported}
-            owners = [name for name, its in scopes.items() if atom.name in its.exports & its.relations.keys()]
+            owners = [name for name, scope in scopes.items() if atom.name in scope.exports & scope.relations.keys()]
         if len(owners) > 1:
             several = " and ".join(f"{owner}:{atom.name}" for owner in owners)
             self._report("ambiguous-name", f"{atom.name} is {several}", atom.name_span, "write the full name")

@@ -144,7 +144,7 @@ def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
             continue
         shown.update(cycle)
         advice = f"break the cycle: move what {name} needs of {step.relation} into a relation that does not read {name}"
-        yield Diagnostic("unstratified", _told(cycle), step.span, advice)
+        yield Diagnostic("unstratified", _describe(cycle), step.span, advice)
 
 
 def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
@@ -170,10 +170,10 @@ def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     if not reaching:
         return
     cycles = (_cycle(rule.relation, Step("", loop.span, loop.relation), inside) for loop in loops)
-    told = _told(min(cycles, key=lambda cycle: (len(cycle), _cycle_order(cycle))))
+    described = _describe(min(cycles, key=lambda cycle: (len(cycle), _cycle_order(cycle))))
     for origin in reaching:
         maker = origin.builtin if isinstance(origin, ir.Call) else origin.function
-        message = f"the result of {maker} goes round in a recursion, which may never end: {told}"
+        message = f"the result of {maker} goes round in a recursion, which may never end: {described}"
         advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
         yield Diagnostic("value-growth", message, origin.span, advice)
 
@@ -202,7 +202,7 @@ def _cycle_order(cycle: Sequence[tuple[RelationRef, Step]]) -> list[tuple[object
     return [(str(name), *_step_order(step)) for name, step in cycle]
 
 
-def _told(cycle: Sequence[tuple[RelationRef, Step]]) -> str:
+def _describe(cycle: Sequence[tuple[RelationRef, Step]]) -> str:
     shown = cycle[:MOST_STEPS]
     steps = [f"on {step.through}{step.relation} ({step.span})" for _, step in shown]
     names = [f"{cycle[0][0]} depends", *(str(name) for name, _ in shown[1:])]

@@ -50,7 +50,7 @@ class Inference:
     fixed: frozenset[str]
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
-    _told: set[ir.Var] = field(default_factory=set)
+    _mismatched: set[ir.Var] = field(default_factory=set)
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
@@ -69,7 +69,7 @@ class Inference:
         return True
 
     def judge(self, rule: ir.CheckedRule) -> None:
-        self._told.clear()
+        self._mismatched.clear()
         kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
         for column, argument in zip(relation.columns, rule.arguments, strict=True):
@@ -154,7 +154,7 @@ class Inference:
                         self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
-                    if output and given and not given & self._kind(output, kinds) and not self._tell(output):
+                    if output and given and not given & self._kind(output, kinds) and not self._is_reported(output):
                         message = f"{name_of(output)} can never be the {given.describe()} that {name} gives"
                         self._report("kind-mismatch", message, literal.span, NEVER_MEET)
             case ir.Without():
@@ -172,14 +172,14 @@ class Inference:
             if isinstance(argument, ir.Const):
                 if not given & column.kinds:
                     self._mismatch(f"the column {column.name} of {match.relation} is", column.kinds, given, match.span)
-            elif argument and given == Kind(0) and not self._tell(argument):
+            elif argument and given == Kind(0) and not self._is_reported(argument):
                 message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
                 self._report("kind-mismatch", message, match.span, NEVER_MEET)
 
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
-            if not left & right and not self._tell(compare.left, compare.right) and not compare.null_test:
+            if not left & right and not self._is_reported(compare.left, compare.right) and not compare.null_test:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
@@ -188,11 +188,11 @@ class Inference:
         if left & ORDERED and right & ORDERED and not left & right & ORDERED:
             self._mismatch(f"{compare.comparator} compares", left & ORDERED, right, compare.span)
 
-    def _tell(self, *operands: ir.Operand) -> bool:
+    def _is_reported(self, *operands: ir.Operand) -> bool:
         """Whether a mismatch of one of the variables was reported before; note that it is now."""
         named = {operand for operand in operands if isinstance(operand, ir.Var)}
-        is_reported = bool(named & self._told)
-        self._told |= named
+        is_reported = bool(named & self._mismatched)
+        self._mismatched |= named
         return is_reported
 
     def _need(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:

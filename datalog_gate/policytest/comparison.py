@@ -45,9 +45,10 @@ class CaseFinding:
 
     def fits(self, expected: Expected) -> bool:
         """Whether it is the expected one, as far as the test file says: a resource with or without the root's id."""
-        return self.near(expected) and not self.other(expected)
+        return self.is_of(expected) and not self.other(expected)
 
-    def near(self, expected: Expected) -> bool:
+    def is_of(self, expected: Expected) -> bool:
+        """Whether it is of the expected policy, or has the expected code."""
         return bool(self.name == expected.get("policy", expected.get("code")))
 
     def other(self, expected: Expected) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def find_mismatches(expect: Expected, findings: Sequence[CaseFinding]) -> Iterat
             else:
                 unmet.append((at, expected))
         for at, expected in sorted(unmet, key=lambda pair: pair[0]):
-            near = [finding for finding in rest if finding.near(expected)]
+            near = [finding for finding in rest if finding.is_of(expected)]
             nearest = min(near, key=lambda finding: len(finding.other(expected)), default=None)
             if nearest:
                 rest.remove(nearest)
@@ -192,7 +193,7 @@ def _why_not(
     policy = policies.get(expected.get("policy", ""))
     if policy is None or explanation is None:
         return
-    same = [finding for finding in result.findings if finding.near(expected)]
+    same = [finding for finding in result.findings if finding.is_of(expected)]
     lists = {finding.list for finding in same if "resource" not in finding.other(expected)}
     if elsewhere := lists - {mismatch.list}:
         yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"

@@ -29,7 +29,7 @@ from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal, print_term
 from datalog_gate.language.walk import terms, with_terms
 from datalog_gate.policytest.comparison import CaseResult, find_mismatches, row_differences
-from datalog_gate.policytest.suite import Suite, near
+from datalog_gate.policytest.suite import Suite, relative_path
 from datalog_gate.policytest.testfile import Case
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, parse_reference, relation_name
@@ -133,7 +133,7 @@ class _Trial:
 
     def __init__(self, top: Path, suites: Sequence[Suite]) -> None:
         self._suites = suites
-        self._modules, self._base = parse_all(read_rules([near(top)]))[0], suites[0].rules
+        self._modules, self._base = parse_all(read_rules([relative_path(top)]))[0], suites[0].rules
         self._decisions: dict[str, Decision] = {}
         self._results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = []
         self._named = {

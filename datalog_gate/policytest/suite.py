@@ -119,12 +119,12 @@ class Suite:
 
 
 def _file(source: Any) -> Any:
-    return near(source) if isinstance(source, Path) else source
+    return relative_path(source) if isinstance(source, Path) else source
 
 
 def _beside(source: object) -> list[Path]:
     """List the environment that belongs to a template's file: the one of its name beside it."""
-    own = near(source.with_suffix(".env")) if isinstance(source, Path) else None
+    own = relative_path(source.with_suffix(".env")) if isinstance(source, Path) else None
     return [own] if own and own.is_file() else []
 
 
@@ -138,7 +138,7 @@ def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] 
 def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
     """Make a suite of these cases, as if the file held them. Errors: those of `read_suite`."""
     top = top_folder(file.parent, packs)
-    rules = load(read_rules([near(top)]), read_catalogue(*catalogues))
+    rules = load(read_rules([relative_path(top)]), read_catalogue(*catalogues))
     policies = frozenset(
         policy.id for policy in rules.policies if Path(policy.span.file).resolve().parent == file.parent
     )
@@ -159,7 +159,7 @@ def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = ()
     return Suite(file, top, cases, rules, policies)
 
 
-def near(path: Path) -> Path:
+def relative_path(path: Path) -> Path:
     """The path relative to the working directory, if it lies below that."""
     whole = path.parent.resolve() / path.name
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole

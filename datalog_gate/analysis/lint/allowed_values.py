@@ -38,7 +38,7 @@ class Domain(NamedTuple):
 
 Domains = dict[tuple[RelationRef, int], Domain | None]
 """By relation and column; None where any text can occur."""
-Held = dict[ir.Var, Domain | None]
+Known = dict[ir.Var, Domain | None]
 
 
 def check_values(
@@ -70,8 +70,8 @@ def check_values(
         if visits[id(rule)] > MOST_VISITS:
             after: list[Domain | None] = [None] * len(before)
         else:
-            held = _held(rule.body, {}, domains) if any(before) else {}
-            after = [_either(old, _of(term, held)) for old, term in zip(before, rule.arguments, strict=True)]
+            known = _known(rule.body, {}, domains) if any(before) else {}
+            after = [_either(old, _of(term, known)) for old, term in zip(before, rule.arguments, strict=True)]
         domains.update(((rule.relation, at), new) for at, new in enumerate(after))
         return before != after
 
@@ -91,8 +91,8 @@ def _texts(operand: ir.Operand) -> tuple[str, ...]:
     return (operand.value,) if isinstance(operand, ir.Const) and isinstance(operand.value, str) else ()
 
 
-def _of(operand: ir.Operand, held: Held) -> Domain | None:
-    return Domain(frozenset(_texts(operand))) if isinstance(operand, ir.Const) else held.get(operand)
+def _of(operand: ir.Operand, known: Known) -> Domain | None:
+    return Domain(frozenset(_texts(operand))) if isinstance(operand, ir.Const) else known.get(operand)
 
 
 def _either(first: Domain | None, other: Domain | None) -> Domain | None:
@@ -115,22 +115,22 @@ def _bounded(domain: Domain) -> Domain | None:
     return domain if len(domain.texts) <= MOST_TEXTS else None
 
 
-def _held(body: Sequence[ir.CheckedLiteral], outer: Held, domains: Domains) -> Held:
+def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
     """The domains of a body's variables, without equations with a constant, which are judged by it."""
-    held, before = dict(outer), None
-    while held != before:
-        before = dict(held)
+    known, before = dict(outer), None
+    while known != before:
+        before = dict(known)
         for literal in body:
             match literal:
                 case ir.Match(relation, arguments):
                     for at, term in enumerate(arguments):
                         if isinstance(term, ir.Var):
-                            held[term] = _both(held.get(term), domains[relation, at])
+                            known[term] = _both(known.get(term), domains[relation, at])
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
-                    held[left] = held[right] = _both(held.get(left), held.get(right))
+                    known[left] = known[right] = _both(known.get(left), known.get(right))
                 case ir.Call("??", (value, default), (ir.Var() as result,)):
-                    held[result] = _both(held.get(result), _either(_of(value, held), _of(default, held)))
-    return held
+                    known[result] = _both(known.get(result), _either(_of(value, known), _of(default, known)))
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ class _Judge:
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     catalogue: Catalogue
 
-    def body(self, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
-        held = _held(body, outer, self.domains)
+    def body(self, body: Sequence[ir.CheckedLiteral], outer: Known) -> Iterator[Diagnostic]:
+        known = _known(body, outer, self.domains)
         for literal in body:
             match literal:
                 case ir.Match():
@@ -151,14 +151,15 @@ class _Judge:
                 case ir.Compare("=" | "!=", left, right, span):
                     for term, other in ((left, right), (right, left)):
                         if isinstance(term, ir.Var):
-                            yield from _strange(f"{name_of(term)} is never", other, held.get(term), span)
+                            yield from _strange(f"{name_of(term)} is never", other, known.get(term), span)
                 case ir.Call("??", (ir.Var() as value, default), _, span):
-                    if (known := held.get(value)) and known.listed:
-                        yield from _strange(f"{name_of(value)} is never", default, known._replace(complete=False), span)
+                    if (domain := known.get(value)) and domain.listed:
+                        domain = domain._replace(complete=False)
+                        yield from _strange(f"{name_of(value)} is never", default, domain, span)
                 case ir.Without(inner) | ir.Fold(_, _, inner):
-                    yield from self.body(inner, held)
+                    yield from self.body(inner, known)
 
-    def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Held) -> Iterator[Diagnostic]:
+    def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Known) -> Iterator[Diagnostic]:
         for at, argument in enumerate(match.arguments):
             domain = self.domains[match.relation, at]
             column = self.relations[match.relation].columns[at].name
@@ -169,7 +170,7 @@ class _Judge:
                     argument = ir.Const(str(argument.value).partition(".")[0])
                 yield from _strange(what, argument, domain, match.span)
             elif argument and domain and not domain.listed and match.relation in self.facts and len(body) <= LONGEST:
-                rest = _held([literal for literal in body if literal is not match], outer, self.domains).get(argument)
+                rest = _known([literal for literal in body if literal is not match], outer, self.domains).get(argument)
                 if rest and rest.listed:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 

@@ -140,8 +140,9 @@ def _cartesian(
         own = set(variables(literal)) - set(outer)
         several = [literal] if isinstance(literal, Match) and own and not _one_row(literal, by_relation) else []
         touching = [group for group in groups if group[0] & own]
-        merged = (own.union(*(group[0] for group in touching)), [*(m for g in touching for m in g[1]), *several])
-        groups = [group for group in groups if group not in touching] + [merged]
+        connected = [match for _, matches in touching for match in matches] + several
+        names = own.union(*(names for names, _ in touching))
+        groups = [group for group in groups if group not in touching] + [(names, connected)]
         if isinstance(literal, Without | Fold):
             around = {*outer, *(var for other in body if other is not literal for var in variables(other))}
             yield from _cartesian(literal.body, around, by_relation)
