@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis.strata import fixpoint, settle
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.schema.declaration import RelationRef, possible_version
 
@@ -30,22 +30,19 @@ class Taint:
 
 def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
     """Compute which columns secrets reach from these columns of the inputs."""
-    spans: set[Span] = set()
-
-    def spread(columns: dict[Cell, int]) -> dict[Cell, int]:
-        spread_to = Taint(dict(columns), spans)
-        for rule in program.rules:
-            flow = _Flow(spread_to)
-            flow.through(rule.body)
-            for at, term in enumerate(rule.arguments):
-                if level := flow.of([term]):
-                    cell = rule.relation, at
-                    spread_to.columns[cell] = max(spread_to.columns.get(cell, 0), level)
-        return spread_to.columns
-
     columns = {(name, at): PASSED for name, positions in secrets.items() for at in positions}
-    columns |= {(possible_version(name), at): PASSED for name, at in columns}
-    return Taint(fixpoint(spread, columns), spans)
+    reached = Taint(columns | {(possible_version(name), at): PASSED for name, at in columns})
+
+    def spread(rule: ir.CheckedRule) -> bool:
+        flow = _Flow(reached)
+        flow.through(rule.body)
+        own = {(rule.relation, at): flow.of([term]) for at, term in enumerate(rule.arguments)}
+        risen = {cell: level for cell, level in own.items() if level > reached.columns.get(cell, 0)}
+        reached.columns.update(risen)
+        return bool(risen)
+
+    settle(list(program.rules), spread)
+    return reached
 
 
 def levels(taint: Taint, rule: ir.CheckedRule) -> Mapping[ir.Var, int]:

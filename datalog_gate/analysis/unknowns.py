@@ -225,9 +225,7 @@ class _Body:
         target = self._output(literal.target, unsure, literal.span, tests)
         inside = {variable: self.value(variable) for variable in variables(literal) if variable != literal.target}
         assert target
-        if (
-            isinstance(target, ir.Const) or target in inside.values()
-        ):  # what groups an aggregate can't be its target too
+        if isinstance(target, ir.Const) or target in inside.values():  # it can't be what groups the aggregate too
             target = self._same(target, literal.span, tests)
         if unsure:
             group = {var: by for var, by in inside.items() if isinstance(by, ir.Const) or by in self.bound}

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis.strata import fixpoint, settle
 from datalog_gate.analysis.taint import Cell
 from datalog_gate.base.values import Row
 from datalog_gate.schema.declaration import RelationRef, is_old
@@ -90,18 +89,15 @@ def computed_cells(program: ir.CheckedProgram, indexes: bool = True) -> set[Cell
         for at, column in enumerate(program.relations[name].columns)
         if indexes and column.name in INDEXES
     }
-    for stratum in program.strata:
-        computed = fixpoint(partial(_extend_computed, stratum.rules), computed)
-    return computed
 
-
-def _extend_computed(rules: Sequence[ir.CheckedRule], computed: set[Cell]) -> set[Cell]:
-    computed = set(computed)
-    for rule in rules:
+    def fill(rule: ir.CheckedRule) -> bool:
         read = _read_variables(rule, computed)
-        for at, term in enumerate(rule.arguments):
-            if isinstance(term, ir.Var) and term not in read:
-                computed.add((rule.relation, at))
+        columns = {at for at, term in enumerate(rule.arguments) if isinstance(term, ir.Var) and term not in read}
+        new = {(rule.relation, at) for at in columns} - computed
+        computed.update(new)
+        return bool(new)
+
+    settle(list(program.rules), fill)
     return computed
 
 

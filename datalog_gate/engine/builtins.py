@@ -56,15 +56,16 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
     ``??`` needs its left side only if that is known, or is certainly not null. The last two inputs of an aggregate are
     the tuples that certainly exist, and those that may exist.
     """
-    if isinstance(inputs[0], Unknown) if name == "??" else not _UNKNOWN.isdisjoint(map(type, inputs)):
-        if isinstance(inputs[-1], Tuples):
-            return _aggregate_partly_known(cast(AggregateFunction, name), inputs)
-        if name == "??" and not Kind.NULL & kinds_of(inputs[0]):
-            return inputs[0]
-        return bound_result(name, _unknown(name, inputs, CALLS[name].outputs[0].kinds), inputs)
-    value = _apply(name, inputs)
-    assert not isinstance(value, bool), name
-    return value
+    if isinstance(inputs[-1], Tuples):
+        return _aggregate_partly_known(cast(AggregateFunction, name), inputs)
+    needed = inputs[:1] if name == "??" else inputs
+    if _UNKNOWN.isdisjoint(map(type, needed)):
+        value = _apply(name, inputs)
+        assert not isinstance(value, bool), name
+        return value
+    if name == "??" and not Kind.NULL & kinds_of(inputs[0]):
+        return inputs[0]
+    return bound_result(name, _unknown(name, inputs, CALLS[name].outputs[0].kinds), inputs)
 
 
 def holds(name: str, inputs: Sequence[Value], when_unknown: bool) -> bool:
