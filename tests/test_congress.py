@@ -34,8 +34,8 @@ from datalog_gate.decision.query import ask
 from datalog_gate.doors.cli.main import main
 from datalog_gate.engine import engine
 from datalog_gate.facts.lines import FactLine
+from datalog_gate.files.inputs import fact_lines
 from datalog_gate.files.rules import read_rules
-from datalog_gate.files.templates import read_facts
 from datalog_gate.language.ast import NOWHERE, Constant, Rule
 from datalog_gate.language.parser import parse
 from tests.sampling import sample
@@ -269,7 +269,7 @@ def test_a_converted_library_is_one_of_ours_that_means_the_same(library: str) ->
     assert {policy.id: policy.level for policy in load([ours]).policies} == {
         policy.id: policy.level for policy in load(written).policies
     }
-    lines = read_facts(LIBRARIES / "cloud.jsonl")
+    lines = fact_lines(LIBRARIES / "cloud.jsonl")
     heads = {statement.head for statement in written[0].parse()[0].statements if isinstance(statement, Rule)}
     for query in {f"{head.name}({', '.join('xyz'[: len(head.arguments)])})" for head in heads}:
         assert ask([ours], query, lines, engine("native")).rows == ask(written, query, lines, engine("native")).rows

@@ -55,7 +55,7 @@ class DecisionPoint:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.settings = settings
-        self._entitlements, self._clock, self._now = entitlements, clock, now
+        self.entitlements, self._clock, self._now = entitlements, clock, now
         self._log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
         self._lock = Lock()
         self._counters: Counter[str] = Counter()
@@ -65,11 +65,6 @@ class DecisionPoint:
         """The broker of the enabled services; None if none are enabled."""
         self._outcomes = open_outcomes(settings)
         self._reloader = PolicyReloader(settings, clock, self._loaded, self._failed)
-
-    @property
-    def rules(self) -> Rules:
-        """The rules in force."""
-        return self._reloader.current().rules
 
     def counters(self) -> dict[str, int]:
         """The counters of this process: answers by verdict, and what an operator should know."""
@@ -111,10 +106,6 @@ class DecisionPoint:
             consulted = self._ask_preflight(self._preflight, operation, answer, trace)
             answer, why = self._lift(operation, mode, consulted, why)
         return self._note(operation, answer, trace, why)
-
-    def entitled_services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
-        """The enabled services that the caller may grant."""
-        return self._entitlements.services(project, credentials)
 
     @paused()
     def decide_grants(
@@ -191,7 +182,7 @@ class DecisionPoint:
         before = _read_before(operation, ruleset.rules)
         read = self._clock()
         now = self._now()
-        services = self._entitlements.services(operation.project, credentials)
+        services = self.entitlements.services(operation.project, credentials)
         caller = build_caller(credentials)
         modes = dict(self.settings.policy_modes)
         decision = ruleset.rules.decide(
@@ -271,7 +262,7 @@ class DecisionPoint:
             self._count("opened")
         elif (
             override := read_break_glass(self.settings.break_glass, self._now())
-        ) and self._entitlements.may_break_glass(operation.project, operation.credentials or {}):
+        ) and self.entitlements.may_break_glass(operation.project, operation.credentials or {}):
             why = f"the break-glass file allows it until {override.until.isoformat()}: {override.why}"
             self._count("broken_glass")
             self._event("broken_glass", id=answer.id, until=override.until.isoformat(), why=override.why)

@@ -19,8 +19,8 @@ from datalog_gate.decision.query import bind
 from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_mode, read_time
 from datalog_gate.decision.waivers import read_waivers
 from datalog_gate.engine.budget import BUDGET, Budget
-from datalog_gate.facts.lines import FactLine
-from datalog_gate.files.templates import read_facts, read_text
+from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.files.templates import read_text
 from datalog_gate.stack.model import Stack
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def fact_lines(source: FactSource | None) -> list[FactLine]:
     if source is None:
         return []
     if isinstance(source, str | Path):
-        return read_facts(Path(source))
+        return read(read_text(source), str(source))
     lines = []
     for relation, rows in source.items():
         for number, row in enumerate(rows, 1):

@@ -20,7 +20,6 @@ from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
-    from datalog_gate.facts.lines import FactLine
     from datalog_gate.template.held import HeldStacks
 
 MAX_BYTES = 4_000_000
@@ -214,13 +213,6 @@ def _read_local(name: str, base: str, root: Path) -> tuple[str, str] | None:
         return label, content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return label, encodebytes(content).decode()
-
-
-def read_facts(path: Path) -> list[FactLine]:
-    """Read the facts of a file of lines. Errors: InputError."""
-    from datalog_gate.facts.lines import read
-
-    return read(read_text(path), str(path))
 
 
 def read_json(path: Path) -> object:

@@ -23,13 +23,12 @@ class RootTemplate(NamedTuple):
     """A template to read as a root stack."""
 
     template: str
-    """The path, or the name of a stack in Heat if it is `live`."""
+    """The path, or for `--stack` the name of a stack in Heat."""
     environments: tuple[str, ...]
     """Environments of its own, over those of all."""
     name: str | None
     """The name of the stack; None for the one that it has in Heat."""
     assumptions: Sequence[str] = ()
-    live: bool = False
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
@@ -45,7 +44,7 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
             raise UsageError(
                 "check takes one --stack, and then no template, environment, parameter, assumption or file"
             )
-        return [RootTemplate(options.stack[0], (), options.stack_name, live=True)]
+        return [RootTemplate(options.stack[0], (), options.stack_name)]
     if not templates:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack")
     names: list[str] = []
@@ -84,7 +83,7 @@ def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, cata
 
 def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
     """Read the stack of a root. Errors: InputError, also for a stack without resources."""
-    if root.live:
+    if options.stack:
         from datalog_gate.doors.cli.heat_client import read_live
 
         return read_live(root.template, root.name, catalogue)

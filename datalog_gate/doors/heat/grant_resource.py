@@ -167,7 +167,7 @@ def _caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapping[s
         services = frozenset({claim.service} if claim else ())
     else:
         credentials = resource.context.to_policy_values()
-        services = point.shared_point().entitled_services(resource.stack.tenant_id, credentials)
+        services = point.shared_point().entitlements.services(resource.stack.tenant_id, credentials)
     if service not in services:
         raise GrantRefusedError(f"the service {service} is not for this caller")
     return point.build_caller(credentials), services

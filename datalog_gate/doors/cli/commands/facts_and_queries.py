@@ -39,12 +39,12 @@ def query(options: argparse.Namespace) -> int:
     from datalog_gate.decision.policy_set import texts
     from datalog_gate.decision.query import ask
     from datalog_gate.engine import engine
+    from datalog_gate.files.inputs import fact_lines
     from datalog_gate.files.rules import read_rules
-    from datalog_gate.files.templates import read_facts
 
     catalogue = read_catalogue(*options.catalogue)
     files = read_rules([Path(path) for path in options.rules], options.congress)
-    lines = [line for path in options.facts for line in read_facts(Path(path))]
+    lines = [line for path in options.facts for line in fact_lines(path)]
     lenient, now = options.undefined == "empty", datetime.now(UTC)
     answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
     sources = texts(files) | {"<query>": options.query}
