@@ -45,8 +45,8 @@ _ELSEWHERE = {
     "files_container": "send the files themselves, in `files`",
 }
 """Fields for a stack stored elsewhere, which may change between two readings, and what to do instead."""
-_UNCHANGED = frozenset({"existing", "stack_name", "template", "environment", "parameters", "files",
-                        "environment_files", "template_url", "files_container"})  # fmt: skip
+_CONTENTS = {"template", "environment", "parameters", "files", "environment_files", "template_url", "files_container"}
+_UNCHANGED = _CONTENTS | {"existing", "stack_name"}
 
 
 def read_request(application: Application, environ: Environ, settings: Settings) -> GatedRequest | None:
@@ -186,7 +186,8 @@ class _Update:
         An update that changes nothing stays as it is: it builds what another update left, which was judged, and Heat
         has an access rule of its own for it.
         """
-        if self.merged is None or not _has_changes(self.body):
+        has_changes = self.body.keys() - _UNCHANGED or any(self.body.get(name) for name in _CONTENTS)
+        if self.merged is None or not has_changes:
             return
         body = json.dumps(self.forwarded, separators=(",", ":")).encode()
         too_large = len(body) > self.limit
@@ -286,11 +287,6 @@ def _differs(expected: StoredStack, actual: StoredStack) -> bool:
         if any(new[key] not in (HEAT_MASK, value) for key, value in old.items()):
             return True
     return (expected.template, expected.files) != (actual.template, actual.files)
-
-
-def _has_changes(body: Mapping[str, Any]) -> bool:
-    """Whether a merged update changes anything. If not, it builds what another update left, which was judged."""
-    return bool(body.keys() - _UNCHANGED) or any(body.get(name) for name in _UNCHANGED - {"existing", "stack_name"})
 
 
 def _check(body: Mapping[str, Any]) -> None:

@@ -57,9 +57,7 @@ def read_request(_application: Application, environ: Environ, settings: Settings
         return None
     name, stack_id, tenant = _parse_stack_name(fields.get("StackName", ""))
     action = _ACTIONS[actions[0]]
-    definition = _unreadable_definition if action == "delete" else _no_definition
-    if action in ("create", "update"):
-        definition = partial(_definition, fields)
+    definition = partial(_definition, fields) if action in ("create", "update") else _unreadable_definition
     operation = Operation(
         door="cfn",
         action=action,
@@ -109,10 +107,6 @@ def _parse_stack_name(name: str) -> tuple[str, str, str]:
     """Parse a name, or ``arn:openstack:heat::PROJECT:stacks/NAME/ID``, into the name, id and project of a stack."""
     arn = re.fullmatch(r"arn:openstack:heat::([^:]*):stacks/([^/]*)/([^/]*)/?", name)
     return (arn[2], arn[3], arn[1]) if arn else (name, "", "")
-
-
-def _no_definition() -> StackDefinition:
-    raise InputError.of("this API does not say what the stack is made of")
 
 
 def _unreadable_definition() -> StackDefinition:
