@@ -201,7 +201,7 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     replay.add_argument("--mode", choices=MODES, default="", help="decide as in this mode")
     _add_replay(replay)
 
-    waive = _add_command(commands, "waive", "waive")
+    waive = _add_command(commands, "waive", "logged_decisions")
     waive.add_argument("decision", metavar="DECISION", help="the beginning of its id, or a file of check --format json")
     waive.add_argument("number", type=int, metavar="N", help="which of its violations, as listed, from 1")
     waive.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
@@ -217,7 +217,7 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     waive.add_argument("--waivers", default=default, metavar="FILE", help=help_)
     _add_rules(waive)
 
-    waivers = _add_command(commands, "waivers", "waive")
+    waivers = _add_command(commands, "waivers", "logged_decisions")
     actions = waivers.add_subparsers(dest="action", required=True, metavar="check")
     check = actions.add_parser("check", help="list waivers that need attention", allow_abbrev=False)
     check.add_argument("waivers", nargs="?", default=default, metavar="FILE", help=help_)
