@@ -1,4 +1,4 @@
-"""The decision log: one JSON object per line, without secrets.
+"""The decision log: one JSON object per line, without secrets; written, read, and replayed by the same rules or others.
 
 The log is a file of at most half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share
 it, also after a fork. Records that cannot be written are dropped and counted. The next record that can be written says
@@ -14,7 +14,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from errno import ENOSPC
@@ -22,11 +22,13 @@ from functools import partial
 from pathlib import Path
 from queue import Full, Queue
 from threading import Lock, Thread
+from typing import Any
 
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.errors import InputError
-from datalog_gate.decision.decision import Decision
+from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.decision import SHORT, Decision, Waiver
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.redaction import redact_definition
 from datalog_gate.decision_point.stack_definition import StackDefinition
@@ -40,6 +42,9 @@ EXIT_TIMEOUT = 2.0
 """Seconds that a process waits at its end for its last records."""
 NOT_JUDGED = "no policy judges it"
 Record = Mapping[str, object]
+IDENTITY = ("id", "digests")
+"""The fields of a decision that identify its inputs, and are not compared."""
+FINDINGS = (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +232,105 @@ def _parse_record(line: str, place: Span) -> Record | Diagnostic:
     if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("kind"), str):
         return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place, None, "warning")
     return record
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """A record with the decision that the rules make of it now."""
+
+    record: Record
+    decision: Decision | None
+    why: str = ""
+    """Why there is no decision."""
+    differs: tuple[str, ...] = ()
+    """The fields of the decision's JSON that differ."""
+    changes: tuple[str, ...] = ()
+    """The findings that are new (+), gone (-) or of another mode (~)."""
+
+
+def replay_log(
+    path: Path,
+    rules: Rules,
+    inventory: Inventory | None = None,
+    mode: str = "",
+    waivers: Sequence[Waiver] | None = None,
+) -> Iterator[ReplayResult | Diagnostic]:
+    """Replay every decision of the log in order; yield a diagnostic for each line that is no record.
+
+    A `mode` replaces that of the records; then what was not judged is yielded too, since another mode may stop it.
+    `waivers` replace those of the records. Errors: InputError if there is no log.
+    """
+    for record in read_log(path):
+        if isinstance(record, Diagnostic):
+            yield record
+        elif "inputs" in record:
+            yield replay_record(record, rules, inventory, mode=mode, waivers=waivers)
+        elif mode and record.get("unjudged"):
+            yield ReplayResult(record, None, str(record["unjudged"]))
+
+
+def find_record(path: Path, decision: str) -> Record:
+    """Find the last record of the decision whose id begins so. Errors: InputError unless there is exactly one id."""
+    matches: dict[str, Record] = {}
+    for record in read_log(path):
+        if isinstance(record, Diagnostic) or record["kind"] != "decision":
+            continue
+        if decision and str(record.get("id", "")).startswith(decision):
+            matches[str(record["id"])] = record
+    if len(matches) != 1:
+        message = f"{path} holds {'several decisions' if matches else 'no decision'} {decision}"
+        help_ = (
+            f"one of {', '.join(sorted(matches))}" if matches else f"a reason ends with {SHORT} characters of the id"
+        )
+        raise InputError.of(message, suggestion=help_)
+    [record] = matches.values()
+    return record
+
+
+def replay_record(
+    record: Record,
+    rules: Rules,
+    inventory: Inventory | None = None,
+    explain: bool = False,
+    mode: str = "",
+    waivers: Sequence[Waiver] | None = None,
+) -> ReplayResult:
+    """Replay a record that has `inputs`, with another mode or other waivers if they are given.
+
+    A record holds the waivers that its findings met, which are all that matter while the rules find the same.
+    """
+    before: Any = record["decision"]
+    inputs: Any = record["inputs"]
+    try:
+        name, against = inputs["stack_name"], inputs.get("against")
+        stack = StackDefinition.from_json(inputs["definition"]).stack(name, rules.catalogue)
+        old = StackDefinition.from_json(against).stack(name, rules.catalogue, undeclared=True) if against else ()
+        decision = rules.decide(
+            stack,
+            inputs["action"],
+            against=old,
+            caller=inputs["caller"],
+            services=inputs["services"],
+            inventory=inventory,
+            waivers=[Waiver.from_json(data) for data in inputs.get("waivers", ())] if waivers is None else waivers,
+            now=inputs["now"],
+            mode=mode or inputs["mode"],
+            modes=inputs["modes"],
+            explain=explain,
+        )
+    except (InputError, EngineError) as error:
+        return ReplayResult(record, None, str(error))
+    after = decision.to_json()
+    differs = [name for name in before if name not in IDENTITY and before[name] != after[name]]
+    return ReplayResult(record, decision, "", tuple(differs), tuple(_changes(before, after)))
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for kind, label in FINDINGS:
+        old, new = (
+            {f"{label}{finding['policy']}: {finding['message']}": finding["mode"] for finding in decision[kind]}
+            for decision in (before, after)
+        )
+        yield from (f"-{text}" for text in old if text not in new)
+        yield from (f"+{text}" for text in new if text not in old)
+        yield from (f"~{text} ({old[text]}, now {mode})" for text, mode in new.items() if old.get(text, mode) != mode)
