@@ -20,7 +20,7 @@ import datalog_gate
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.doors.cli.commands.doctor import ENGINE_DOOR, PREVIEW, SHIM, examine, probe_engine
-from datalog_gate.doors.cli.doctor.check_result import format_results
+from datalog_gate.doors.cli.doctor import format_results
 from datalog_gate.doors.cli.main import main
 from tests.cloud import Answer, clear_credentials, running
 from tests.pages import assert_written

@@ -23,7 +23,7 @@ from datalog_gate.decision_point.engine_start import LIVE, PROBE, find_start, ru
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.common import FINDINGS, OK
-from datalog_gate.doors.cli.doctor.check_result import CheckResult, format_results
+from datalog_gate.doors.cli.doctor import CheckResult, format_results
 from datalog_gate.doors.cli.doctor.pipelines import check_pipelines, find_door_options
 from datalog_gate.doors.cli.heat_conf import IniFile, format_error, read_conf, read_ini
 from datalog_gate.files.rules import default_rules

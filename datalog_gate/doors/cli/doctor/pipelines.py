@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.doors.cli.doctor.check_result import CheckResult
+from datalog_gate.doors.cli.doctor import CheckResult
 from datalog_gate.doors.cli.heat_conf import IniFile
 
 Api = Literal["api", "cfn"]
