@@ -329,6 +329,14 @@ def test_errors_of_a_template_show_no_hidden_value(properties: dict[str, Data], 
     assert refusals(lambda: dg.read_stack(template=template, parameters=parameters), "message") == [message]
 
 
+@pytest.mark.parametrize("name", [f"/{PW}", f"../{PW}", f"file:///etc/{PW}"])
+def test_a_file_named_by_a_hidden_value_is_refused_without_its_name(name: str, tmp_path: Path) -> None:
+    path, parameters = tmp_path / "t.yaml", {"pw": name, "open": "o"}
+    path.write_text(json.dumps(stack_of({"user_data": {"get_file": {"get_param": "pw"}}})))
+    refused = refusals(lambda: dg.read_stack(path, parameters=parameters), "code", "message")
+    assert refused == [("outside-root", "the file *** can't be read")]
+
+
 def test_a_nested_parameter_refuses_what_came_from_a_hidden_one_without_showing_it() -> None:
     nested = {
         "heat_template_version": "wallaby",

@@ -122,6 +122,8 @@ class Tree:
             fetched = self.fetch(name, base)
         except InputError as error:
             for diagnostic in error.diagnostics:
+                if name in self.secrets:
+                    diagnostic = Diagnostic(diagnostic.code, f"the file {MASK} can't be read", span)
                 self.add(with_changes(diagnostic, span=diagnostic.span or span))
             return None
         if fetched is None and not is_remote(name):
