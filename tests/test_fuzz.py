@@ -1,4 +1,4 @@
-"""No text of rules crashes the reader, and reading is linear."""
+"""No text of rules crashes the reader, reading is linear, and no request is more than the gate can decide on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.parser import parse
 from tests.fuzz import attempt, text
+from tests.fuzz_stacks import Trial
 from tests.sampling import sample
 
 
@@ -21,6 +22,18 @@ from tests.sampling import sample
 def test_no_text_crashes(seed: int) -> None:
     for number in range(seed * 20, seed * 20 + sample(20)):
         attempt(text(Random(number)))
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    return Trial(tmp_path_factory.mktemp("trial"))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(5))
+def test_no_request_makes_an_error_line_or_an_answer_of_ours(trial: Trial, seed: int) -> None:
+    for number in range(seed * 100, seed * 100 + sample(100)):
+        trial.attempt(number)
 
 
 @pytest.mark.sampled
