@@ -337,10 +337,6 @@ def test_plugins_are_found_by_name_in_the_order_given_and_get_their_settings() -
     ]
 
 
-def test_without_names_nothing_is_loaded() -> None:
-    assert load_chain([], {}).plugins == {}
-
-
 @pytest.mark.parametrize(
     ("names", "settings", "message"),
     [

@@ -9,18 +9,14 @@ Heat holds afterwards violates nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 
 from tests.heat.doors.rig import Heat
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, string, template, why, without_policies
-from tests.servers import serving
 
 TYPE = "OS::Heat::RandomString"
 NONE = "OS::Heat::None"
@@ -182,18 +178,6 @@ def test_an_update_adopts_nothing(filtered: Heat, existing: str) -> None:
         assert refusal(filtered.ask("POST", "validate", template=CLEAN, adopt_stack_data=ADOPTED)) == (400, ELSEWHERE)
 
 
-def test_a_template_elsewhere_that_changes_between_readings_is_never_read(filtered: Heat, existing: str) -> None:
-    with _changing() as (url, read), filtered.unchanged():
-        expected = 400, TRIES["template_url"].reason
-        name = filtered.name()
-        assert refusal(filtered.ask("POST", "stacks", stack_name=name, template_url=url)) == expected
-        assert refusal(filtered.on(existing, "PUT", template_url=url)) == expected
-        assert refusal(filtered.on(existing, "PATCH", template_url=url)) == expected
-        form = {"Action": "CreateStack", "StackName": name, "TemplateUrl": url}
-        assert filtered.cfn(form).status_code == filtered.cfn({}, **form).status_code == 400
-    assert read == []
-
-
 def test_types_of_other_letters_are_no_types(filtered: Heat) -> None:
     with filtered.unchanged():
         for kind in ("OS::Heat::R\u0430ndomString", "OS\uff1a\uff1aHeat::RandomString", f"{TYPE} ", TYPE.lower()):
@@ -283,22 +267,3 @@ def test_two_updates_at_once_that_are_clean_alone_never_make_a_violating_stack(f
             assert filtered.on(name, "PUT", template=both, parameters=values).status_code == 202
             filtered.ended(name)
     assert codes <= {202, 403, 409}
-
-
-@contextmanager
-def _changing() -> Iterator[tuple[str, list[str]]]:
-    """The address of a template that is clean at every other reading, and what was read."""
-    read: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            read.append(self.path)
-            body = json.dumps(CLEAN if len(read) % 2 else LONG).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    with serving(server):
-        yield f"http://127.0.0.1:{server.server_port}/t.json", read
