@@ -58,8 +58,8 @@ class Deadly(Journal):
         super().__init__(path, late=60.0)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with super()._transaction() as rows:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        with super().transaction() as rows:
             before = _states(rows)
             yield rows
             changed = ", ".join(" ".join(state) for state in sorted(_states(rows) - before))

@@ -104,7 +104,7 @@ class Journal:
             database.create(path, TABLES)
         except (OSError, sqlite3.Error) as error:
             raise JournalError(f"{path} can't be made: {error}") from error
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             version = rows.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
             raise JournalError(f"{path} is a journal of version {version}, and this package writes {VERSION}")
@@ -114,7 +114,7 @@ class Journal:
         It replaces only a claim of the same project that is in the same stack or abandoned. Errors: LostError if
         somebody else has the lease, or if the claim is over or has another key."""
         assert request.uuid, "a request at the door reserves nothing"
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             claim = _get(rows, request.uuid)
             if claim is None:
                 old = _get(rows, replaces)
@@ -149,12 +149,12 @@ class Journal:
 
     def replaced(self, claim: Claim) -> tuple[Claim, ...]:
         """The claims that this one replaces, directly or not, and that are not over, newest first."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             return tuple(_replaced(rows, claim))
 
     def lease(self, uuid: str, now: float, seconds: float) -> Claim | None:
         """Lease a claim; None if there is none, if somebody else has the lease, or if it is over."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             claim = _get(rows, uuid)
             if claim is None or claim.until > now or claim.state in OVER:
                 return None
@@ -163,7 +163,7 @@ class Journal:
     def move(self, claim: Claim, state: State, now: float, why: str = "", **changes: object) -> None:
         """Move a leased claim to a state, with other columns that change, and end the lease. A claim that is committed
         gives back the claims that it replaces. Errors: LostError."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             current = _leased(rows, claim)
             if current.state != claim.state:
                 raise LostError("what this grant asked for was given back meanwhile")
@@ -175,48 +175,48 @@ class Journal:
     def again(self, claim: Claim, due: float, problem: str = "") -> None:
         """Keep a leased claim in its state until the next attempt is `due`, and end the lease. With a `problem` this
         attempt failed. Errors: LostError."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             current = _leased(rows, claim)
             _set(rows, current, problem=problem, **{**FREE, "due": due, "attempts": current.attempts + bool(problem)})
 
     def give_back(self, uuid: str, now: float, why: str, state: State | None = None) -> Claim | None:
         """Mark a claim as releasing, whoever has the lease; None if it is over, or not in this `state` any more."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             claim = _get(rows, uuid)
             if claim is None or claim.state in OVER or state not in (None, claim.state):
                 return None
             return self._give_back(rows, claim, now, why)
 
     def expire(self, uuid: str, expires: float | None) -> None:
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             rows.execute("UPDATE claims SET expires = ? WHERE uuid = ?", (expires, uuid))
 
     def claim(self, uuid: str) -> Claim | None:
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             return _get(rows, uuid)
 
     def claims(self, stack: str | None = None) -> tuple[Claim, ...]:
         """All claims that are not over, or those of a stack, oldest state first."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             return tuple(_select(rows, f"state NOT IN {OVER} AND stack = ifnull(?, stack) ORDER BY since, uuid", stack))
 
     def of_stack(self, stack: str, project: str, name: str) -> tuple[Claim, ...]:
         """The claims of a stack and of all stacks within it that are not over, newest first. Claims of a stack within
         have the id of that one and are found by their path, as are all if the id is not known."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             return tuple(_of_stack(rows, stack, project, name))
 
     def abandon(self, stack: str, project: str, name: str) -> None:
         """Note that the user takes a stack out of Heat, with all within it, and keeps its resources. It counts only
         once Heat does not have the stack any more."""
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             for claim in tuple(_of_stack(rows, stack, project, name)):
                 _set(rows, claim, abandoned=True)
 
     def forget(self, before: float) -> None:
         """Delete claims that were over before this time, unless the claim that they replace is still kept."""
         old = f"state IN {OVER} AND since < ? AND replaces NOT IN (SELECT uuid FROM claims)"
-        with self._transaction() as rows:
+        with self.transaction() as rows:
             rows.execute(f"DELETE FROM claims WHERE {old}", (before,))
 
     def _give_back(self, rows: sqlite3.Connection, claim: Claim, now: float, why: str) -> Claim:
@@ -226,12 +226,8 @@ class Journal:
         late = now + self.late if claim.state == "intent" else claim.late
         return _set(rows, claim, state=_checked(claim, "releasing"), since=now, late=late, why=why, attempts=0)
 
-    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        return transaction(self._path)
-
-
-def transaction(path: str) -> AbstractContextManager[sqlite3.Connection]:
-    return database.transaction(path, BUSY, JournalError)
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        return database.transaction(self._path, BUSY, JournalError)
 
 
 def _get(rows: sqlite3.Connection, uuid: str) -> Claim | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datalog_gate.plugins.plugin_errors import format_reason
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
-from datalog_gate.services.journal import Journal, transaction
+from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import ReconcileResult
 
 LOG = logging.getLogger(__name__)
@@ -57,21 +57,20 @@ class Outcomes:
     """The operations in the file of a journal, which is created if there is none. Errors of all: JournalError."""
 
     def __init__(self, path: str) -> None:
-        Journal(path)
-        self._path = path
-        with transaction(path) as rows:
+        self._journal = Journal(path)
+        with self._journal.transaction() as rows:
             rows.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
 
     def add(self, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
         """Add an operation that the host accepted and that was asked for at that time."""
         kept = {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)}
-        with transaction(self._path) as rows:
+        with self._journal.transaction() as rows:
             values = (json.dumps(kept), json.dumps(list(plugins)), began)
             rows.execute("INSERT INTO outcomes (snapshot, plugins, began) VALUES (?, ?, ?)", values)
 
     def pending(self, now: float | None = None) -> tuple[Pending, ...]:
         """All operations with plugins to tell, or those that are due now, in their order."""
-        with transaction(self._path) as rows:
+        with self._journal.transaction() as rows:
             due = rows.execute("SELECT * FROM outcomes WHERE due <= ifnull(?, due) ORDER BY id", (now,)).fetchall()
         pending = []
         for row in due:
@@ -81,13 +80,13 @@ class Outcomes:
 
     def attempt(self, pending: Pending, outcome: Outcome, due: float) -> bool:
         """Begin an attempt to tell this outcome, and set when the next is due. False if somebody else just did."""
-        with transaction(self._path) as rows:
+        with self._journal.transaction() as rows:
             change = "UPDATE outcomes SET outcome = ?, attempts = attempts + 1, due = ? WHERE id = ? AND attempts = ?"
             return rows.execute(change, (outcome, due, pending.id, pending.attempts)).rowcount == 1
 
     def keep(self, pending: Pending, plugins: tuple[str, ...]) -> None:
         """Note that only these plugins still have to be told. Without any the operation is deleted."""
-        with transaction(self._path) as rows:
+        with self._journal.transaction() as rows:
             if plugins:
                 rows.execute("UPDATE outcomes SET plugins = ? WHERE id = ?", (json.dumps(plugins), pending.id))
             else:
