@@ -109,7 +109,7 @@ def test_a_lease_is_one_workers_until_it_ends(tmp_path: Path) -> None:
     with pytest.raises(LostError):
         rows.move(first, "reserved", NOW)
     with pytest.raises(LostError):
-        rows.again(first, NOW)
+        rows.postpone(first, NOW)
     assert rows.claim("u") == second
 
 
@@ -138,7 +138,7 @@ def test_what_is_given_back_keeps_its_lease_and_waits_for_what_may_arrive_late(
 def test_attempts_are_counted_with_what_they_met(tmp_path: Path) -> None:
     rows = journal(tmp_path)
     claim = begun(rows)
-    rows.again(claim, NOW + 3, "down")
+    rows.postpone(claim, NOW + 3, "down")
     assert rows.claim("u") == replace(claim, due=NOW + 3, attempts=1, problem="down", owner="", until=0.0)
 
 

@@ -98,11 +98,11 @@ class Broker:
             try:
                 _Calls(self, claim.service)(lambda service: service.commit(claim))
             except PluginError as error:
-                self.journal.again(claim, self.clock(), error.reason)
+                self.journal.postpone(claim, self.clock(), error.reason)
                 raise
             self._moved(claim, "committed")
             return
-        self.journal.again(claim, claim.due)
+        self.journal.postpone(claim, claim.due)
         if claim.state != "committed":
             raise UnavailableError("what this grant asked for was given back", claim.service)
 
@@ -137,10 +137,10 @@ class Broker:
         except PluginError as error:
             due = self.clock() + min(2.0 ** (min(claim.attempts, 30) + 1), PAUSE)
             LOG.warning("%s of stack %s is not released: %s", claim.path, claim.stack, error)
-            self.journal.again(claim, due, error.reason)
+            self.journal.postpone(claim, due, error.reason)
             return False
         if self.clock() < claim.late:
-            self.journal.again(claim, claim.late)
+            self.journal.postpone(claim, claim.late)
             return False
         self.journal.move(claim, "released", self.clock(), claim.why)
         return True
@@ -155,7 +155,7 @@ class Broker:
             self.journal.move(claim, state, self.clock(), why, **changes)
         except LostError as error:
             with suppress(LostError):
-                self.journal.again(claim, claim.due)
+                self.journal.postpone(claim, claim.due)
             raise UnavailableError(str(error), claim.service) from error
 
     def service(self, name: str) -> tuple[Service, Breaker]:

@@ -200,11 +200,11 @@ class Account:
                 free[at] = amount - provider.used.get(name, 0) + held[at] - kept[at]
         return free
 
-    def hold(self, claims: list[PlacementClaim], instead: Iterable[str] = ()) -> None:
+    def hold(self, claims: list[PlacementClaim], shares: Iterable[str] = ()) -> None:
         """Hold new claims in place of the shares of these keys. Errors: RefusedError, and then they are not held, or
         were given back meanwhile."""
         # nobody takes a share before it is held
-        self._file.write(instead, [replace(claim, asked="") for claim in claims])
+        self._file.write(shares, [replace(claim, asked="") for claim in claims])
         self._hold([claim.key for claim in claims])
         self._file.write([], [claim for claim in claims if claim.asked])
         for claim in claims:
@@ -234,12 +234,12 @@ class Account:
         placement, why = self._file.placement, ""
         for attempt in range(ATTEMPTS):
             allocated, generation = placement.allocation(self.consumer)
-            ever = self._file.select("consumer = ?", self.consumer)
-            needed = needs(claim for claim in ever if claim.state not in GONE)
+            claims = self._file.select("consumer = ?", self.consumer)
+            needed = needs(claim for claim in claims if claim.state not in GONE)
             try:
                 if needed != allocated:
                     placement.allocate(self.consumer, self._project, needed, generation)
-                self._file.write([], [replace(claim, state="dead") for claim in ever if claim.state == "dying"])
+                self._file.write([], [replace(claim, state="dead") for claim in claims if claim.state == "dying"])
                 return
             except ChangedError as error:
                 why = str(error)

@@ -172,7 +172,7 @@ class Journal:
                 for replaced in _replaced(rows, claim):
                     self._give_back(rows, replaced, now, f"{claim.path} has replaced it")
 
-    def again(self, claim: Claim, due: float, problem: str = "") -> None:
+    def postpone(self, claim: Claim, due: float, problem: str = "") -> None:
         """Keep a leased claim in its state until the next attempt is `due`, and end the lease. With a `problem` this
         attempt failed. Errors: LostError."""
         with self.transaction() as rows:

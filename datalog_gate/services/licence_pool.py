@@ -67,29 +67,30 @@ class LicencePool(PlacementService):
     def _seats(self, request: Request, account: Account, name: str, seats: int) -> list[tuple[str, str, int]]:
         """Where to take them: what the grant's line has first. Errors: RefusedError."""
         resource_class, line = self._class(name), account.line(request)
-        known = self._claims.select("items LIKE ?", f'%"{resource_class}"%')
-        mine = {uuid for claim in known if claim.line == line for uuid in _places(claim, resource_class)}
-        there = self._there(resource_class, {uuid for claim in known for uuid in _places(claim, resource_class)})
-        free = account.free(there, [line])
-        left = sum(max(0, free[provider.uuid, resource_class]) for provider in there)
+        claims = self._claims.select("items LIKE ?", f'%"{resource_class}"%')
+        mine = {uuid for claim in claims if claim.line == line for uuid in _places(claim, resource_class)}
+        held = {uuid for claim in claims for uuid in _places(claim, resource_class)}
+        providers = self._find_providers(resource_class, held)
+        free = account.free(providers, [line])
+        left = sum(max(0, free[provider.uuid, resource_class]) for provider in providers)
         if left < seats:
-            total = sum(provider.capacity.get(resource_class, 0) for provider in there)
+            total = sum(provider.capacity.get(resource_class, 0) for provider in providers)
             if not total:
                 raise RefusedError(f"there are no seats of the licence {name}, and {_many(seats)}")
             raise RefusedError(f"the licence {name} has {left} of {total} seats left, and {_many(seats)}")
         taken = []
-        for provider in sorted(there, key=lambda provider: (provider.uuid not in mine, provider.name)):
+        for provider in sorted(providers, key=lambda provider: (provider.uuid not in mine, provider.name)):
             if take := min(seats, max(0, free[provider.uuid, resource_class])):
                 taken.append((provider.uuid, resource_class, take))
                 seats -= take
         return taken
 
-    def _there(self, resource_class: str, known: set[str]) -> list[Provider]:
+    def _find_providers(self, resource_class: str, held: set[str]) -> list[Provider]:
         """The providers that have seats; where any will do, those with some left and those where some are held."""
         placement = self._claims.placement
         if not self._providers:
             providers = placement.providers(resource_class)
-            more = [provider for uuid in sorted(known - providers.keys()) if (provider := placement.provider(uuid))]
+            more = [provider for uuid in sorted(held - providers.keys()) if (provider := placement.provider(uuid))]
             return [*providers.values(), *more]
         uuids = [uuid for name in self._providers if (uuid := placement.named(name))]
         return [provider for uuid in dict.fromkeys(uuids) if (provider := placement.provider(uuid))]

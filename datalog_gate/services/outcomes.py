@@ -84,7 +84,7 @@ class Outcomes:
             change = "UPDATE outcomes SET outcome = ?, attempts = attempts + 1, due = ? WHERE id = ? AND attempts = ?"
             return rows.execute(change, (outcome, due, pending.id, pending.attempts)).rowcount == 1
 
-    def keep(self, pending: Pending, plugins: tuple[str, ...]) -> None:
+    def keep(self, pending: Pending, plugins: list[str]) -> None:
         """Note that only these plugins still have to be told. Without any the operation is deleted."""
         with self._journal.transaction() as rows:
             if plugins:
@@ -111,22 +111,22 @@ def tell(
 def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[ReconcileResult]:
     """Tell plugins one outcome, backwards if the operation failed, as `Ran.after` does."""
     assert pending.outcome
-    results, rest, about = [], pending.plugins, pending.snapshot
+    about, left, given_up = pending.snapshot, list(pending.plugins), pending.attempts >= TRIES
     failed = pending.outcome == "failed"
     message = f"that its {about.action} {'failed' if failed else f'is {pending.outcome}'}"
-    for name in pending.plugins[::-1] if failed else pending.plugins:
-        if problem := _tell_plugin(plugins.get(name), about, pending.outcome):
-            last = "; nobody tells it any more" if pending.attempts >= TRIES else ""
-            why = f"{name} was not told {message}: {problem}{last}"
+    results: list[ReconcileResult] = []
+    for name in reversed(pending.plugins) if failed else pending.plugins:
+        problem = _tell_plugin(plugins.get(name), about, pending.outcome)
+        if problem:
+            why = f"{name} was not told {message}: {problem}{'; nobody tells it any more' if given_up else ''}"
             LOG.error("decision %s: %s", about.decision_id, why)
-            results.append(ReconcileResult(about.decision_id, about.stack_id, "failed", why))
         else:
-            rest = tuple(other for other in rest if other != name)
-            outcomes.keep(pending, rest)
             why = f"{name} was told {message}"
-            results.append(ReconcileResult(about.decision_id, about.stack_id, "told", why))
-    if rest and pending.attempts >= TRIES:
-        outcomes.keep(pending, ())
+            left.remove(name)
+            outcomes.keep(pending, left)
+        results.append(ReconcileResult(about.decision_id, about.stack_id, "failed" if problem else "told", why))
+    if left and given_up:
+        outcomes.keep(pending, [])
     return results
 
 
