@@ -75,10 +75,6 @@ REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
     "a column that it has not": (
         "p(s) :- old:os:nova:server(_id=s, flavour=_).",
         [("m.dl:2:35", "unknown-column", "old:os:nova:server has no column flavour", "did you mean flavor?")]),
-    "a list that is a relation": (
-        "p(s) :- old:os:nova:server(_id=s, networks=_).",
-        [("m.dl:2:35", "unknown-column", "old:os:nova:server has no column networks",
-          "it is a list or a map: read old:os:nova:server.networks(_id=...)")]),
     "the request": (
         'p(s) :- heat:resource(s), old:gate:request("create").',
         [("m.dl:2:27", "undefined-relation",
