@@ -27,9 +27,9 @@ def main() -> None:
 
     resources.initialise()
     registry = resources.global_env().registry._registry
-    found = {name: entry.value for name, entry in registry.items() if isinstance(getattr(entry, "value", None), type)}
+    classes = {name: entry.value for name, entry in registry.items() if isinstance(getattr(entry, "value", None), type)}
     lines = [f'{{"source": "openstack-heat {version("openstack-heat")}"']
-    lines += [f"{compact(name)}: {compact(describe(name, found[name]))}" for name in sorted(found)]
+    lines += [f"{compact(name)}: {compact(describe(name, classes[name]))}" for name in sorted(classes)]
     sys.stdout.write(",\n".join(lines) + "\n}\n")
 
 
@@ -42,21 +42,22 @@ def describe(name: str, resource: Any) -> dict[str, Any]:
     attributes = resource.attributes_schema
     assert set(echoes) <= set(attributes), name
     assert set(echoes.values()) <= set(resource.properties_schema), name
-    told: dict[str, Any] = {"relation": relation_name(name), **support_of(resource)}
+    described: dict[str, Any] = {"relation": relation_name(name), **support_of(resource)}
     if issubclass(resource, stack_user.StackUser):
-        told["creates_users"] = True
+        described["creates_users"] = True
     if moved := moved_of(resource):
-        told["moved"] = moved
-    told["properties"] = {key: property_of(schema) for key, schema in sorted(resource.properties_schema.items())}
-    told["attributes"] = {key: echoes.get(key) for key in sorted(attributes)}
-    if statuses := {key: found for key in sorted(attributes) if (found := support_of(attributes[key]))}:
-        told["attribute_status"] = {key: found["status"] for key, found in statuses.items()}
-    return told
+        described["moved"] = moved
+    described["properties"] = {key: property_of(schema) for key, schema in sorted(resource.properties_schema.items())}
+    described["attributes"] = {key: echoes.get(key) for key in sorted(attributes)}
+    support = {key: support_of(attributes[key]) for key in sorted(attributes)}
+    if statuses := {key: part["status"] for key, part in support.items() if part}:
+        described["attribute_status"] = statuses
+    return described
 
 
-def support_of(described: Any) -> dict[str, list[str | None]]:
+def support_of(subject: Any) -> dict[str, list[str | None]]:
     """The status of what is not plainly supported, and since which version it has it."""
-    status = described.support_status
+    status = subject.support_status
     if status.status == "SUPPORTED":
         return {}
     return {"status": [status.status.lower(), status.version and status.version.strip()]}
@@ -104,38 +105,38 @@ def property_of(schema: Any) -> dict[str, Any]:
     from heat.engine import constraints, properties
 
     schema = properties.Schema.from_legacy(schema)
-    told: dict[str, Any] = {"kind": schema.type.lower()}
+    described: dict[str, Any] = {"kind": schema.type.lower()}
     if schema.required:
-        told["required"] = True
+        described["required"] = True
     if schema.default is not None:
-        told["default"] = default_of(schema)
+        described["default"] = default_of(schema)
     for constraint in schema.constraints:
         match constraint:
             case constraints.AllowedValues():
-                told["allowed"] = list(constraint.allowed)
+                described["allowed"] = list(constraint.allowed)
             case constraints.Length():
-                told["length"] = [constraint.min, constraint.max]
+                described["length"] = [constraint.min, constraint.max]
             case constraints.Range():
-                told["range"] = [constraint.min, constraint.max]
+                described["range"] = [constraint.min, constraint.max]
             case constraints.Modulo():
-                told["modulo"] = [constraint.step, constraint.offset]
+                described["modulo"] = [constraint.step, constraint.offset]
             case constraints.AllowedPattern():
-                told["pattern"] = constraint.pattern
+                described["pattern"] = constraint.pattern
             case constraints.CustomConstraint():
-                told["custom"] = constraint.name
+                described["custom"] = constraint.name
     for flag in ("update_allowed", "immutable"):
         if getattr(schema, flag):
-            told[flag] = True
-    told |= support_of(schema)
+            described[flag] = True
+    described |= support_of(schema)
     if schema.schema is None:
-        return told
+        return described
     inner = schema.schema
     if schema.type == schema.LIST:
         item = properties.Schema.from_legacy(inner.value)
         if item.type != item.MAP or item.schema is None:
-            return {**told, "item": property_of(item)}
+            return {**described, "item": property_of(item)}
         inner = item.schema
-    return {**told, "children": {key: property_of(child) for key, child in sorted(inner.items())}}
+    return {**described, "children": {key: property_of(child) for key, child in sorted(inner.items())}}
 
 
 def default_of(schema: Any) -> object:
