@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
@@ -20,35 +20,28 @@ MOST_PARTS = 100
 NULL = ast.Constant(None)
 UPDATES = {"+": ".insert", "-": ".delete"}
 REFLEXIVE = ("<=", ">=")
-
-
-@dataclass(slots=True)
-class _CommentedRule:
-    """A rule with its comments."""
-
-    rule: ast.Rule
-    comments: list[str]
+CommentedRule = tuple[ast.Rule, list[str]]
 
 
 def convert(module: ast.Module, comments: Sequence[str] = ()) -> str:
     """The text of a rule file for the module; `comments` are those of its statements, in order."""
     rules = [statement for statement in module.statements if isinstance(statement, ast.Rule)]
     pairs = zip_longest(rules, comments, fillvalue="")
-    entries = _merged([_CommentedRule(rule, [comment]) for rule, comment in pairs if isinstance(rule, ast.Rule)])
-    annotated = {entry.rule.head.name for entry in entries if entry.rule.annotation}
-    names = tuple(dict.fromkeys(_renamed(entry.rule.head).name for entry in entries))
+    entries = _merged([(rule, [comment]) for rule, comment in pairs if isinstance(rule, ast.Rule)])
+    annotated = {rule.head.name for rule, _ in entries if rule.annotation}
+    names = tuple(dict.fromkeys(_renamed(rule.head).name for rule, _ in entries))
     text = print_module(ast.Module(module.name, module.file, (ast.Export(names),) if names else ()))
-    for entry in entries:
-        entry.rule = _tidy(entry.rule)
-        head = entry.rule.head.name
+    for written, own_comments in entries:
+        rule = _tidy(written)
+        head = rule.head.name
         level = "record" if head.startswith("execute.") else LEVEL_OF_HEAD.get(head)
         if level and head not in annotated:
             annotated.add(head)
-            entry.rule = replace(entry.rule, annotation=ast.Annotation(level))
-        is_told = entry.rule.annotation and entry.rule.annotation.attributes
-        shown = "" if is_told else "\n".join(dict.fromkeys(entry.comments))
+            rule = replace(rule, annotation=ast.Annotation(level))
+        has_message = rule.annotation and rule.annotation.attributes
+        shown = "" if has_message else "\n".join(dict.fromkeys(own_comments))
         lines = [f"// {line}\n" for line in shown.splitlines() if line.strip()]
-        text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (entry.rule,)))
+        text += "\n" + "".join(lines) + print_module(ast.Module(module.name, module.file, (rule,)))
     return format_text(text, module.file)
 
 
@@ -77,24 +70,23 @@ def _renamed(atom: ast.Atom) -> ast.Atom:
     return replace(atom, name=atom.name[:-1] + UPDATES.get(atom.name[-1], atom.name[-1]))
 
 
-def _merged(rules: list[_CommentedRule]) -> list[_CommentedRule]:
+def _merged(rules: list[CommentedRule]) -> list[CommentedRule]:
     """Join pairs of rules that differ in one optional argument until there are none."""
     for _ in range(MOST_PASSES):
-        places = {_key(entry.rule): at for at, entry in enumerate(rules)}
+        places = {_key(rule): at for at, (rule, _) in enumerate(rules)}
         gone: set[int] = set()
-        for at, entry in enumerate(rules):
-            for without, joined in _optional(entry.rule):
+        for at, (rule, _) in enumerate(rules):
+            for without, joined in _optional(rule):
                 other = places.get(_key(without), at)
                 if at in gone or other in gone or other == at:
                     continue
                 first, last = sorted((at, other))
-                annotation = rules[first].rule.annotation or rules[last].rule.annotation
-                comments = [*rules[first].comments, *rules[last].comments]
-                rules[first] = _CommentedRule(replace(joined, annotation=annotation), comments)
+                (before, comments), (after, more) = rules[first], rules[last]
+                rules[first] = replace(joined, annotation=before.annotation or after.annotation), comments + more
                 gone |= {last}
                 del places[_key(without)]
-                places.pop(_key(entry.rule), None)
-                places[_key(rules[first].rule)] = first
+                places.pop(_key(rule), None)
+                places[_key(joined)] = first
                 break
         if not gone:
             break
