@@ -79,16 +79,16 @@ def check(
     unlocking = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
     relations |= {relation.name: relation for relation in unlocking}
     strata, wrong_cycles = stratify(rules)
-    old_state = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
-    diagnostics += [*policies.diagnostics, *wrong_cycles, *old_state.diagnostics]
+    with_copies, copied, without_old = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
+    diagnostics += [*policies.diagnostics, *wrong_cycles, *without_old]
     diagnostics += _check_services(rules, policies.unlocks)
     in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
     diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=not _has_error(diagnostics))
     if _has_error(diagnostics):
         raise RulesError(diagnostics, sources)
-    if old_state.rules != rules:
-        rules, strata = old_state.rules, stratify(old_state.rules)[0]
-        relations |= old_state.relations
+    if with_copies != rules:
+        rules, strata = with_copies, stratify(with_copies)[0]
+        relations |= copied
     in_order_of_ids = tuple(policies.policies[identity] for identity in sorted(policies.policies))
     program = _program(rules, relations, strata, names)
     return Checked(tuple(modules), program, in_order_of_ids, tuple(policies.unlocks), in_order(diagnostics))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without
 from datalog_gate.analysis.strata import fixpoint, reads
@@ -23,14 +22,6 @@ from datalog_gate.schema.relations import TRANSITION
 
 Reads = Mapping[RelationRef, Collection[RelationRef]]
 """By derived relation, the relations that its rules read."""
-
-
-class OldState(NamedTuple):
-    """The rules with their copies, the relations that the copies add, and what is wrong."""
-
-    rules: list[CheckedRule]
-    relations: dict[RelationRef, Relation]
-    diagnostics: list[Diagnostic]
 
 
 def stand_ins(relations: Mapping[RelationRef, Relation], own: Collection[str]) -> list[CheckedRule]:
@@ -56,8 +47,9 @@ def with_old_state(
     relations: Mapping[RelationRef, Relation],
     stack_inputs: Collection[str],
     catalogue: Catalogue,
-) -> OldState:
-    """Copy the rules of what is read as `old:p`, and drop the stand-ins.
+) -> tuple[list[CheckedRule], dict[RelationRef, Relation], list[Diagnostic]]:
+    """The rules with copies of those of what is read as `old:p`, and without the stand-ins; the relations that the
+    copies add; what is wrong.
 
     `stack_inputs` names the inputs that follow the stack besides those of the catalogue. A relation that rests on the
     change itself has no old version.
@@ -104,11 +96,8 @@ def with_old_state(
             waiting += read[name]
     originals = [replace(rule, body=_renamed(rule.body, in_original)) for rule in own]
     names = copies.keys() | {name for copied in copies for name in read[copied] & moving}
-    return OldState(
-        originals + [rule for copied in copies.values() for rule in copied],
-        {old_version(name): replace(relations[name], old=True) for name in names},
-        diagnostics,
-    )
+    added = {old_version(name): replace(relations[name], old=True) for name in names}
+    return originals + [rule for copied in copies.values() for rule in copied], added, diagnostics
 
 
 def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
