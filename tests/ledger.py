@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import fcntl
 import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.journal import Journal
-from datalog_gate.services.reconcile import StackState
 
 LIMITS = Limits(call=2.0, step=5.0, lease=30.0)
 
@@ -110,29 +108,3 @@ class Heat:
             mine = stacks.setdefault(stack, set())
             mine.add(uuid) if word == "made" else mine.discard(uuid)
         return stacks
-
-    def __call__(self, stack: str) -> StackState:
-        """As `Stacks`: a stack is complete if it has what it should."""
-        living = self.living().get(stack)
-        return StackState("complete", frozenset(living)) if living else StackState("absent")
-
-
-def work(folder: Path, name: str, count: int) -> None:
-    """Create stacks in turn and delete every second one. `python -m tests.ledger` runs this."""
-    worker, heat = broker(folder, Seats(folder / "seats")), Heat(folder / "heat")
-    print("ready", flush=True)
-    for number in range(count):
-        uuid, stack = f"{name}-{number}", f"stack-{name}-{number}"
-        try:
-            worker.reserve(request(uuid, "a", "b", stack=stack))
-            heat.say("made", uuid, stack)
-            worker.commit(uuid)
-            if number % 2 == 0:
-                heat.say("deleting", uuid, stack)
-                worker.release(uuid)
-        except PluginError as error:
-            print(f"{uuid}: {error}", flush=True)
-
-
-if __name__ == "__main__":
-    work(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

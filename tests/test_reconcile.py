@@ -1,66 +1,25 @@
-"""After any crash a service holds what living stacks hold."""
+"""A service holds what living stacks hold, once its claims are reconciled."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.services import reconcile as reconcile_module
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.contract import Held, Service, Status
-from datalog_gate.services.reconcile import FindStack, ReconcileResult, StackState, reconcile
-from tests.ledger import Heat, Seats, broker, request
+from datalog_gate.services.contract import Held, Status
+from datalog_gate.services.reconcile import ReconcileResult, StackState, reconcile
+from tests.ledger import Seats, broker, request
 
 NOW = 1_800_000_000.0
 
 
-def working(folder: Path, name: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.ledger", str(folder), name, str(count)]
-    return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
-
-
-def later(folder: Path, seats: Service, seconds: float) -> Broker:
-    return broker(folder, seats, time.time() + seconds)
-
-
-def settle(folder: Path, heat: FindStack) -> list[ReconcileResult]:
-    """Reconcile after the leases, and again after late calls."""
-    seats = Seats(folder / "seats")
-    first = reconcile(later(folder, seats, 60.0), heat)
-    return first + reconcile(later(folder, seats, 200.0), heat)
-
-
 def read_holdings(folder: Path) -> list[str]:
     return sorted(seat for seats in Seats(folder / "seats").holdings().values() for seat in seats)
-
-
-def living(heat: Heat) -> list[str]:
-    return sorted(f"{stack}/{seat}" for stack, uuids in heat.living().items() if uuids for seat in "ab")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2))])
-def test_processes_killed_at_any_moment_leave_nothing_that_is_not_settled(tmp_path: Path, seed: int) -> None:
-    """Two that share the journal, so that one goes on while the other is gone."""
-    random = Random(seed)
-    processes = [working(tmp_path, name, 1000) for name in "xy"]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(random.uniform(0.02, 0.4))
-        process.kill()
-        assert (process.wait(10), process.stdout.read()) == (-9, "")
-    heat = Heat(tmp_path / "heat")
-    settle(tmp_path, heat)
-    assert read_holdings(tmp_path) == living(heat)
-    assert settle(tmp_path, heat) == []
 
 
 def make_broker(tmp_path: Path, *uuids: str, after: float = 0.0) -> Broker:
