@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
-from datalog_gate.analysis.taint import MADE, levels, taint
+from datalog_gate.analysis.taint import MADE, Taint, levels, taint
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.facts.factset import FactSet
@@ -28,24 +28,23 @@ class Secrets:
             for row, hidden in rows.items():
                 columns[name] |= hidden
                 self._values.update(row[at] for at in hidden)
-        self._taint = taint(program, columns) if columns else None
+        self._taint = taint(program, columns) if columns else Taint({})
 
     def rows(self, relation: RelationRef, rows: Collection[Row]) -> tuple[Row, ...]:
-        return tuple(self.row(relation, row) for row in rows) if self._taint else tuple(rows)
+        return tuple(self.row(relation, row) for row in rows) if self._taint.columns else tuple(rows)
 
     def row(self, relation: RelationRef, row: Row) -> Row:
-        return tuple(self._shown(relation, at, value) for at, value in enumerate(row)) if self._taint else row
+        shown = (self._shown(relation, at, value) for at, value in enumerate(row))
+        return tuple(shown) if self._taint.columns else row
 
     def values(self, rule: CheckedRule, binding: Mapping[Var, Value]) -> Set[Var]:
         """The variables of a rule that hold a secret, or may."""
-        if self._taint is None:
-            return frozenset()
         by_level = levels(self._taint, rule).items()
         return {var for var, level in by_level if level == MADE or var not in binding or binding[var] in self._values}
 
     def guarded(self, relation: RelationRef, at: int) -> bool:
         """Whether a column can hold a secret."""
-        return self._taint is not None and bool(self._level(relation, at))
+        return self._level(relation, at) > 0
 
     def unknown(self, unknown: Unknown) -> Unknown:
         if unknown not in self._values:
@@ -53,7 +52,7 @@ class Secrets:
         return replace(unknown, source=SECRET.source, hidden=True, of=(), domain=())
 
     def message(self, error: ModelError) -> str:
-        secret = self._taint and error.span in self._taint.spans
+        secret = error.span in self._taint.spans
         return "what a hidden parameter gives has no value here" if secret else error.message
 
     def _shown(self, relation: RelationRef, at: int, value: Value) -> Value:
@@ -62,5 +61,4 @@ class Secrets:
         return value if open_ or (level < MADE and value not in self._values) else SECRET
 
     def _level(self, relation: RelationRef, at: int) -> int:
-        columns = self._taint.columns if self._taint else {}
-        return max(columns.get((name, at), 0) for name in (relation, possible_version(relation)))
+        return max(self._taint.columns.get((name, at), 0) for name in (relation, possible_version(relation)))
