@@ -98,7 +98,8 @@ class DecisionPoint:
         else:
             return Answer("allowed", "")
         if answer.allowed and trace and operation.compare and (difference := operation.compare(trace.stack)):
-            refusal = refuse("undecided", f"The gate and Heat differ on what this stack is: {difference}", answer)
+            refusal = refuse("unreadable", f"The gate and Heat differ on what this stack is: {difference}", answer)
+            LOG.error("decision %s on %s of %s: %s", answer.id, operation.action, operation.stack_name, refusal.reason)
             answer, why = self._lift(operation, mode, refusal)
         if answer.allowed and trace and operation.action in CLOSED and operation.door in ("api", "cfn"):
             answer, why = self._lift(operation, mode, self._ask_services(operation, answer, trace), why)

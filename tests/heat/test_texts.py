@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from random import Random
 
 import pytest
 from heat.common import template_format
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.doors.wsgi.heat_reading import find_difference, load_environment
+from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data
-from datalog_gate.template.document import read_document
+from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.reader import TemplateSource
 from tests.sampling import sample
 
 COUNT = int(os.environ.get("DATALOG_GATE_TEXTS", sample(40_000)))
@@ -52,18 +56,12 @@ def test_a_text_is_read_as_heat_reads_it_or_refused(as_json: bool) -> None:
         except InputError:
             continue
         try:
-            theirs = template_format.simple_parse(text) if as_json else _load(text)
+            theirs = template_format.simple_parse(text) if as_json else load_environment(text)
         except Exception:  # noqa: BLE001 - Heat refuses a text by any error
             continue
         read += 1
         assert _typed(ours) == _typed(theirs), (SEED, number, text)
     assert read > COUNT // 10
-
-
-def _load(text: str) -> Data:
-    """As heat/common/environment_format.py:29 does."""
-    data = template_format.yaml.load(text, Loader=template_format.yaml_loader)
-    return {} if data is None else data
 
 
 def _typed(data: Data) -> object:
@@ -120,3 +118,22 @@ def _yaml(random: Random, indent: int, depth: int) -> str:
 
 def _one_of(random: Random, words: str) -> str:
     return random.choice(words.replace("\n", "").split(";"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "difference"),
+    [
+        ({}, None),
+        ({"t.yaml": "a: 1"}, None),
+        ({"t.yaml": "a: 1.0"}, "Heat reads t.yaml in another way"),
+        ({"t.yaml": "{1: a}"}, "Heat reads t.yaml in another way"),
+        ({"t.yaml": "a: [1"}, None),  # Heat refuses it
+    ],
+)
+def test_a_text_that_heat_reads_in_another_way_is_found(texts: dict[str, str], difference: str | None) -> None:
+    stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": {}}, stack_name="s")
+    source = stack.source
+    assert isinstance(source, TemplateSource)
+    for as_json in (True, False):
+        documents = {(name, as_json): Document(name, text, {"a": 1}) for name, text in texts.items()}
+        assert find_difference(replace(stack, source=replace(source, documents=documents))) == difference

@@ -23,6 +23,7 @@ from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import parse_object, put_body, read_body
 from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
+from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
 from datalog_gate.template.document import Document, read_document
@@ -101,7 +102,7 @@ def _gated(
     abandons: bool = False,
     **fields: Any,
 ) -> GatedRequest:
-    names = {"stack_name": route.stack_name, "stack_id": route.stack_id, **fields}
+    names = {"stack_name": route.stack_name, "stack_id": route.stack_id, "compare": find_difference, **fields}
     operation = Operation("api", action, project=route.tenant, definition=definition, credentials=None, **names)
     return GatedRequest(operation, heat_fault, abandons=abandons)
 

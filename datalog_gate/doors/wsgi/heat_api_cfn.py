@@ -20,6 +20,7 @@ from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import put_body, read_body
 from datalog_gate.doors.wsgi.fault import cfn_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
+from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import FORMS, Environ, content_type
 from datalog_gate.doors.wsgi.stored import Application
 from datalog_gate.template.environment import SECTIONS
@@ -65,6 +66,7 @@ def read_request(_application: Application, environ: Environ, settings: Settings
         project=tenant,
         definition=definition,
         credentials=None,
+        compare=find_difference,
         stack_id=stack_id,
         dry_run=actions[0] == "ValidateTemplate",
     )

@@ -1,0 +1,58 @@
+"""The texts of a request as Heat's own loaders read them.
+
+The gate reads texts by a reader of its own, which knows places. Where that differs from Heat's, Heat would build
+another stack than the one that was judged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datalog_gate.stack.model import Stack
+from datalog_gate.template.reader import TemplateSource
+
+
+def find_difference(stack: Stack) -> str | None:
+    """The first text of a judged stack that Heat reads in another way; None if there is none, or no Heat."""
+    try:
+        from heat.common import template_format
+    except ImportError:
+        return None
+    assert isinstance(stack.source, TemplateSource)
+    for (name, as_json), document in stack.source.documents.items():
+        if document.text is None:
+            continue
+        try:
+            data = template_format.simple_parse(document.text) if as_json else load_environment(document.text)
+        except ValueError:
+            continue  # Heat refuses it
+        if not _is_same(document.data, data):
+            return f"Heat reads {name} in another way"
+    return None
+
+
+def load_environment(text: str) -> Any:
+    """The data of an environment, as heat/common/environment_format.py:29 loads it. Errors: ValueError."""
+    from heat.common import template_format
+
+    try:
+        data = template_format.yaml.load(text, Loader=template_format.yaml_loader)
+    except template_format.yaml.YAMLError:
+        try:
+            return template_format.yaml.load(text, Loader=template_format.yaml.SafeLoader)
+        except template_format.yaml.YAMLError as error:
+            raise ValueError(str(error)) from None
+    return {} if data is None else data
+
+
+def _is_same(data: Any, other: Any) -> bool:
+    """Whether data and their types are the same, whatever the order of keys."""
+    if type(data) is not type(other):
+        return False
+    match data:
+        case dict():
+            kinds = {key: type(key) for key in data}
+            return kinds == {key: type(key) for key in other} and all(_is_same(data[key], other[key]) for key in data)
+        case list():
+            return len(data) == len(other) and all(map(_is_same, data, other))
+    return bool(data == other or data != data)  # NaN
