@@ -337,6 +337,22 @@ def test_an_error_of_rules_inventory_or_request_alone_stands_in_the_rule(rule: s
     assert (error.message, error.place and error.place.file, error.blames_stack) == (message, "m.dl", False)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "p(n) :- n = sum{{ v, s : {m} }}, n > 3.",
+        "p(n) :- heat:stack(id=_), t(n), n > 3. t(n) :- n = sum{{ v, s : {m} }}.",
+        "p(h, n) :- heat:stack(id=h), n = sum{{ v, s : heat:resource(id=s, stack=h), {m} }}.",
+        "p(n) :- n = sum{{ v, s : q(s, v) }}. q(s, v) :- {m}.",
+        "p(n) :- n = max{{ v : {m} }}, n > 3.",
+    ],
+)
+def test_what_an_aggregate_finds_stands_at_the_first_of_its_rows(rule: str) -> None:
+    template = server(metadata="{a: 10}") + server("z", metadata="{b: 20}")
+    [violation] = judge(f'@deny("p", "bad")\n{rule.format(m=META)}\n', template).violations
+    assert str(violation.place) == f"<template>:4:{template.index('10') + 1}"
+
+
 def test_a_value_of_the_older_stack_is_told_from_one_of_the_newer() -> None:
     rules = f'@deny("p", "bad")\np(s) :- old:{META}, v > 3.\n'
     before = read_stack(template=HEAD + server(metadata="{a: b}"), stack_name="s")

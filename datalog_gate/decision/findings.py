@@ -166,6 +166,8 @@ class FindingReader:
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
         hints = (policy.hint, f"waiver {waiver.id} {lapse}" if waiver and lapse else "")
         span = self._place(subject, row, support)
+        if span is None or span in [stack.place for stack in self.stacks]:
+            span = self._place(subject, row, self._aggregated(relation, row)) or span
         violation = Violation(
             policy=policy.id,
             level=policy.level,
@@ -186,6 +188,15 @@ class FindingReader:
         )
         self.read.append((violation, (relation, row)))
         return violation
+
+    def _aggregated(self, relation: RelationRef, row: Row) -> Support:
+        """What the first values of the aggregates depend on, of which the row was computed."""
+        derivations = _nearest(self.provenance, [(relation, row)]).values()
+        try:
+            matched = [pair for derivation in derivations for pair in self.provenance.contributors(derivation)]
+        except BudgetError:
+            return Support([], set())
+        return _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in matched])
 
     def _place(self, subject: ResourceId | None, row: Row, support: Support) -> Span | None:
         """Find the place of the value at fault: of the first value of the violation's row that a leaf about the subject

@@ -79,6 +79,12 @@ class Provenance:
             self._derivations[fact] = self._find_first(relation, row)
         return self._derivations[fact]
 
+    def contributors(self, derivation: Derivation) -> Iterator[Matched]:
+        """Find the rows that come first in each aggregate of a derivation. Errors: BudgetError."""
+        for item in self._search.body(derivation.rule):
+            if isinstance(item.literal, ir.Fold):
+                yield from self._contributor(item, derivation.binding)[1]
+
     def failure(self, cause: Cause) -> tuple[list[Value], list[Matched]]:
         """Find what the expression that failed was computed of: the values, and the rows of the matches around it, in
         the first assignment at which it failed. Errors: BudgetError."""
@@ -107,14 +113,16 @@ class Provenance:
             values = [binding[var] for var in sources if var in binding]
             for item in body:
                 if isinstance(item.literal, ir.Fold) and (item.literal is failed or item.literal.target in sources):
-                    value, matched = self._contributor(item, binding)
+                    value, matched = self._contributor(item, binding, at_fault=True)
                     values += value
                     rows += matched
             return values, rows
         return None
 
-    def _contributor(self, fold: ScopedLiteral, binding: Binding) -> tuple[list[Value], list[Matched]]:
-        """The first value of an aggregate that is no number, or else the first, and its rows."""
+    def _contributor(
+        self, fold: ScopedLiteral, binding: Binding, at_fault: bool = False
+    ) -> tuple[list[Value], list[Matched]]:
+        """The first value of an aggregate, if one is `at_fault` the first that is no number, and its rows."""
         literal = fold.literal
         assert isinstance(literal, ir.Fold)
         body, known = self._search.body(fold), {var: binding[var] for var in fold.needs if var in binding}
@@ -125,7 +133,7 @@ class Provenance:
             is_number = kind_of(value) == Kind.NUMBER
             if cause is None and value is not None and not (is_number and first[0]):
                 first = [value], list(self._rows(body, inner))
-                if not is_number:
+                if not (is_number and at_fault):
                     break
         return first
 
