@@ -67,6 +67,12 @@ class LifecyclePlugin:
             shown = error if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
             raise VetoError(f"The policies could not be evaluated: {shown}") from None
 
+    def find_refusal(self, stack: Any, template: Any, action: str) -> str | None:
+        """Why a Heat with `contrib/heat.patch` must not converge the stack to the template; None if it may."""
+        from datalog_gate.doors.heat.engine_door import find_refusal
+
+        return find_refusal(stack, template, action)
+
     def do_post_op(
         self,
         cnxt: Any,

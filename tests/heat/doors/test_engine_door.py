@@ -5,13 +5,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import heat
 import pytest
 from heat.engine.stack import Stack
 
@@ -21,6 +25,7 @@ from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, string, template, why
 
 ENGINE = RESOURCES.parent / "engine"
+PATCH = Path(__file__).parents[3] / "contrib" / "heat.patch"
 MODULE = ENGINE / "datalog_gate_engine_door.py"
 NESTED: dict[str, Any] = {
     "template": template(inner={"type": "inner.yaml"}, s=string()),
@@ -145,3 +150,19 @@ def test_an_engine_of_another_shape_does_not_start(monkeypatch: pytest.MonkeyPat
         "Stack.converge_stack takes self, template, action instead of "
         "self, template, action, new_stack, pre_converge, new_traversal_id, abandon"
     )
+
+
+def test_a_patched_heat_asks_the_plugin_under_convergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patch needs no module in `plugin_dirs`."""
+    shutil.copytree(Path(heat.__file__).parent, tmp_path / "patched" / "heat", ignore=shutil.ignore_patterns("*.pyc"))
+    subprocess.run(["git", "apply", str(PATCH)], cwd=tmp_path / "patched", check=True)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patched"), prepend=os.pathsep)
+    (tmp_path / "run").mkdir()
+    with running(tmp_path / "run", convergence=True) as patched:
+        name, _ = patched.create(LONG)
+        assert patched.outcome(name) == ("CREATE_FAILED", why(name))
+        name = patched.created(OF_PARAMETER)
+        answer = patched.on(name, "PATCH", parameters={"length": 64})
+        assert (answer.status_code, patched.lengths(name)) == (400, [8])
+        assert patched.on(name, "PATCH", parameters={"length": 9}).status_code == 202
+        assert patched.outcome(name)[0] == "UPDATE_COMPLETE"
