@@ -79,19 +79,19 @@ def check(
     unlocking = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
     relations |= {relation.name: relation for relation in unlocking}
     strata, wrong_cycles = stratify(rules)
-    with_copies, copied, without_old = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
-    diagnostics += [*policies.diagnostics, *wrong_cycles, *without_old]
+    all_rules, old_relations, wrong_old = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
+    diagnostics += [*policies.diagnostics, *wrong_cycles, *wrong_old]
     diagnostics += _check_services(rules, policies.unlocks)
     in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
     diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=not _has_error(diagnostics))
     if _has_error(diagnostics):
         raise RulesError(diagnostics, sources)
-    if with_copies != rules:
-        rules, strata = with_copies, stratify(with_copies)[0]
-        relations |= copied
-    in_order_of_ids = tuple(policies.policies[identity] for identity in sorted(policies.policies))
+    if all_rules != rules:
+        rules, strata = all_rules, stratify(all_rules)[0]
+        relations |= old_relations
+    policies_by_id = tuple(policies.policies[identity] for identity in sorted(policies.policies))
     program = _program(rules, relations, strata, names)
-    return Checked(tuple(modules), program, in_order_of_ids, tuple(policies.unlocks), in_order(diagnostics))
+    return Checked(tuple(modules), program, policies_by_id, tuple(policies.unlocks), in_order(diagnostics))
 
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
