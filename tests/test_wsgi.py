@@ -9,8 +9,11 @@ import gzip
 import io
 import json
 import re
+import socket
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 from oslo_config import cfg
@@ -42,6 +45,13 @@ def template(**properties: object) -> dict[str, Any]:
 
 def body_of(stack_template: object = None, **fields: object) -> bytes:
     return json.dumps({"stack_name": "s", "template": stack_template or template(), **fields}).encode()
+
+
+class Quiet(WSGIRequestHandler):
+    """A handler that logs nothing."""
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 @pytest.fixture
@@ -340,3 +350,21 @@ def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(
     decision = point._reloader.current().rules.decide(read_stack(template=whole))
     text = format_denial(decision, limit)
     assert text == expected.format(*_describe("abc")) + f" [decision {decision.id[:6]}]"
+
+
+def test_a_client_that_sends_too_much_sees_the_answer(point: DecisionPoint) -> None:
+    limit, size = 2_000_000, 20_000_000
+    door = wrap(FakeHeat(), point=point, settings=Settings(body_limit=limit))
+    known = Client(door, FakeHeat()).base
+    with make_server(
+        "127.0.0.1", 0, lambda environ, start: door(environ | known, start), handler_class=Quiet
+    ) as server:
+        serving = Thread(target=server.handle_request)
+        serving.start()
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as client:
+            head = f"POST /v1/p/stacks HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n"
+            client.sendall(head.encode() + b"x" * size)
+            answer = b"".join(iter(lambda: client.recv(65536), b""))
+        serving.join()
+    message = f"The stack can't be read: the body is larger than the {limit} bytes that can be judged"
+    assert (answer[:26], message.encode() in answer) == (b"HTTP/1.0 400 Bad Request\r\n", True)

@@ -9,11 +9,16 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.template.document import read_integer
+
+DRAINED = 16
+"""How many times its limit is read of a body that is too large, and thrown away, before the answer."""
+PART = 1024 * 1024
 
 
 def read_body(environ: Environ, limit: int) -> bytes:
@@ -24,18 +29,23 @@ def read_body(environ: Environ, limit: int) -> bytes:
     if not length and not environ.get("wsgi.input_terminated"):
         raise InputError.of("the request has no Content-Length")
     size = min(int(length), limit + 1) if length else limit + 1
-    body = b""
-    while len(body) < size:
-        part = environ["wsgi.input"].read(size - len(body))
-        if not part:
-            break
-        body += part
+    body = b"".join(_read_parts(environ, size))
     if len(body) > limit:
+        rest = int(length) - size if length else limit * DRAINED
+        for _ in _read_parts(environ, min(rest, limit * DRAINED)):
+            pass  # a client that still sends would see a closed connection in place of the answer
         raise InputError.of(f"the body is larger than the {limit} bytes that can be judged", "too-large")
     if length and len(body) != int(length):
         raise InputError.of("the body is shorter than its Content-Length")
     put_body(environ, body)
     return body
+
+
+def _read_parts(environ: Environ, size: int) -> Iterator[bytes]:
+    """Read so many bytes, or what there is."""
+    while size > 0 and (part := environ["wsgi.input"].read(min(size, PART))):
+        size -= len(part)
+        yield part
 
 
 def put_body(environ: Environ, body: bytes) -> None:
