@@ -145,6 +145,8 @@ PACKED = "'utf-8' codec can't decode byte 0x8b in position 1: invalid start byte
 UNREAD = "<template>:2:1: this is not YAML: while parsing a flow sequence, did not find expected ',' or ']'"
 
 
+ALONE = "do without OS::{}_id, which Heat alone knows"
+GIVES = "write what it gives, or make it by other functions"
 CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
     "id": {"not": {"equals": [{"get_param": "OS::stack_id"}, "x"]}},
     "project": {"equals": [{"get_param": "OS::project_id"}, "p"]},
@@ -153,17 +155,20 @@ CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
 
 
 @pytest.mark.parametrize(
-    ("resource", "unread"),
+    ("resource", "unread", "advice"),
     [
-        ({"condition": "id"}, "{equals: [{get_param: OS::stack_id}, x]} in s"),
-        ({"condition": "project"}, "{equals: [{get_param: OS::project_id}, p]} in s"),
-        ({"condition": "yaql"}, '{yaql: {data: {}, expression: "now() = 1"}} in s'),
-        ({"properties": {"flavor": {"yaql": {"expression": "str([1])"}}}}, '{yaql: {"expression": "str([1])"}} in s'),
+        ({"condition": "id"}, "{equals: [{get_param: OS::stack_id}, x]} in s", ALONE.format("stack")),
+        ({"condition": "project"}, "{equals: [{get_param: OS::project_id}, p]} in s", ALONE.format("project")),
+        ({"condition": "yaql"}, '{yaql: {data: {}, expression: "now() = 1"}} in s', GIVES),
+        ({"properties": {"flavor": {"yaql": {"expression": "str([1])"}}}}, '{yaql: {"expression": "str([1])"}} in s',
+         GIVES),
+        ({"properties": {"flavor": {"list_join": ["", ["a", {"yaql": {"expression": "str([1])"}}]]}}},
+         '{list_join: ["", [a, {yaql: {"expression": "str([1])"}}]]} in s', GIVES),
     ],
-)
-def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, Any], unread: str) -> None:
+)  # fmt: skip
+def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, Any], unread: str, advice: str) -> None:
     web = {"type": "OS::Nova::Server", "properties": {"image": "debian", "flavor": "huge"}, **resource}
-    reason = f"The policies can't judge what depends on {unread} yet."
+    reason = f"The policies can't judge what depends on {unread}: {advice}"
     assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, reason)
     fetched = {**CHOSEN, "resources": {"web": {"type": "http://example.org/web.yaml"}}}
     hangs = "depends on what http://example.org/web.yaml holds"

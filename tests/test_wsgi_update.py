@@ -166,7 +166,8 @@ def test_a_masked_value_that_a_policy_reads_must_be_sent_again(point: DecisionPo
     """Or a user would hide a value where nothing looks at it, and move it by an update to where a policy would."""
     door = client(point, SECRET)
     body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
-    assert door.update(**body) == (400, "The policies can't judge what depends on {get_param: key} in web yet.")
+    advice = "send the value of the parameter key, which Heat does not tell, with the request"
+    assert door.update(**body) == (400, f"The policies can't judge what depends on {{get_param: key}} in web: {advice}")
     assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
     assert [request[0] for request in door.heat.requests] == ["PUT"]
 

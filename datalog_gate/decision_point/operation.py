@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Diagnostic, printable, shorten
+from datalog_gate.base.values import Unknown
 from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
@@ -87,8 +88,27 @@ def _compute_verdict(decision: Decision) -> tuple[Verdict, str]:
         if violation.enforced and violation.on_unknown != "allow":
             for unknown in violation.because:
                 if unknown.unread:
-                    return "unreadable", f"The policies can't judge what depends on {unknown.expression} yet."
+                    advice = _advise(unknown, decision.action)
+                    return "unreadable", f"The policies can't judge what depends on {unknown.expression}: {advice}"
     return "allowed", ""
+
+
+def _advise(unknown: Unknown, action: str) -> str:
+    """What to write in place of what Heat knows and the gate does not."""
+    while inner := next((part for part in unknown.of if part.unread and part != unknown), None):
+        unknown = inner
+    match unknown.function, unknown.arguments:
+        case "get_param" | "Ref", str(name) if "::" in name:
+            return f"do without {name}, which Heat alone knows"
+        case "get_param" | "Ref", name if action in ("create", "update"):
+            return f"send the value of the parameter {name}, which Heat does not tell, with the request"
+        case "get_param" | "Ref", name:
+            return f"update the stack instead, with the value of the parameter {name}, which Heat does not tell"
+        case "yaql", _:
+            return "write what it gives, or make it by other functions"
+    if unknown.expression.startswith("what ") and unknown.expression.endswith(" holds"):
+        return "send that template among the files of the request, and name it as the type"
+    return "write it out in the template"
 
 
 def format_warnings(decision: Decision) -> tuple[str, ...]:

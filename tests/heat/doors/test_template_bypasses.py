@@ -32,7 +32,10 @@ UNSALTED = {**SALTED, "resources": {"s": string({"get_param": "length"})}}
 YAML = "heat_template_version: 2018-08-31\nresources:\n  s:\n    type: OS::Heat::RandomString\n    properties: {length: 64}\n"
 CANNOT = "The stack can't be read: "
 LENGTH = "The policies deny this stack: length: {} has 64 characters at {} (32 are enough)"
-UNREAD = "The policies can't judge what depends on what {} holds yet."
+UNREAD = (
+    "The policies can't judge what depends on what {} holds: send that template among the files of the request, and "
+    "name it as the type"
+)
 
 
 def typed(kind: str) -> dict[str, Any]:
@@ -198,7 +201,8 @@ def salted(heat: Heat, **parameters: Any) -> str:
 
 def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_policy_looks(filtered: Heat) -> None:
     name = salted(filtered, salt="odd one")
-    unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name} yet."
+    advice = "send the value of the parameter salt, which Heat does not tell, with the request"
+    unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name}: {advice}"
     denied = 403, f"The policies deny this stack: salt: s is salted with *** at {name}/s"
     with filtered.unchanged():
         assert refusal(filtered.on(name, "PATCH", template=SALTED)) == unread
