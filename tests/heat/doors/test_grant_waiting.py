@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -62,25 +63,23 @@ class Desk:
 
 
 @pytest.fixture(params=[True, False], ids=["convergence", "legacy"])
-def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
     """Starts a Heat in which so many grants may wait for so long."""
     (tmp_path / "rules.dl").write_text(RULES)
-    started: list[Any] = []
+    with ExitStack() as started:
 
-    def start(number: int, seconds: int) -> Desk:
-        settings = {"file": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds}
-        options = {
-            "services": "approval",
-            "service_option": "\nservice_option = ".join(f"approval.{key}={value}" for key, value in settings.items()),
-            "service_journal": f"{tmp_path}/journal",
-        }
-        context = running(tmp_path, request.param, rules=tmp_path / "rules.dl", options=options)
-        started.append(context)
-        return Desk(context.__enter__(), tmp_path)
+        def start(number: int, seconds: int) -> Desk:
+            settings = {"file": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds}
+            lines = [f"approval.{key}={value}" for key, value in settings.items()]
+            options = {
+                "services": "approval",
+                "service_option": "\nservice_option = ".join(lines),
+                "service_journal": f"{tmp_path}/journal",
+            }
+            heat = running(tmp_path, request.param, rules=tmp_path / "rules.dl", options=options)
+            return Desk(started.enter_context(heat), tmp_path)
 
-    yield start
-    for desk in started:
-        desk.__exit__(None, None, None)
+        yield start
 
 
 def test_a_stack_goes_on_once_what_it_asks_is_approved_and_asks_again_for_anything_else(
