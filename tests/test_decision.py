@@ -425,6 +425,24 @@ ASKED: tuple[tuple[str, str, list[str]], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("properties", "a", "b"),
+    [
+        ("service: edge, expires: 2027-03-01", f"expired 2027-03-01{LATER}", f"expired 2027-03-01{LATER}"),
+        ("service: edge, expires: 2027-03-01, scope: [a]", f"expired 2027-03-01{LATER}", ""),
+        ("service: edge, scope: [absent]", "nothing is in its scope", "nothing is in its scope"),
+        ("service: edge, options: {refuse: 1}, scope: [b]", "", "no rule unlocks it"),
+        ("service: rack", "", ""),
+    ],
+)
+def test_a_denial_says_why_a_grant_did_not_count(properties: str, a: str, b: str) -> None:
+    grant = f"  g: {{type: DatalogGate::Policy, properties: {{{properties}}}}}\n"
+    absent = "  absent: {type: OS::Heat::None, condition: {equals: [1, 2]}}\n"
+    decision = judge(EDGE, IPS + grant + absent, services=frozenset({"edge"}))
+    reasons = [violation.hint.removeprefix("the grant g does not count: ") for violation in decision.violations]
+    assert reasons == [a, b]
+
+
 @pytest.mark.parametrize(("properties", "reason", "denied"), ASKED)
 def test_a_grant_unlocks_its_scope_or_says_why_not(properties: str, reason: str, denied: list[str]) -> None:
     grant = f"  g: {{type: DatalogGate::Policy, properties: {{{properties}}}}}\n"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
-from datalog_gate.analysis.program import CheckedProgram, Match, Var, Without
+from datalog_gate.analysis.program import CheckedProgram, Const, Match, Var, Without
 from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.taint import Taint, taint
 from datalog_gate.analysis.unknowns import possible
@@ -20,7 +21,7 @@ from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, Val
 from datalog_gate.decision.case_analysis import Dependence
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.cloud_state import comes_from_stack
-from datalog_gate.decision.decision import Mode, PolicyError, Violation, Waiver
+from datalog_gate.decision.decision import Grant, Mode, PolicyError, Violation, Waiver
 from datalog_gate.decision.evaluation import Evaluation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import MODES, DecisionRequest
@@ -57,6 +58,8 @@ class FindingReader:
     evaluation: Evaluation
     changes: Changes
     secrets: Secrets
+    refused: Sequence[Grant] = ()
+    """The grants that unlock nothing."""
     read: list[tuple[Violation, Fact]] = field(default_factory=list)
     """Each violation that was read, with its relation and row, secrets included."""
 
@@ -164,7 +167,8 @@ class FindingReader:
         shown = self.secrets.row(policy.relation, row)
         project = self.request.caller.project if self.request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
-        hints = (policy.hint, f"waiver {waiver.id} {lapse}" if waiver and lapse else "")
+        lapsed = f"waiver {waiver.id} {lapse}" if waiver and lapse else ""
+        hints = (policy.hint, *self._refusals(policy, subject), lapsed)
         span = self._place(subject, row, support)
         if span is None or span in [stack.place for stack in self.stacks]:
             span = self._place(subject, row, self._aggregated(relation, row)) or span
@@ -188,6 +192,21 @@ class FindingReader:
         )
         self.read.append((violation, (relation, row)))
         return violation
+
+    def _refusals(self, policy: Policy, subject: ResourceId | None) -> Iterator[str]:
+        """Why grants do not count that ask for what the policy leaves to a service."""
+        read = self.rules.reads[policy.relation]
+        if not self.refused or UNLOCKED not in read:
+            return
+        rules = [rule for stratum in self.rules.program.strata for rule in stratum.rules if rule.relation in read]
+        matches = [match for rule in rules for _, match in reads(rule.body) if match.relation == UNLOCKED]
+        services = {match.arguments[0] for match in matches}
+        scopes = self.evaluation.facts.rows.get("gate:grant_scope", ())
+        for grant in self.refused:
+            scope = [row[1] for row in scopes if row[0] == grant.grant]
+            covers = not scope or subject in (None, *scope) or Unknown in map(type, scope)
+            if covers and Const(grant.service) in services:
+                yield f"the grant {grant.grant.name} does not count: {grant.reason}"
 
     def _aggregated(self, relation: RelationRef, row: Row) -> Support:
         """What the first values of the aggregates depend on, of which the row was computed."""

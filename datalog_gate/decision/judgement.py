@@ -66,7 +66,9 @@ def judge(
     evaluated = evaluation(rules, stacks, request, policies, engine)
     secrets = Secrets(evaluated.facts, evaluated.program)
     changes = Changes(rules, policies, request, evaluated, engine)
-    reader = FindingReader(rules, stacks, request, evaluated, changes, secrets)
+    grants = _grants(rules, stacks, request, evaluated)
+    refused = tuple(grant for grant in grants if not grant.unlocked)
+    reader = FindingReader(rules, stacks, request, evaluated, changes, secrets, refused)
     certain = _in_order(reader.certain(policies))
     undetermined = _in_order(reader.undetermined(policies, certain))
     errors = sorted(reader.errors(policies), key=lambda error: error.policy)
@@ -95,7 +97,7 @@ def judge(
         undetermined=tuple(settlement.undetermined),
         waived=tuple(violation for violation in certain if violation.waiver),
         errors=tuple(errors),
-        grants=_grants(rules, stacks, request, evaluated),
+        grants=grants,
         digests=digests,
         counts={"policies": len(policies), "facts": len(evaluated.facts)},
         derived=_derived(rules, evaluated, secrets),
