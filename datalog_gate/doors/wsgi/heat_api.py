@@ -167,6 +167,7 @@ class _Update:
             raise InputError.of("adopt_stack_data belongs to the creation of a stack")
         if not patch and not self.body.get("existing"):
             return _new_definition(self.body)
+        _check(self.body)
         if not patch and self.body.get("template") is None:
             raise InputError.of("template is missing or of a wrong type")
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
@@ -244,7 +245,6 @@ def _stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinit
 
 def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDefinition, dict[str, Any]]:
     """Merge a body that says only what changes with the stored stack; also return the body to forward."""
-    _check(body)
     template = stored.template if body.get("template") is None else body["template"]
     if not isinstance(template, dict | str):
         raise InputError.of("template is missing or of a wrong type")

@@ -63,16 +63,17 @@ def test_the_filter_refuses_what_adopted_data_says_of_nested_stacks(filtered: He
 
 @pytest.mark.parametrize("name", CREATIONS)
 def test_a_denied_update_builds_nothing_that_is_denied(engine: Heat, name: str) -> None:
-    stack, _ = engine.create(template(first=string()))
-    engine.ended(stack)
-    answer = engine.on(stack, "PUT", **TRIES[name].body)
-    status, reason = engine.outcome(stack)
-    if answer.status_code == 400:
-        reason = answer.json()["error"]["message"]
-    else:
-        assert (answer.status_code, status) == (202, "UPDATE_FAILED"), (answer.text, reason)
-    assert REASONS.get(name, LENGTH) in reason
-    assert max(engine.lengths(stack), default=0) <= 8
+    stack = engine.created(template(first=string()))
+    body = TRIES[name].body
+    for method, more in (("PUT", {}), ("PATCH", {}), ("PUT", {"existing": True})):
+        answer = engine.on(stack, method, **body, **more)
+        status, reason = engine.outcome(stack)
+        if answer.status_code == 400:
+            reason = answer.json()["error"]["message"]
+        else:
+            assert (answer.status_code, status) == (202, "UPDATE_FAILED"), (answer.text, reason)
+        assert REASONS.get(name, LENGTH) in reason
+        assert max(engine.lengths(stack), default=0) <= 8
 
 
 def scaled(length: int, up: int = 1, **size: int) -> dict[str, Any]:

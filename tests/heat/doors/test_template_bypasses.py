@@ -141,8 +141,9 @@ TRIES: dict[str, Try] = {
 def test_no_creation_gets_round(filtered: Heat, case: str) -> None:
     attempt, name = TRIES[case], filtered.name()
     with filtered.unchanged():
-        answer = filtered.ask("POST", "stacks", stack_name=name, **attempt.body)
-        assert refusal(answer) == (attempt.code, attempt.reason.replace("{}", name))
+        for path in ("stacks", "stacks/preview"):
+            answer = filtered.ask("POST", path, stack_name=name, **attempt.body)
+            assert refusal(answer) == (attempt.code, attempt.reason.replace("{}", name))
 
 
 @pytest.mark.parametrize("case", TRIES)
@@ -154,6 +155,7 @@ def test_no_update_gets_round(filtered: Heat, existing: str, case: str) -> None:
         assert refusal(filtered.on(existing, "PUT", **attempt.body)) == expected
         assert refusal(filtered.on(existing, "PUT", converge=True, **attempt.body)) == expected
         assert refusal(filtered.on(existing, "PATCH", **attempt.body)) == merged
+        assert refusal(filtered.on(existing, "PUT", existing=True, **attempt.body)) == merged
     assert (filtered.on(existing, "GET", "/template").json(), filtered.lengths(existing)) == (OF_PARAMETER, [8])
 
 
