@@ -261,12 +261,15 @@ def test_a_denied_creation_may_become_a_stack_that_fails_with_the_reason() -> No
     assert (door.heat.bodies, point.finished) == ([{**RECORD, "timeout_mins": 5, "tags": "a,b"}], [])
 
 
-@pytest.mark.parametrize("answer", [("400 Bad Request", {"code": 400}), LookupError("no such type")])
-def test_where_heat_takes_no_such_stack_the_denial_is_a_refusal(answer: Any) -> None:
+@pytest.mark.parametrize("answer", [("409 Conflict", {"code": 409}), LookupError("Stack s\nexists")])
+def test_where_heat_takes_no_such_stack_the_denial_is_a_refusal(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     door = client(Point(DENIED), create_denial="failed_stack")
     door.heat.answer = answer
     assert door.ask("POST", "/v1/p/stacks", NEW) == (403, "The policies deny this stack: too big")
     assert door.heat.bodies == [RECORD]
+    why = answer[0] if isinstance(answer, tuple) else "Stack s\ufffdexists"
+    line = f"decision 0123456789: Heat takes no stack that records a denial: {why}"
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", line)]
 
 
 @pytest.mark.parametrize(

@@ -146,16 +146,17 @@ class Filter:
         return _with_decision(response, answer) if answer else response
 
     def _record(self, request: GatedRequest, environ: Environ, answer: Answer) -> Response:
-        """Have Heat create a stack that fails with the reason; refuse the request if Heat does not."""
+        """Have Heat create a stack that fails with the reason; refuse the request if Heat does not, as for a name that
+        is taken."""
         assert request.record
         request.record(_message(answer))
         try:
             response = call_application(self.application, environ)
         except Exception as error:  # noqa: BLE001 - whatever Heat says about the record, the user asked for a stack
-            LOG.error("decision %s: Heat takes no stack that records a denial: %s", answer.id, error)
+            LOG.warning("decision %s: Heat takes no stack that records a denial: %s", answer.id, printable(str(error)))
             return _reject(request.fault, answer)
         if not response.accepted:
-            LOG.error("decision %s: Heat takes no stack that records a denial: %s", answer.id, response.status)
+            LOG.warning("decision %s: Heat takes no stack that records a denial: %s", answer.id, response.status)
             return _reject(request.fault, answer)
         LOG.info("decision %s: denied, recorded as a stack", answer.id)
         return _with_decision(response, answer)
