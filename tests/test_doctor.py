@@ -15,6 +15,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from stevedore.extension import ExtensionManager
 
 import datalog_gate
 from datalog_gate.base.errors import InputError
@@ -97,6 +98,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o644)
     monkeypatch.syspath_prepend(tmp_path / "installed")
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
     clear_credentials(monkeypatch)
     yield tmp_path
     sys.modules.pop("lifecycle_of_a_test", None)

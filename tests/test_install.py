@@ -12,6 +12,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from stevedore.extension import ExtensionManager
 
 from datalog_gate.decision_point.break_glass import read_break_glass
 from datalog_gate.decision_point.config_options import build_settings
@@ -84,6 +85,7 @@ def test_the_smallest_plugin_loads_and_refuses(tmp_path: Path, monkeypatch: pyte
     (installed / "entry_points.txt").write_text("\n".join(lines))
     (tmp_path / "acme_freeze.py").write_text(module)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
     invalidate_caches()
     chain = load_chain(("freeze",), {"freeze": {"projects": "p1+p2"}})
     chain.before(snapshot(action="create", stack_name="web", project="p3", decision_id="7f"))

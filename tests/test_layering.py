@@ -90,6 +90,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
         "doors": ["heat", "keystoneauth1", "oslo_config"],
         "doors.heat": ["heat", "oslo_config"],
         "engine": ["pyDatalog"],
+        "plugins": ["stevedore"],
         "policytest": ["pytest"],
         "preflight": ["requests", "urllib3"],
         "rack_affinity": ["ortools"],

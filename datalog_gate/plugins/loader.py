@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 
@@ -34,21 +34,36 @@ def load_plugins(
 
 
 def _make_plugin(group: str, base: type[Base], name: str, settings: Mapping[str, str]) -> Base:
-    from importlib.metadata import entry_points  # the import takes a while, and many enable no plugin
-
-    entries = {entry.value: entry for entry in entry_points(group=group, name=name)}
-    if not entries:
-        raise PluginLoadError(f"{name} is not installed")
-    if len(entries) > 1:
-        raise PluginLoadError(f"{name} is there twice: {', '.join(sorted(entries))}")
-    [entry] = entries.values()
-    failure = "does not load"
+    plugin_type = _load_extension(group, name)
     try:
-        make = entry.load()
-        failure = "can't be made"
-        plugin = make(dict(settings))
+        plugin = plugin_type(dict(settings))
     except Exception as error:
-        raise PluginLoadError(f"{name} {failure}: {type(error).__name__}: {error}") from error
+        raise PluginLoadError(f"{name} can't be made: {type(error).__name__}: {error}") from error
     if not isinstance(plugin, base):
         raise PluginLoadError(f"{name} makes no {base.__name__}")
     return plugin
+
+
+def _load_extension(group: str, name: str) -> Any:
+    """What the one entry point of that name leads to."""
+    from stevedore.named import NamedExtensionManager  # the import takes a while, and many enable no plugin
+
+    errors: list[BaseException] = []
+    extensions: dict[str, Any] = {}
+    try:
+        manager: NamedExtensionManager[Any] = NamedExtensionManager(
+            group,
+            [name],
+            on_load_failure_callback=lambda _, __, error: errors.append(error),
+            on_missing_entrypoints_callback=None,
+        )
+        extensions = {extension.entry_point_target: extension.plugin for extension in manager}
+    except AssertionError as error:  # stevedore lets these through
+        errors.append(error)
+    if errors:
+        raise PluginLoadError(f"{name} does not load: {type(errors[0]).__name__}: {errors[0]}") from errors[0]
+    if not extensions:
+        raise PluginLoadError(f"{name} is not installed")
+    if len(extensions) > 1:
+        raise PluginLoadError(f"{name} is there twice: {', '.join(sorted(extensions))}")
+    return extensions.popitem()[1]
