@@ -196,3 +196,11 @@ def test_services_that_can_not_be_put_to_work_stop_with_a_reason(
 ) -> None:
     with pytest.raises(error, match=message):
         create_broker(settings(tmp_path, **more))
+
+
+def test_the_names_of_options_are_texts_whatever_the_template_says() -> None:
+    grant = "{type: DatalogGate::Policy, properties: {service: edge, options: {7: a, true: {null: b}}}}"
+    resources = f"{{a: {{type: OS::Heat::None}}, g: {grant}}}"
+    stack = dg.read_stack(template=f"heat_template_version: 2018-08-31\nresources: {resources}\n", stack_name="s")
+    requests = build_requests(stack, unlocked(stack), "p")
+    assert requests["s/g"].options == {"7": "a", "True": {"None": "b"}}

@@ -17,7 +17,7 @@ from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import solver
 from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import read_places
-from datalog_gate.rack_affinity.problem import Constraint, Item, Problem
+from datalog_gate.rack_affinity.problem import LARGEST, Constraint, Item, Problem
 from datalog_gate.rack_affinity.service import RackAffinity
 from datalog_gate.services.claims import PlacementClaim, needs
 from datalog_gate.services.contract import Request, Service
@@ -144,6 +144,10 @@ REQUESTS: dict[str, tuple[Request, Problem | None]] = {
             ),
         ),
     ),
+    "a volume larger than any": (
+        of(part("s/v", "OS::Cinder::Volume", size="9" * 5000)),
+        Problem((), (Item("s/v", "volume", {"DISK_GB": 10 * LARGEST}),)),
+    ),
     "members over hosts": (
         of(part("s/g", "OS::Heat::ResourceGroup"), part("s/g/0"), spread={"level": "host", "at_least": 1}),
         Problem(
@@ -174,6 +178,7 @@ REFUSED: dict[str, tuple[Request, str]] = {
         "the option spread must name a level, host, rack or zone",
     ),
     "none": (of(part("s/a"), spread={"level": "rack", "at_least": 0}), WORD),
+    "more than there can be": (of(part("s/a"), spread={"level": "rack", "at_least": 2**63}), WORD),
     "a yes": (of(part("s/a"), spread={"level": "rack", "at_least": True}), WORD),
     "a word": (of(part("s/a"), spread="rack"), WORD),
     "one too many": (of(part("s/a"), spread={"level": "rack", "at_least": 1, "most": 2}), WORD),

@@ -95,7 +95,7 @@ def _frozen(data: Data, hides: Callable[[Path, bool], bool], path: Path) -> Data
         case ResourceId():
             return data
         case dict():
-            return MappingProxyType({key: _frozen(value, hides, (*path, key)) for key, value in data.items()})
+            return MappingProxyType({str(key): _frozen(value, hides, (*path, key)) for key, value in data.items()})
         case list() | tuple():
             return tuple(_frozen(value, hides, (*path, at)) for at, value in enumerate(data))
     return SECRET if hides(path, True) else data

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from datalog_gate.base.values import Unknown
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.preflight.snapshot import Part
-from datalog_gate.rack_affinity.problem import Constraint, Item, Kind, Level, Problem
+from datalog_gate.rack_affinity.problem import LARGEST, Constraint, Item, Kind, Level, Problem
 from datalog_gate.services.contract import Request
 from datalog_gate.stack.model import Data
 
@@ -18,6 +18,8 @@ KINDS: Mapping[str, Kind] = {"OS::Nova::Server": "server", "OS::Cinder::Volume":
 SERVERS, VOLUMES = "VCPU", "DISK_GB"
 """The resource class that every server takes, and the only one that a volume takes: they tell hosts from pools."""
 LEVELS = get_args(Level)
+LONG = 4000
+"""Python reads no number of more digits than about that."""
 
 Flavors = Mapping[str, Mapping[str, int]]
 """Amounts by resource class, by the name or id of a flavor."""
@@ -65,7 +67,9 @@ def _read_item(part: Part, flavors: Flavors) -> Item:
     kind = KINDS[part.type]
     demand: Mapping[str, int]
     if kind == "volume":
-        demand = {VOLUMES: int(str(size)) if str(size).isdecimal() else 1}
+        text = str(size)
+        number = (int(text) if len(text) < LONG else 10 * LARGEST) if text.isdecimal() else 1
+        demand = {VOLUMES: min(number, 10 * LARGEST)}
     else:
         demand = flavors.get(flavor, {SERVERS: 1}) if isinstance(flavor, str) else {SERVERS: 1}
     return Item(part.id, kind, demand, zone if isinstance(zone, str) and zone else None)
@@ -78,7 +82,9 @@ def _read_constraints(request: Request, ids: tuple[str, ...]) -> tuple[Constrain
     match request.options.get("spread"):
         case None:
             pass
-        case {"level": level, "at_least": int(least), **rest} if not rest and type(least) is int and least > 0:
+        case {"level": level, "at_least": int(least), **rest} if (
+            not rest and type(least) is int and 0 < least <= LARGEST
+        ):
             option = f"spread: {level}, at least {least}"
             constraints.append(Constraint(request.grant, option, _check_level("spread", level), ids, least))
         case _:
