@@ -14,7 +14,17 @@ import pytest
 from heatclient.exc import HTTPForbidden
 
 from tests.heat.doors.rig import Heat
-from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, denial, refusal, template, why, without_policies
+from tests.heat.doors.templates import (
+    CLEAN,
+    LONG,
+    OF_PARAMETER,
+    denial,
+    refusal,
+    string,
+    template,
+    why,
+    without_policies,
+)
 
 
 def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> None:
@@ -111,3 +121,14 @@ def test_a_recorded_reason_may_hold_any_characters(engine: str, request: pytest.
     status, why = heat.ended(name)
     reason = why.removeprefix("Resource CREATE failed: DeniedError: resources.denied: ")
     assert (status, reason) == ("CREATE_FAILED", "%s %(x)s {y} : ?? é ? ?" + "x" * (2000 - 23))
+
+
+def test_a_value_that_no_policy_can_compute_with_is_the_users_to_change_and_pages_nobody(filtered: Heat) -> None:
+    with filtered.unchanged():
+        reason = "length could not be evaluated: '0x40' > 32: string and number have no order"
+        texts = [template(s=string("0x40")), json.dumps(template(s=string("0x40")))]
+        answers = [refusal(filtered.create(text)[1]) for text in texts]
+    assert [(code, message.partition(" at ")[0]) for code, message in answers] == [
+        (400, f"The policies can't judge this stack: {reason}")
+    ] * 2
+    assert " ERROR datalog_gate" not in filtered.log()
