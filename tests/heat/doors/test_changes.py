@@ -78,12 +78,12 @@ def _refused(heat: Heat, name: str, **body: Any) -> str:
 
 
 def _changes(heat: Heat, name: str) -> list[tuple[str, dict[str, str]]]:
-    """The outcome of each update of the stack, and what changes by it, as the decision log has it."""
+    """The outcome of each update of the root stack, and what changes by it, as the decision log has it."""
     return [
         (
             line["decision"]["outcome"],
             {violation["message"]: violation["change"] for violation in line["decision"]["violations"]},
         )
-        for line in heat.lines("decisions.jsonl")
-        if (line["kind"], line.get("action"), line.get("stack_name")) == ("decision", "update", name)
+        for line in heat.lines("decisions.jsonl", kind="decision")
+        if (line["action"], line["stack_name"], line["stack_id"]) == ("update", name, heat.stack(name)["id"])
     ]
