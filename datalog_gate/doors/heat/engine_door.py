@@ -24,8 +24,16 @@ LOG = logging.getLogger(__name__)
 
 
 def announce(wrapped: str) -> None:
-    """Record that this engine started with the door; `wrapped` is the digest of the function that it wraps."""
+    """Record that this engine started with the door, and load the rules.
+
+    `wrapped` is the digest of the function that it wraps. Rules that are broken later leave these in force. If they are
+    broken now, each stack is refused until they can be loaded.
+    """
     record_start(build_settings(cfg.CONF, {}), version("openstack-heat"), wrapped)
+    try:
+        shared_point()
+    except Exception:  # it stops no engine
+        LOG.exception("the policies can't be loaded, so nothing is built before they can")
 
 
 def find_refusal(stack: Any, template: Any, action: str) -> str | None:

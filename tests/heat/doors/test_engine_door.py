@@ -138,6 +138,15 @@ def test_an_engine_records_its_start_and_answers_the_doctors_probe(
     wait(lambda: engine.stack(PROBE) == {})
 
 
+def test_rules_that_break_before_the_first_stack_leave_those_of_the_start_in_force(tmp_path: Path) -> None:
+    rules = shutil.copytree(HERE / "rules", tmp_path / "rules")
+    with running(tmp_path, convergence=True, resources=f"{RESOURCES},{ENGINE}", rules=rules) as heat:
+        (rules / "doors.dl").write_text("@deny(")
+        name, _ = heat.create(LONG)
+        assert heat.outcome(name) == ("CREATE_FAILED", why(name))
+        assert heat.outcome(heat.create(CLEAN)[0]) == CREATED
+
+
 def test_an_engine_of_another_shape_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Stack, "converge_stack", lambda self, template, action: None)  # noqa: ARG005
     spec = importlib.util.spec_from_file_location("door", MODULE)
