@@ -16,7 +16,8 @@ from datalog_gate.decision_point.stack_definition import StackDefinition
 
 STACK = (
     "context", "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback",
-    "convergence", "adopt_stack_data", "identifier", "defn.parent_resource", "t.t", "t.files", "t.env.user_env_as_dict",
+    "convergence", "adopt_stack_data", "identifier", "defn.parent_resource", "t.id", "t.t", "t.files",
+    "t.env.user_env_as_dict", "prev_raw_template_id",
 )  # fmt: skip
 CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")
 

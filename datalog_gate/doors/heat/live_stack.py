@@ -28,11 +28,11 @@ from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
     """The operation that brings a stack to a template of Heat; None for one that is not judged.
 
-    Of a nested stack only what builds is judged, and no rollback, which its root begins.
+    Of a nested stack only what builds is judged, and not what Heat itself begins to roll its root back.
     """
     live = LiveStack(stack)
     rolls_back = any((owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS") for owner in live.owners)
-    if live.owners and (action not in CLOSED or rolls_back):
+    if live.owners and (action not in CLOSED or (rolls_back and _comes_from_heat(stack, template, action))):
         return None
     return Operation(
         door=door,
@@ -45,8 +45,17 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
         request_id=context.request_id or "",
         against=live.old_definition if action in ("update", "restore") else None,
         compare=lambda judged: live.find_difference(template, judged),
-        asks_plugins=door == "plugin" and not live.is_changed_by_owner(),
+        asks_plugins=door == "plugin" and not live.is_begun_by_owner(),
     )
+
+
+def _comes_from_heat(stack: Any, template: Any, action: str) -> bool:
+    """Whether Heat's engine made the template of a nested stack, and no user sent it.
+
+    The engine stores it first (heat/engine/resources/stack_resource.py:524). What a user sends has no id yet, or is
+    merged into what the stack has or had (heat/engine/service.py:964-1010); no user creates a nested stack.
+    """
+    return action == "create" or template.id not in (None, stack.t.id, stack.prev_raw_template_id)
 
 
 class LiveStack:
@@ -69,10 +78,10 @@ class LiveStack:
         self.path = "/".join([self.root_name, *names[::-1]])
         self._names = names[::-1]
 
-    def is_changed_by_owner(self) -> bool:
-        """Whether an operation on the owner of a nested stack changes it. If not, it was begun for it alone, as by a
-        signal: Heat accepts none while the parent resource is in progress (aws/autoscaling/autoscaling_group.py,
-        `adjust`)."""
+    def is_begun_by_owner(self) -> bool:
+        """Whether an operation on the owner of a nested stack began this one. If not, it was begun for it alone, by a
+        user or a signal: Heat accepts no signal while the parent resource is in progress
+        (aws/autoscaling/autoscaling_group.py, `adjust`)."""
         if not self.owners:
             return False
         parent = Row.get_by_name_and_stack(self._context, self._names[-1], self.owners[-1].id)

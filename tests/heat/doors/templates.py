@@ -29,7 +29,7 @@ def denial(reason: str) -> dict[str, Any]:
 
 CLEAN = template(s=string())
 LONG = template(s=string(64))
-OF_PARAMETER = {
+OF_PARAMETER: dict[str, Any] = {
     "heat_template_version": "2018-08-31",
     "parameters": {"length": {"type": "number", "default": 8}},
     "resources": {"s": string({"get_param": "length"})},

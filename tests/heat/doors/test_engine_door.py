@@ -107,6 +107,39 @@ def test_a_rollback_goes_on_whatever_the_policies_say_of_what_was_there(engine: 
     assert engine.lengths(name) == [8]
 
 
+def test_a_rollback_of_the_root_opens_no_way_into_a_nested_stack(engine: Heat) -> None:
+    """Neither while Heat rolls the nested stack back nor while it waits for others."""
+    waits = {"create": 0, "update": {"get_param": "seconds"}}
+    properties = {"value": {"get_param": "value"}, "action_wait_secs": waits}
+    slow = {"type": "OS::Heat::TestResource", "properties": properties}
+    declared = {"value": {"type": "string"}, "seconds": {"type": "number"}, **OF_PARAMETER["parameters"]}
+    changing = {**template(slow=slow, **OF_PARAMETER["resources"]), "parameters": declared}
+
+    def body(value: str, seconds: int, **more: Any) -> dict[str, Any]:
+        nested = {"type": "changing.yaml", "properties": {"value": value, "seconds": seconds}}
+        files = {"changing.yaml": json.dumps(changing), "still.yaml": json.dumps(OF_PARAMETER)}
+        return {
+            "template": template(changing=nested, still={"type": "still.yaml"}, **more),
+            "files": files,
+            "disable_rollback": False,
+        }
+
+    name = engine.created(**body("a", 8))
+    fails = {"type": "OS::Heat::TestResource", "properties": {"fail": True}, "depends_on": "changing"}
+    assert engine.on(name, "PUT", **body("b", 0, bad=fails)).status_code == 202
+    wait(lambda: engine.stack(name)["stack_status"] == "ROLLBACK_IN_PROGRESS", lambda: str(engine.stack(name)))
+    wait(lambda: engine.resources(name)["changing"] == "UPDATE_IN_PROGRESS", lambda: str(engine.resources(name)))
+    nested = [stack for stack in engine.list_stacks() if stack["stack_name"].startswith(f"{name}-")]
+    codes = []
+    for stack in nested:
+        path = f"stacks/{stack['stack_name']}/{stack['id']}"
+        codes.append(engine.ask("PUT", path, template=LONG).status_code)
+        codes.append(engine.ask("PATCH", path, parameters={"length": 64}).status_code)
+    assert (engine.stack(name)["stack_status"], codes) == ("ROLLBACK_IN_PROGRESS", [400] * 4)
+    wait(lambda: engine.stack(name)["stack_status"] == "ROLLBACK_COMPLETE", lambda: str(engine.stack(name)))
+    assert engine.lengths(name) == [8, 8]
+
+
 @pytest.mark.parametrize(
     ("condition", "begin", "errors"),
     [
