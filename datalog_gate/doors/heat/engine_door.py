@@ -39,7 +39,7 @@ def announce(wrapped: str) -> None:
 def find_refusal(stack: Any, template: Any, action: str) -> str | None:
     """Why Heat must not bring the stack to the template; None if it may.
 
-    A rollback goes on, with all that it changes in nested stacks. Where the gate fails, the stack is refused.
+    Where the gate fails, the stack is refused, but for a rollback.
     """
     try:
         check_shape(stack.context, stack)
@@ -49,6 +49,8 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
         answer = shared_point().judge(operation)
     except Exception as error:  # whatever fails here, nothing may be built that nobody judged
         LOG.exception("no decision on %s of %s", action, stack.name)
+        if action == "ROLLBACK":
+            return None
         reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
         return storable(f"The policies could not be evaluated: {reason}")
     return None if answer.allowed else storable(answer.reason or "The policies deny it.")

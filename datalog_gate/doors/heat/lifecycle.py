@@ -48,8 +48,8 @@ class LifecyclePlugin:
         return 100
 
     def do_pre_op(self, cnxt: Any, stack: Any, current_stack: Any = None, action: str | None = None) -> None:
-        """Judge the operation. A rollback always goes on, since half an update would remain. Errors: VetoError."""
-        if action == "ROLLBACK":
+        """Judge the operation. Errors: VetoError."""
+        if action == "ROLLBACK" and current_stack is None:  # of a creation: it deletes
             return
         try:
             self._judge(cnxt, stack, current_stack, action)

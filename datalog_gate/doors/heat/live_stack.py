@@ -14,6 +14,7 @@ from heat.common.context import StoredContext
 from heat.engine import function
 from heat.engine.stk_defn import StackDefinition as HeatDefinition
 from heat.engine.template import Template
+from heat.objects.event import Event
 from heat.objects.resource import Resource as Row
 from heat.objects.stack import Stack as StackRow
 
@@ -24,15 +25,27 @@ from datalog_gate.doors.heat.heat_objects import copy_definition, has_built, own
 from datalog_gate.stack.model import Data, Resource, Stack
 from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 
+BUILDING = frozenset({"CREATE", "ADOPT", "UPDATE", "RESTORE", "ROLLBACK"})
+"""The actions of Heat that build."""
+
 
 def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
     """The operation that brings a stack to a template of Heat; None for one that is not judged.
 
-    Of a nested stack only what builds is judged, and not what Heat itself begins to roll its root back.
+    Of a nested stack only what builds is judged. A rollback is not judged, with all that Heat begins for it, unless it
+    leads to what was never complete: that may be what was refused.
     """
     live = LiveStack(stack)
-    rolls_back = any((owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS") for owner in live.owners)
-    if live.owners and (action not in CLOSED or (rolls_back and _comes_from_heat(stack, template, action))):
+    rolled_back = [owner for owner in live.owners if (owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS")]
+    if action == "rollback":
+        rolled_back, action = [stack], "update"
+        if not template[template.RESOURCES]:
+            return None
+    elif live.owners and action not in CLOSED:
+        return None
+    elif rolled_back and not _comes_from_heat(stack, template, action):
+        rolled_back = []
+    if rolled_back and _was_complete(context, rolled_back[0].id):
         return None
     return Operation(
         door=door,
@@ -47,6 +60,19 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
         compare=lambda judged: live.find_difference(template, judged),
         asks_plugins=door == "plugin" and not live.is_begun_by_owner(),
     )
+
+
+def _was_complete(context: Any, stack_id: str) -> bool:
+    """Whether a stack was complete before the update that Heat rolls back now, as its events tell."""
+    events = Event.get_all_by_stack(context, stack_id, filters={"resource_action": list(BUILDING)})
+    states = [
+        (event.resource_action, event.resource_status)
+        for event in sorted(events, key=lambda event: event.id)
+        if event.physical_resource_id == stack_id  # of the stack itself
+    ]
+    started = [at for at, (action, status) in enumerate(states) if action != "ROLLBACK" and status == "IN_PROGRESS"]
+    before = states[: started[-1]] if started else []
+    return bool(before) and before[-1][1] == "COMPLETE"
 
 
 def _comes_from_heat(stack: Any, template: Any, action: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.heat.doors.rig import HERE, RESOURCES, Heat, running
+from tests.heat.doors.rig import HERE, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import OF_PARAMETER, string, template
 from tests.heat.doors.test_template_bypasses import TRIES
 
@@ -206,3 +206,39 @@ def test_a_text_made_of_an_attribute_is_compared_with_nothing(engine: Heat) -> N
     none = {"type": "OS::Heat::None", "properties": {"text": made}}
     name, _ = engine.create(template(v=value, n=none))
     assert engine.outcome(name) == ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+
+
+FAILS = {"type": "OS::Heat::TestResource", "properties": {"fail": True}, "depends_on": "first"}
+
+
+def rolled_back(engine: Heat, name: str, **body: Any) -> tuple[str, str]:
+    """The status and reason of a stack whose update fails and is rolled back."""
+    engine.on(name, "PUT", disable_rollback=False, **body)
+    wait(lambda: engine.stack(name)["stack_status"] in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED"), engine.log)
+    return engine.outcome(name)
+
+
+def test_a_rollback_does_not_build_what_was_denied(engine: Heat) -> None:
+    name, _ = engine.create(template(first=string(64)))
+    assert engine.ended(name)[0] == "CREATE_FAILED"
+    status, reason = rolled_back(engine, name, template=template(first=string(8), bad=FAILS))
+    assert (status, engine.lengths(name), LENGTH in reason) == ("ROLLBACK_FAILED", [8], True), reason
+
+
+def test_a_rollback_does_not_build_what_was_denied_in_a_nested_stack(engine: Heat) -> None:
+    late = {"type": "OS::Heat::TestResource", "properties": {"value": "nobody"}}
+    nested = {"type": "n.yaml", "properties": {"owner": {"get_attr": ["first", "output"]}}}
+    inner = {**template(s=string(8, {"get_param": "owner"})), "parameters": {"owner": {"type": "string"}}}
+    files = {"n.yaml": json.dumps(inner)}
+    denial = "owner: "
+    name, answer = engine.create(template(first=late, n=nested), files=files)
+    status, reason = engine.outcome(name)
+    assert (status, denial in reason) == ("CREATE_FAILED", True), (reason, answer.text)
+    status, reason = rolled_back(engine, name, template=template(first=late, bad=FAILS), files=files)
+    assert (status, engine.lengths(name), denial in reason) == ("ROLLBACK_FAILED", [], True), reason
+
+
+def test_a_rollback_to_what_was_complete_is_not_judged(engine: Heat) -> None:
+    name = engine.created(template(first=string(8)))
+    status, reason = rolled_back(engine, name, template=template(first=string(9), bad=FAILS))
+    assert (status, engine.lengths(name)) == ("ROLLBACK_COMPLETE", [8]), reason

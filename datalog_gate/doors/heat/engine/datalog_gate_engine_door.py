@@ -20,7 +20,7 @@ from heat.engine.stack import Stack
 
 LOG = logging.getLogger(__name__)
 PARAMETERS = ("self", "template", "action", "new_stack", "pre_converge", "new_traversal_id", "abandon")
-JUDGED = (Stack.CREATE, Stack.UPDATE, Stack.ADOPT, Stack.RESTORE)
+JUDGED = (Stack.CREATE, Stack.UPDATE, Stack.ADOPT, Stack.RESTORE, Stack.ROLLBACK)
 
 
 def install() -> None:
@@ -42,7 +42,7 @@ def install() -> None:
         reason = _find_refusal(self, new_stack.t if new_stack else template, action) if action in JUDGED else None
         if reason is None:
             return converge(self, template, action, new_stack, *args, **kwargs)
-        if action not in (Stack.CREATE, Stack.ADOPT):
+        if action in (Stack.UPDATE, Stack.RESTORE):
             raise exception.StackValidationFailed(message=reason)
         self.action = action
         self.disable_rollback = True  # Heat would delete the stack, and the reason with it
