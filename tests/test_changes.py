@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import datalog_gate as dg
+from datalog_gate.base.values import ResourceId
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports import format_comparison_notes
 from datalog_gate.schema.declaration import RelationRef, old_version
+from datalog_gate.stack.model import Live
 from tests.sampling import ALL
 
 NOW = "2027-03-01T12:00"
@@ -216,6 +218,23 @@ def test_a_policy_that_met_an_error_before_has_nothing_that_was_there(
     new, old = (stack({}, parameters={"n": {"type": "number", "default": value}}) for value in (2, old_value))
     decision = rules.decide(new, against=old, now=NOW)
     assert (decision.outcome, read_changes(decision.violations), decision.errors) == (outcome, {"6": change}, ())
+
+
+def test_what_is_new_for_one_value_of_a_parameter_is_denied(tmp_path: Path) -> None:
+    parameter = {"type": "string", "constraints": [{"allowed_values": ["b", "c"]}]}
+    new = stack({"s": server(availability_zone={"get_param": "z"})}, parameters={"z": parameter})
+    old = stack({"s": server(availability_zone="b")})
+    decision = rules_of(tmp_path, ZONE % "").decide(new, against=old, now=NOW)
+    assert (decision.outcome, read_changes(decision.violations)) == ("deny", {"s in b; or s in c": "introduced"})
+
+
+def test_what_lives_is_known_whatever_value_a_parameter_has(tmp_path: Path) -> None:
+    text = '@deny("dead", "{s}") dead(s) :- os:nova:server(_id=s, name="b"), heat:status(id=s, status="FAILED").'
+    parameter = {"type": "string", "constraints": [{"allowed_values": ["b", "c"]}]}
+    new = stack({"s": server(name={"get_param": "z"})}, parameters={"z": parameter})
+    new = replace(new, live=(Live(ResourceId("web/s"), "CREATE", "FAILED", "1"),))
+    [finding] = rules_of(tmp_path, text).decide(new, now=NOW).undetermined
+    assert finding.depends == "denied if parameter z is b"
 
 
 def test_a_waiver_has_no_part_in_what_was_there(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ PAIRS: dict[str, tuple[str, str, list[str]]] = {
         "one: {type: OS::Neutron::Net}", "one: {type: OS::Neutron::Router}", ["s/one replace"]),
     "metadata": (
         "net: {type: OS::Neutron::Net}", "net: {type: OS::Neutron::Net, metadata: {a: b}}", ["s/net update"]),
+    "a deletion policy": (
+        "net: {type: OS::Neutron::Net}", "net: {type: OS::Neutron::Net, deletion_policy: Retain}", ["s/net update"]),
+    "a list that grows": (
+        SERVER % ("tiny", "d", "tags: [a]"), SERVER % ("tiny", "d", "tags: [a, b]"), ["s/srv update"]),
     "what it depends on": (
         "net: {type: OS::Neutron::Net}\na: {type: OS::Neutron::Net}",
         "net: {type: OS::Neutron::Net, depends_on: a}\na: {type: OS::Neutron::Net}",
@@ -178,6 +182,7 @@ CHILD = {
     "n.yaml": "heat_template_version: 2021-04-16\nparameters: {a: {type: string}}\nresources:\n"
     "  v: {type: OS::Cinder::Volume, properties: {size: 1, availability_zone: {get_param: a}}}\n"
 }
+CHILD["n.template"] = CHILD["n.yaml"]
 SCALED = """g:
   type: OS::Heat::InstanceGroup
   properties: {AvailabilityZones: [a], LaunchConfigurationName: {get_resource: l}, Size: 1}
@@ -196,8 +201,16 @@ WITHIN: dict[str, tuple[str, str, list[str]]] = {
              f"? ?(any id of {name} in members.s/g: {{get_param: p}} in s) "
              f"?(any {column} of {name} in members.s/g: {{get_param: p}} in s)"
              for name, column in zip(BOTH, ("change", "kind"), strict=True))]),
+    "a group of which nobody knew how large it was": (
+        GROUP % ("{get_param: p}", "{size: 1}"), GROUP % (0, "{size: 1}"), [
+            "s/g update", "? s/g/0 delete", *(
+             f"? ?(any id of {name} in members.s/g: {{get_param: p}} in s) "
+             f"?(any {column} of {name} in members.s/g: {{get_param: p}} in s)"
+             for name, column in zip(BOTH, ("change", "kind"), strict=True))]),
     "what a template gets": (NESTED % "x", NESTED % "y", ["s/n update", "s/n/v replace"]),
     "a template like before": (NESTED % "x", NESTED % "x", ["s/n update", "s/n/v unchanged"]),
+    "a template of another name": (
+        NESTED % "x", (NESTED % "x").replace("yaml", "template"), ["s/n update", "s/n/v unchanged"]),
     "a template that becomes a plain resource": (
         NESTED % "x", "n: {type: OS::Cinder::Volume}", ["s/n replace", "s/n/v delete"]),
     "a group that is replaced": (
@@ -215,6 +228,16 @@ WITHIN: dict[str, tuple[str, str, list[str]]] = {
 def test_what_is_nested_changes_with_what_holds_it(what: str) -> None:
     old, new, expected = WITHIN[what]
     assert read_changes(past_of(stack(old, CHILD), stack(new, CHILD))) == expected
+
+
+def test_what_a_change_within_a_template_may_change_around_it() -> None:
+    around = (
+        f"{NESTED % 'x'}\nvol: {{type: OS::Cinder::Volume, properties: {{availability_zone: {{get_attr: [n, a]}}}}}}"
+    )
+    larger = {"n.yaml": CHILD["n.yaml"].replace("size: 1", "size: 2")}
+    assert read_changes(past_of(stack(around, CHILD), stack(around, larger))) == [
+        "s/n update", "s/n/v update", "? s/vol replace", "? s/vol unchanged"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
