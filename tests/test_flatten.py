@@ -279,7 +279,9 @@ def test_a_null_switches_a_boolean_off_but_not_one_with_a_default() -> None:
 
 
 def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_holds() -> None:
-    inner = resource("kp", "OS::Cinder::QoSAssociation", "web/tr", qos_specs="q")
+    innermost = resource("kp", "OS::Cinder::QoSAssociation", "web/tr/in", qos_specs="q")
+    inner = resource("in", "in.yaml", "web/tr")
+    inner = replace(inner, nested=stack(innermost, id="web/tr/in", depth=2))
     nested_stack = stack(inner, id="web/tr", depth=1)
     outer = replace(resource("tr", "tr.yaml"), maybe=worded("equals [a, b]"), nested=nested_stack)
     other = replace(resource("b", "OS::Heat::None"), requires={"tr": "explicit", "gone": "explicit"})
@@ -288,10 +290,11 @@ def test_what_stands_under_an_undecided_condition_is_maybe_with_all_that_it_hold
         "heat:stack": {
             (WEB, WEB, None, 0, "2021-04-16", None): False,
             ("web/tr", "tr", outer.id, 1, "2021-04-16", None): True,
+            ("web/tr/in", "in", inner.id, 2, "2021-04-16", None): True,
         },
-        "heat:nested": {(outer.id, "web/tr"): True},
+        "heat:nested": {(outer.id, "web/tr"): True, (inner.id, "web/tr/in"): True},
         "heat:requires": {(other.id, outer.id, "explicit"): True},
-        "os:cinder:qos_association": {(inner.id, "web/tr", "q"): True},
+        "os:cinder:qos_association": {(innermost.id, "web/tr/in", "q"): True},
     }
 
 
@@ -358,6 +361,15 @@ def test_an_open_group_of_which_nothing_was_read_may_hold_anything() -> None:
         name: {tuple(any_of(name, column, "members.web/g", count) for column in columns): True}
         for name, columns in wanted.items()
     }
+
+
+def test_an_open_group_of_stacks_may_hold_anything_in_them() -> None:
+    count = worded("get_param n")
+    member = replace(resource("0", "t.yaml", "web/g"), nested=stack(id="web/g/0", depth=2))
+    group = resource("g", "OS::Heat::ResourceGroup")
+    group = replace(group, nested=stack(member, id="web/g", depth=1), open_members=count)
+    tag = tuple(any_of("os:nova:server.tags", column, "members.web/g", count) for column in ("_id", "_index", "_value"))
+    assert facts(stack(group), "os:nova:server.tags") == {"os:nova:server.tags": {tag: True}}
 
 
 def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
@@ -427,11 +439,11 @@ def test_a_grant_without_a_scope_is_for_all_but_grants_and_what_grants_require()
 
 
 def test_a_scope_names_resources_of_the_grants_own_stack() -> None:
-    server, template, dotted = (resource(name, "OS::Heat::None") for name in ("server", "tr", "a.b"))
+    server, template, dotted, db = (resource(name, "OS::Heat::None") for name in ("server", "tr", "a.b", "db"))
     unknown = worded("get_param s")
-    scope = ["tr.srv", "a.b", server.id, ResourceId("other/server"), "gone", unknown]
+    scope = ["tr.srv", "a.b", server.id, ResourceId("other/db"), "gone", unknown]
     policy = grant(scope=scope)
-    assert facts(stack(server, template, dotted, policy), "gate:grant_scope") == {
+    assert facts(stack(server, template, dotted, db, policy), "gate:grant_scope") == {
         "gate:grant_scope": {
             (policy.id, template.id): False,
             (policy.id, dotted.id): False,

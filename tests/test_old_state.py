@@ -251,10 +251,13 @@ def test_a_secret_of_the_older_state_is_one(tmp_path: Path) -> None:
     rules += '@deny("said", "{q}")\nsaid(q) :- old:word(q).\n'
     rules += 'word(q) :- os:nova:server(admin_pass=p), concat(p ?? "", "!", q).\n'
     head = f"{HEAD}parameters: {{pw: {{type: string, hidden: true, default: S3CR3T}}}}\nresources:\n"
-    server = "  web: {type: OS::Nova::Server, properties: {flavor: f, admin_pass: %s}}\n"
-    decision = decided(tmp_path, rules, head + server % "{get_param: pw}", head + server % "x")
+    server = "  web: {type: OS::Nova::Server, properties: {name: {get_attr: [port, status]}, admin_pass: %s}}\n"
+    old, new = head + server % "{get_param: pw}" + PORT, head + server % "x" + PORT.replace("n}", "m}")
+    decision = decided(tmp_path, rules, old, new)
     assert sorted(violation.message for violation in decision.violations) == ["***", "web had ***"]
     assert "S3CR3T" not in json.dumps(decision.to_json())
+    other = decided(tmp_path, rules, old.replace("S3CR3T", "0TH3R"), new.replace("S3CR3T", "0TH3R"))
+    assert other.digests["facts"] == decision.digests["facts"]
 
 
 def test_an_unknown_stays_the_same_unless_it_depends_on_a_change(tmp_path: Path) -> None:

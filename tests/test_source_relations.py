@@ -67,7 +67,7 @@ resources:
     properties:
       name: {get_param: key}
       user_data: {list_join: ["\\n", [{list_join: ['=', [a, {get_param: key}]]}, b], [c, '']]}
-      admin_pass: {str_replace_strict: {template: b-a, params: {b: {get_param: key}}}}
+      admin_pass: {str_replace_strict: {template: b- b, params: {b: {get_param: key}, b-: {get_param: key}}}}
       metadata:
         a:
           str_replace:
@@ -163,7 +163,7 @@ INNER = HOT + "resources: {db: {type: OS::Heat::None}, web: {type: OS::Heat::Non
             ["stack/srv", "networks.0.network", "key"], ["stack/srv", "networks.0.network", "size"],
         ]),
         (TEXTS, "heat:text", [
-            ["stack/srv", "admin_pass", "$-a\n$"],
+            ["stack/srv", "admin_pass", "$ $\n$\n$"],
             ["stack/srv", "metadata.a", "x $ $$ y\n$\n[$]\n$"],
             ["stack/srv", "user_data", "a=$\nb\nc\n"],
         ]),
@@ -286,10 +286,11 @@ def test_scaling_groups_have_bounds_and_a_size_to_begin_with() -> None:
 
 
 DEPLOYED = """\
-parameters: {n: {type: string}, names: {type: comma_delimited_list}, map: {type: json}}
+parameters: {n: {type: string}, when: {type: boolean}, names: {type: comma_delimited_list}, map: {type: json}}
 resources:
   srv: {type: OS::Nova::Server, properties: {image: i}}
-  cfg: {type: OS::Heat::SoftwareConfig, properties: {group: script, config: 'true', inputs: [{name: a}, {name: b}]}}
+  cfg: {type: OS::Heat::SoftwareConfig, properties: {group: script, config: 'true', inputs: [
+      {name: a}, {name: b, default: 3}]}}
   part: {type: OS::Heat::SoftwareComponent, properties: {configs: [
       {tool: script, config: x}, {tool: script, config: y, actions: [DELETE]}]}}
   tree: {type: OS::Heat::StructuredConfig, properties: {config: {k: {get_param: n}}}}
@@ -299,6 +300,8 @@ resources:
   d_tree: {type: OS::Heat::StructuredDeployment, properties: {config: {get_resource: tree}, server: s,
       actions: [CREATE]}}
   d_cloud: {type: OS::Heat::SoftwareDeployment, properties: {config: c-17, server: s, actions: [CREATE]}}
+  new: {type: OS::Heat::SoftwareConfig, condition: {get_param: when}}
+  d_new: {type: OS::Heat::SoftwareDeployment, properties: {config: {get_resource: new}, server: s, actions: [CREATE]}}
   d_none: {type: OS::Heat::SoftwareDeployment, properties: {server: s}}
   d_never: {type: OS::Heat::SoftwareDeployment, properties: {server: s, actions: []}}
   d_open: {type: OS::Heat::SoftwareDeployment, properties: {server: s, actions: {get_param: names}}}
@@ -329,18 +332,30 @@ resources:
     ]
 
 
+SECRET_KEY = "{get_param: key}"
+
+
 @pytest.mark.parametrize(
-    "secret", ["config: {get_param: key}", "config: x, inputs: [{name: a, default: {get_param: key}}]"]
+    ("configuration", "deployment", "hidden"),
+    [
+        (f"config: {SECRET_KEY}", "config: {get_resource: cfg}, actions: [CREATE]", {"digest"}),
+        (f"inputs: [{{name: a, default: {SECRET_KEY}}}]", "config: {get_resource: cfg}, actions: [CREATE]", {"digest"}),
+        ("", f"config: {{get_resource: cfg}}, actions: [{SECRET_KEY}]", {"action", "digest"}),
+        ("", f"config: {SECRET_KEY}, actions: [CREATE]", {"config", "server", "action", "digest"}),
+    ],
 )
-def test_the_digest_of_a_configuration_that_holds_a_secret_is_not_shown(secret: str) -> None:
+def test_what_a_deployment_takes_of_a_secret_is_not_shown(
+    configuration: str, deployment: str, hidden: set[str]
+) -> None:
     text = f"""\
 parameters: {{key: {{type: string, hidden: true, default: abc}}}}
 resources:
-  cfg: {{type: OS::Heat::SoftwareConfig, properties: {{{secret}}}}}
-  d: {{type: OS::Heat::SoftwareDeployment, properties: {{config: {{get_resource: cfg}}, server: s, actions: [CREATE]}}}}
+  cfg: {{type: OS::Heat::SoftwareConfig, properties: {{{configuration}}}}}
+  d: {{type: OS::Heat::SoftwareDeployment, properties: {{server: s, {deployment}}}}}
 """
     [line] = write(flatten(stack(HOT + text), SHIPPED, ["heat:deployment"]))
-    assert json.loads(line)["row"]["digest"] == {"$hidden": True}
+    row = json.loads(line)["row"]
+    assert {column for column in row if row[column] == {"$hidden": True}} == hidden
 
 
 def test_the_digest_of_a_configuration_changes_with_every_unknown_in_it() -> None:
@@ -364,7 +379,9 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
     parts = [{"tool": "script", "config": "x"}, {"tool": "script", "config": "y", "actions": ["DELETE"]}]
     whole = digest("component", parts, [])
     digested = digest(
-        "script", "true", [{"name": "a", "value": 1}, {"name": "b", "value": None}, {"name": "c", "value": 2}]
+        "script",
+        "true",
+        [{"name": "a", "value": 1}, {"name": "b", "default": 3, "value": 3}, {"name": "c", "value": 2}],
     )
     deployments = rows(stack(HOT + DEPLOYED), "heat:deployment")
     assert [row for row in deployments if not str(row[4]).startswith("?")] == [
@@ -386,6 +403,7 @@ def test_deployments_have_a_digest_of_all_that_they_configure() -> None:
             "CREATE",
             "?digest of stack/d_cloud: what Heat makes of config of stack/d_cloud",
         ],
+        ["stack/d_new", "stack/new", "s", "CREATE", "?digest of stack/d_new: {get_param: when} in stack"],
         ["stack/d_open", None, "s", f"?any action {names}", f"?any digest {names}", "maybe"],
         [
             "stack/d_tree",
