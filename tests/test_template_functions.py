@@ -85,6 +85,7 @@ def resolved(expression: Data) -> Data:
         ({"if": ["never", "A"]}, "omitted"),
         ([{"if": ["never", "A"]}, "z"], ["z"]),
         ({"equals": ["a", "a"]}, {"equals": ["a", "a"]}),
+        ({"if": [{"equals": [[{"get_param": "env"}, "a"], ["x", "b"]]}, 1, 2]}, 2),
         ({"list_join": [",", ["a"]], "other": 1}, {"list_join": [",", ["a"]], "other": 1}),
     ],
 )

@@ -71,10 +71,8 @@ def test_an_id_in_a_held_template_is_a_reference_too() -> None:
 
 def test_a_held_stack_has_files_of_its_own() -> None:
     inner = {**HEAD, "resources": {"inner": {"type": "db.yaml", "properties": {"net": "x"}}}}
-    other = json.dumps(
-        {**HEAD, "parameters": {"net": {"type": "string"}}, "resources": {"a": {"type": "OS::Heat::None"}}}
-    )
-    [resource] = child(read(held(inner, {"db.yaml": other}))).resources
+    other = json.dumps({**HEAD, "parameters": {"net": {"type": "string"}}, "resources": {"a": {"type": "leaf.yaml"}}})
+    [resource] = child(read(held(inner, {"db.yaml": other, "leaf.yaml": json.dumps(HEAD)}))).resources
     assert resource.nested
     assert [member.name for member in resource.nested.resources] == ["a"]
     assert refusals(lambda: read(held(inner)), "message") == ["there is no file db.yaml"]
@@ -104,11 +102,15 @@ def test_adopted_parameters_count_where_the_parent_gives_none() -> None:
         "environment": {"parameters": {"key": "of the root"}},
         "resources": {
             "net": {"environment": "broken"},
-            "db": {"environment": {"parameters": {"net": "n-9", "size": 64}}, "resources": {"x": {"resources": []}}},
+            "db": {
+                "environment": {"parameters": {"net": "n-9", "size": 64}},
+                "resources": {"x": {"resources": [], "environment": {"parameters": {"deep": 1}}}},
+            },
         },
     }
     adopted = read_adopted(data, "web")
-    assert (adopted, read_adopted(None, "web")) == ({"web/db": {"net": "n-9", "size": 64}}, {})
+    assert adopted == {"web/db": {"net": "n-9", "size": 64}, "web/db/x": {"deep": 1}}
+    assert read_adopted(None, "web") == {}
     assert properties(read(HeldStacks(adopted=adopted))) == {
         "port": {"network": ResourceId("web/net")},
         "disk": {"size": 64},

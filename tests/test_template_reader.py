@@ -147,10 +147,10 @@ def test_parameters_that_nobody_defines_are_refused() -> None:
 
 
 def test_parameters_of_the_other_kind_of_template_are_read() -> None:
-    text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P: {Type: Number, Default: '4', MinValue: 1, NoEcho: true}\n"
+    text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P: {Type: Number, Default: '4', MaxValue: 4, NoEcho: true}\n"
     [parameter] = read_stack(text).parameters
     assert (parameter.type, parameter.value, parameter.hidden, parameter.attributes) == (
-        "number", 4, True, {"MinValue": 1, "NoEcho": True, "default": "4"},
+        "number", 4, True, {"MaxValue": 4, "NoEcho": True, "default": "4"},
     )  # fmt: skip
 
 
@@ -169,6 +169,7 @@ def types(environment: str, declared: str = "My::A", name: str = "r") -> str:
         ("{'My::*': 'OS::*'}", "OS::A"),
         ("{'My::*': 'OS::B'}", "OS::B"),
         ("{'My::A': null}", "My::A"),
+        ("{'My::A': 'OS::B', 'My::*': null}", "My::A"),
         ("{'Other::*': 'OS::B', 'My::AB': 'OS::C'}", "My::A"),
         ("{'My::A': 'OS::B', resources: {r: {'My::A': 'OS::Own'}, s: {'My::A': 'OS::No'}}}", "OS::Own"),
         ("{resources: {'*': {hooks: pre-create}, r: {hooks: [pre-update], restricted_actions: update}}}", "My::A"),
@@ -443,6 +444,7 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("resources: {a: {type: A, properties: {x: {get_resource: b}}}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 2, "resources need each other: a -> b -> a", None)),
         ("resources: {a: {type: A, depends_on: b}, b: {type: A, depends_on: [a]}}\n", ("bad-reference", 2, "resources need each other: a -> b -> a", None)),
         ("conditions: {a: {not: b}, b: {not: a}}\n", ("bad-reference", 2, "the condition `a` depends on itself", None)),
+        ("conditions: {never: false}\nresources: {a: {type: A, condition: never}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 3, "the condition of the resource `a` is false", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),
         ("parameters: {p: {type: text}}\n", ("bad-template", 2, "the type of parameter `p` is none of string, number, comma_delimited_list, json, boolean", None)),
         ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", None)),
@@ -507,14 +509,15 @@ outputs: {said: {value: {get_param: name}}, ip: {value: {get_attr: [server, firs
 """
 
 
-def test_a_nested_template_is_given_no_parameter_that_heat_reads_as_an_environment() -> None:
-    text = "resources:\n  n: {type: n.yaml, properties: {parameters: {length: 64}, event_sinks: ~}}\n"
-    child = HEAD + "parameters: {parameters: {type: json}, event_sinks: {type: json, default: []}}\n"
+@pytest.mark.parametrize("section", ["parameters", "resource_registry"])
+def test_a_nested_template_is_given_no_parameter_that_heat_reads_as_an_environment(section: str) -> None:
+    text = f"resources:\n  n: {{type: n.yaml, properties: {{{section}: {{length: 64}}, event_sinks: ~}}}}\n"
+    child = HEAD + f"parameters: {{{section}: {{type: json}}, event_sinks: {{type: json, default: []}}}}\n"
     assert problems(text, files={"n.yaml": child}) == [
         (
             "bad-template",
             3,
-            "Heat reads what a nested template is given as `parameters` as that section of an environment",
+            f"Heat reads what a nested template is given as `{section}` as that section of an environment",
             "give the parameter another name",
         )
     ]
@@ -726,13 +729,14 @@ def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
-    text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}}}}\n"
-    nested = read(text).resources[0].nested
-    assert nested is not None
-    assert [(resource.type, resource.properties, resource.requires) for resource in nested.resources] == [
-        ("A", {"x": 1}, {}),
-        ("B", {"x": 1}, {"0": "explicit"}),
-    ]
+    text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}%s}}}\n"
+    for concurrent, required in (("", {"0": "explicit"}), (", concurrent: true", {})):
+        nested = read(text % concurrent).resources[0].nested
+        assert nested is not None
+        assert [(resource.type, resource.properties, resource.requires) for resource in nested.resources] == [
+            ("A", {"x": 1}, {}),
+            ("B", {"x": 1}, required),
+        ]
 
 
 def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
