@@ -123,6 +123,18 @@ def worlds(
     return outcomes
 
 
+def test_a_policy_that_errs_for_a_value_is_not_settled(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text("""@deny("share", "{q}")
+    share(q) :- heat:parameter(name="n", value=n), n != null, q = 12 / n, q > 2.
+    """)
+    parameter = {"type": "number", "constraints": [{"allowed_values": [0, 2, 12]}]}
+    stack = read({"heat_template_version": "2021-04-16", "parameters": {"n": parameter}, "resources": {}}, {})
+    decision = dg.load_rules(tmp_path).decide(stack)
+    assert [(finding.policy, finding.depends) for finding in decision.undetermined] == [
+        ("share", "depends on parameter n")
+    ]
+
+
 @settings(max_examples=sample(30))
 @given(body=template)
 def test_what_is_tried_is_what_reading_with_each_value_gives(rules: Rules, body: dict[str, Any]) -> None:

@@ -41,6 +41,7 @@ def nested(schema: Mapping[str, Any]) -> dict[str, str]:
         StackDefinition(yaml.safe_dump(declared(HIDDEN | {"type": "number", "default": NUMBER}))),
         StackDefinition(declared(HIDDEN), "parameters:\n  pw: S3CR3T\n"),
         StackDefinition(declared(HIDDEN), "# it is S3CR3T\nparameter_defaults: {pw: S3CR3T}\n"),
+        StackDefinition(declared(HIDDEN), parameters={"pw": "k4pt"}, files={"a": "x k4pt"}),
         StackDefinition(declared(HIDDEN), files={"e": "parameters:\n  pw: S3CR3T\n"}, environment_files=("e",)),
         StackDefinition(declared(HIDDEN), yaml.safe_dump({"parameters": {"pw": MARK}})),
         StackDefinition(
@@ -70,7 +71,7 @@ def nested(schema: Mapping[str, Any]) -> dict[str, str]:
 )
 def test_no_record_holds_a_secret_however_it_is_given(definition: StackDefinition) -> None:
     redacted = json.dumps(redact_definition(definition.to_json(), [definition.stack("s", SHIPPED)]))
-    assert [secret for secret in ("S3CR3T", str(NUMBER)) if secret in redacted] == []
+    assert [secret for secret in ("S3CR3T", str(NUMBER), "k4pt") if secret in redacted] == []
 
 
 def test_what_holds_no_secret_is_logged_as_it_is_written() -> None:

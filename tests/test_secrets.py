@@ -457,6 +457,24 @@ def test_a_hidden_value_is_followed_where_the_text_does_not_show_it(tmp_path: Pa
     ]
 
 
+def test_a_hidden_output_of_a_member_is_followed_through_its_group() -> None:
+    member = {"type": "nested.yaml", "properties": {"arg": {}}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member}}
+    use = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["group", "resource.0.secret"]}}}
+    nested = json.dumps(NESTED | {"outputs": {"secret": {"value": {"get_param": "inner"}}}})
+    template = stack_of({}, group=group, use=use)
+    stack = dg.read_stack(template=template, parameters={"pw": PW, "open": "o"}, files={"nested.yaml": nested})
+    assert PW not in "".join(write(flatten(stack, SHIPPED)))
+
+
+def test_no_allowed_value_of_a_hidden_parameter_is_shown(tmp_path: Path) -> None:
+    hidden = {"type": "string", "hidden": True, "constraints": [{"allowed_values": ["a", PW]}]}
+    template = {**stack_of({"name": {"get_param": "pin"}}), "parameters": {"pin": hidden, "pw": {"type": "string"}}}
+    (tmp_path / "m.dl").write_text(f'@deny("p", "")\np(s) :- os:nova:server(_id=s, name="{PW}").')
+    decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(template=template))
+    assert [finding.depends for finding in decision.undetermined] == ["depends on parameter pin"]
+
+
 def test_no_deployment_is_named_after_a_hidden_server() -> None:
     group = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": {"servers": {"get_param": "blob"}}}
     stack = dg.read_stack(template=stack_of({}, group=group), parameters={"pw": PW, "open": "o"})
