@@ -130,6 +130,7 @@ def test_what_the_same_grant_asked_before_and_nobody_answered_is_superseded(tmp_
     for request in (grant("u1"), grant("u1", stack="2c2c"), grant("u2", "db", "db2")):
         desk.reserve(request)
     assert desk.states() == [("A-1", "superseded"), ("A-2", "awaiting"), ("A-3", "awaiting")]
+    desk.now += 8 * DAY
     assert desk.approve() == "A-1 can't be approved any more: it is superseded"
 
 

@@ -145,6 +145,7 @@ def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactor
         ({"mode": "warn"}, {}, "allowed", ""),
         ({"mode": "record", "project_modes": "p1:enforce"}, {}, "denied", ""),
         ({"policy_modes": "flavor:off"}, {}, "allowed", ""),
+        ({"policy_modes": "flavor:record"}, {}, "allowed", ""),
         ({}, {"credentials": None}, "undecided", "Nobody vouches for who asks: no authtoken came before the gate."),
         ({"mode": "record"}, {"credentials": None}, "allowed", "the mode is record: Nobody vouches"),
         ({"exempt_projects": "p1"}, {"credentials": None}, "undecided", "Nobody vouches"),
@@ -160,6 +161,7 @@ def test_what_passes_unjudged_says_why(
     reason = record["reason"] if verdict == "allowed" else answer.reason
     assert (answer.verdict, reason[: len(why)]) == (verdict, why)
     assert answer.allowed == (verdict == "allowed")
+    assert not (answer.warnings and "policy_modes" in options)
 
 
 def test_an_action_that_no_policy_names_is_not_even_read(make_point: PointFactory) -> None:
@@ -168,6 +170,23 @@ def test_an_action_that_no_policy_names_is_not_even_read(make_point: PointFactor
 
     point = make_point()
     assert point.judge(Operation("api", "suspend", "s", "p1", never, MEMBER)) == Answer("allowed", "")
+
+
+def test_a_denied_suspension_is_not_lifted(make_point: PointFactory, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "m.dl").write_text(FLAVOR.replace("hint", 'on=["suspend"], hint'))
+    answer = make_point().judge(make_operation(action="suspend"))
+    assert (answer.verdict, answer.reason) == ("denied", DENIED.format(answer.id[:6]))
+
+
+@pytest.mark.parametrize(("door", "verdict"), [("api", "denied"), ("cfn", "denied"), ("engine", "allowed")])
+def test_a_grant_that_unlocks_nothing_is_denied_where_no_resource_asks_yet(
+    make_point: PointFactory, tmp_path: Path, door: str, verdict: str
+) -> None:
+    options = {"service_option": f"edge.file={tmp_path}/edge", "service_journal": f"{tmp_path}/journal"}
+    grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge"}}
+    answer = make_point(services="edge", **options).judge(make_operation(template(resources={"g": grant}), door=door))
+    reason = "the grant s/g unlocks nothing of edge: nothing is in its scope"
+    assert (answer.verdict, answer.reason) == (verdict, reason if verdict == "denied" else "")
 
 
 RESIZED = '@{level}("resized", "{{s}} is resized", on=["update"])\nresized(s) :- heat:disruption(s, "resize").\n'
@@ -184,10 +203,11 @@ def test_only_a_policy_that_denies_stops_an_update_of_which_the_door_cannot_say_
         verdict, reason if level == "deny" else "")  # fmt: skip
 
 
-def test_the_old_stack_is_logged_without_the_secrets_of_either_state(make_point: PointFactory) -> None:
+@pytest.mark.parametrize("newly", [True, False])
+def test_the_old_stack_is_logged_without_the_secrets_of_either_state(make_point: PointFactory, newly: bool) -> None:
     new, old = (
         template({"get_param": "pin"}, parameters={"pin": {"type": "string", "hidden": hidden}})
-        for hidden in (True, False)
+        for hidden in (newly, not newly)
     )
     before = StackDefinition(old, parameters={"pin": "s3cret", "gone": "x"})
     point = make_point()
@@ -296,7 +316,8 @@ def test_a_file_of_rules_that_is_emptied_takes_no_policy_away(
     make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
     point, verdicts = make_point(), []
-    for name, text in (("m", ""), ("other", "// nothing yet\n"), ("m", "// nothing any more\n" + IMAGE)):
+    other = '@deny("other", "{s}")\nother(s) :- os:nova:server(_id=s, name="x").\n'
+    for name, text in (("other", other), ("m", ""), ("m", "// nothing any more\n" + IMAGE)):
         (tmp_path / "rules" / f"{name}.dl").write_text(text)
         clock.time += 6.0
         verdicts.append(point.judge(make_operation()).verdict)
@@ -551,4 +572,5 @@ def test_a_point_is_made_of_a_configuration_with_what_a_paste_section_says_over_
 def test_the_caller_of_rules_comes_of_the_host_s_credentials() -> None:
     everything = {"user": "u1", "project": "p1", "domain": "d1", "roles": ["member"]}
     assert build_caller(MEMBER) == everything
-    assert build_caller({"roles": "admin"}) == {"user": None, "project": None, "domain": None, "roles": []}
+    nobody: dict[str, object] = {"user": None, "project": None, "domain": "d2", "roles": []}
+    assert build_caller({"roles": "admin", "domain_id": "d2"}) == nobody

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate
 from datalog_gate.base.errors import InputError
-from datalog_gate.decision_point.engine_start import LIVE, PROBE
+from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE
 from datalog_gate.doors.cli.commands.doctor import ENGINE_DOOR, PREVIEW, SHIM, examine, probe_engine
 from datalog_gate.doors.cli.doctor import format_results
 from datalog_gate.doors.cli.main import main
@@ -263,6 +264,8 @@ def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_starte
         f"{at}note[engine] no heat-engine runs on this host: run the doctor on each host that has one"
     ]
     with engine(folder, str(folder / "log")) as good, engine(folder) as bad:
+        earlier = event(KIND, socket.gethostname(), process=bad, began=1)  # of an older process with the same id
+        (folder / "log").write_text(f"{(folder / 'log').read_text()}{earlier}\n")
         lines = {good: f"{at}ok[engine] heat-engine {good} runs with its door, in Heat 27.0.1 (converge_stack "
                  "c0ffeec0ffee)",
                  bad: f"{at}finding[engine] heat-engine {bad} started without its door: what it builds is judged by no "

@@ -122,17 +122,23 @@ def test_an_update_of_what_cannot_be_read_is_refused(point: DecisionPoint) -> No
 def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point: DecisionPoint) -> None:
     stored = {**STORED, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
-            "resource_registry": {"A::B": "C::D", "E::F": "G::H", "resources": {"web": {"I::J": "K::L"}}}}}  # fmt: skip
+            "resource_registry": {"A::B": "C::D", "E::F": "G::H",
+                                  "resources": {"web": {"I::J": "K::L", "U::V": "W::X"}}}}}  # fmt: skip
     door = client(point, stored)
     environment = {
         "parameters": {"f": "micro"},
         "parameter_defaults": {"k": "v"},
-        "resource_registry": {"A*": None, "M::N": "O::P", "resources": {"web": {"I::J": None, "Q::R": "S::T"}}},
+        "resource_registry": {
+            "A*": None,
+            "re*": None,
+            "M::N": "O::P",
+            "resources": {"web": {"I::J": None, "Q::R": "S::T"}},
+        },
     }
     body: dict[str, Any] = {"environment": environment, "files": {"b": "\u00fc"}, "timeout_mins": 5, "converge": True}
     assert door.update(**body) == (201, "")
     [(method, path, _, _)] = door.heat.requests
-    registry = {"E::F": "G::H", "M::N": "O::P", "resources": {"web": {"Q::R": "S::T"}}}
+    registry = {"E::F": "G::H", "M::N": "O::P", "resources": {"web": {"U::V": "W::X", "Q::R": "S::T"}}}
     assert (method, path, door.heat.bodies) == ("PUT", STACK, [{
         "tags": "x,y", "timeout_mins": 5, "converge": True, "template": TEMPLATE,
         "files": {"a.txt": "a", "b": "\u00fc"},
@@ -170,6 +176,8 @@ def test_a_masked_value_that_a_policy_reads_must_be_sent_again(point: DecisionPo
     assert door.update(**body) == (400, f"The policies can't judge what depends on {{get_param: key}} in web: {advice}")
     assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
     assert [request[0] for request in door.heat.requests] == ["PUT"]
+    masked_default = {**STORED, "environment": {**NONE, "parameter_defaults": {"key": "******"}}}
+    assert client(point, masked_default).update(parameters={"f": "small"})[0] == 400
 
 
 def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, caplog: pytest.LogCaptureFixture) -> None:
@@ -222,13 +230,14 @@ def test_stars_that_the_user_sends_are_just_stars(point: DecisionPoint, stored: 
 def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     point: DecisionPoint, caplog: pytest.LogCaptureFixture
 ) -> None:
-    door = client(point, {**STORED, "files": {"a.txt": "a" * 900}}, 1000)
+    door = client(point, {**STORED, "template": QUIET, "files": {"a.txt": "a" * 900}}, 1000)
     assert door.update(parameters={"f": "micro"}) == (201, "")
+    assert door.update(environment={"parameters": {"key": "k"}}) == (201, "")
     door.heat.meanwhile = {"files": {"a.txt": "b"}}
     assert door.update(parameters={"f": "micro"}) == (201, "")
-    assert [(request[0], request[2]) for request in door.heat.requests] == [
-        ("PATCH", b'{"parameters": {"f": "micro"}}')
-    ] * 2
+    bodies = [b'{"parameters": {"f": "micro"}}', b'{"environment": {"parameters": {"key": "k"}}}']
+    bodies.append(bodies[0])
+    assert [(request[0], request[2]) for request in door.heat.requests] == [("PATCH", body) for body in bodies]
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert errors == [f"stack {ID}: another update slipped in: what Heat holds was not judged"]
 
