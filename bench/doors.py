@@ -1,4 +1,4 @@
-"""Measure the cost of the API filter, alone and before a Heat.
+"""Measure the cost of the API filter, alone and before a Heat, and of all doors for a creation.
 
 python -m bench.doors [ROUNDS]
 
@@ -9,15 +9,18 @@ The Heats are those of the tests of the doors: API and engine in one process eac
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
     from tests.heat.doors.rig import Heat
 
 REQUESTS, IN_FLIGHT = 300, 20
+CREATED = """## A creation in Heat
+
+Two Heats, one of them with filter, engine's door and all packs, create stacks in turns, without a cloud. API and engine
+of each are one process, which waits a second for each string in turn: what the gate adds shows in the CPU time.
+"""
 HEADER = "| {} | median | min | max | limit |\n|---|---|---|---|---|"
 
 
@@ -123,6 +131,58 @@ def beside(rounds: int, folder: Path) -> Iterator[str]:
         yield f"\nheat-api grows by {grown:.0f} MB (limit 40).\n"
 
 
+def created(rounds: int) -> Iterator[str]:
+    """Create stacks in two Heats in turns, one with the filter and the engine's door, one without the gate."""
+    yield CREATED
+    rounds = min(rounds, 5)  # one takes 40 s
+    if not find_spec("heat"):
+        yield "openstack-heat is missing\n"
+        return
+    from tests.heat.doors.rig import RESOURCES, running
+
+    strings = {f"string_{at}": {"type": "OS::Heat::RandomString"} for at in range(20)}
+    template = {"heat_template_version": "2018-08-31", "resources": strings}
+    folders = f"{RESOURCES},{RESOURCES.parent / 'engine'}"
+    with ExitStack() as both:
+        folder = Path(both.enter_context(tempfile.TemporaryDirectory()))
+        for name in ("plain", "gated"):
+            (folder / name).mkdir()
+        log = {"decision_log": str(folder / "decisions.jsonl")}
+        gated = running(folder / "gated", True, True, rules=RULES, options=log, resources=folders)
+        heats = {
+            "without the gate": both.enter_context(running(folder / "plain", True, resources="")),
+            "with filter and engine's door": both.enter_context(gated),
+        }
+        for heat in heats.values():
+            heat.created({**template, "resources": {"first": strings["string_0"]}})
+        turns = [[_creation(heat, template) for heat in heats.values()] for _ in range(rounds)]
+    yield "| 20 strings, from the request to CREATE_COMPLETE | elapsed ms | CPU ms |\n|---|---|---|"
+    for name, times in zip(heats, zip(*turns, strict=True), strict=True):
+        elapsed, cpu = map(statistics.median, zip(*times, strict=True))
+        yield f"| {name} | {elapsed:.0f} | {cpu:.0f} |"
+    ratios = [[ours[at] / its[at] for its, ours in turns] for at in (0, 1)]
+    elapsed, cpu = map(statistics.median, ratios)
+    yield f"| with / without, median of {rounds} pairs | {elapsed:.2f} | {cpu:.2f} |\n"
+
+
+def _creation(heat: Heat, template: dict[str, Any]) -> tuple[float, float]:
+    """The time until Heat has built a stack of the template, and the CPU time of its process, in milliseconds."""
+
+    def worked() -> float:
+        fields = Path(f"/proc/{heat.process}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    query = "SELECT status FROM stack WHERE name = ?"  # requests would be work of Heat's
+    with closing(sqlite3.connect(f"file:{heat.folder}/heat.db?mode=ro", uri=True)) as database:
+        cpu, began = worked(), time.perf_counter()
+        name, answer = heat.create(template)
+        while (row := database.execute(query, (name,)).fetchone()) == ("IN_PROGRESS",):
+            time.sleep(0.01)
+        elapsed, cpu = time.perf_counter() - began, worked() - cpu
+    assert row == ("COMPLETE",), answer.text
+    return elapsed * 1000, cpu * 1000
+
+
 def _rate(heat: Heat) -> float:
     """Creations per second until Heat has accepted the last. Errors: SystemExit if it refuses one."""
     names = [heat.name() for _ in range(IN_FLIGHT)]
@@ -153,7 +213,7 @@ def main(rounds: int) -> None:
                 print(_row(f"{job}, {which_rules}", times, limit), flush=True)
         print()
         if find_spec("heat"):
-            for line in beside(rounds, Path(folder)):
+            for line in chain(beside(rounds, Path(folder)), created(rounds)):
                 print(line, flush=True)
         else:
             print("openstack-heat is missing: a Heat behind the filter is not measured")

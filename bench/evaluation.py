@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
     """Print the tables, and write the page if asked."""
     rounds = next((int(argument) for argument in arguments if argument.isdecimal()), 9)
     lines: list[str] = []
-    for section in (memory, jobs, unsure, gates, changed, closed, chained, explained, stopped, packages):
+    for section in (memory, jobs, unsure, gates, changed, closed, chained, explained, stopped, creations, packages):
         for line in section(rounds):
             print(line, flush=True)
             lines.append(line)
@@ -120,6 +120,13 @@ def chained(rounds: int) -> Iterator[str]:
         "SQLite, edges there before": lambda: {"": closures.reached(inserted)},
     }
     yield from measure("what a chain of 10,000 edges reaches from its start", rounds, jobs)
+
+
+def creations(rounds: int) -> Iterator[str]:
+    """Creations in a running Heat."""
+    from bench.doors import created  # what it imports would count as memory above
+
+    yield from created(rounds)
 
 
 def packages(_rounds: int) -> Iterator[str]:
