@@ -205,6 +205,7 @@ def test_another_mode_tells_what_it_would_stop_and_what_could_not_be_judged(caps
 {head} {unread} create of bad {by}: unreadable: The stack can't be read: <template>:2:1: {why}
 1 the same, 1 other, 1 that can't be decided
 """, "")  # fmt: skip
+    assert run(capsys, "replay", "log.jsonl", "--mode", "enforce")[0] == 1
     code, out, _ = run(capsys, "replay", "log.jsonl", "--mode", "record", "--format", "json")
     records: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
     assert (code, records[1]) == (1, {

@@ -332,16 +332,17 @@ resources:
     ]
 
 
-SECRET_KEY = "{get_param: key}"
-
-
 @pytest.mark.parametrize(
     ("configuration", "deployment", "hidden"),
     [
-        (f"config: {SECRET_KEY}", "config: {get_resource: cfg}, actions: [CREATE]", {"digest"}),
-        (f"inputs: [{{name: a, default: {SECRET_KEY}}}]", "config: {get_resource: cfg}, actions: [CREATE]", {"digest"}),
-        ("", f"config: {{get_resource: cfg}}, actions: [{SECRET_KEY}]", {"action", "digest"}),
-        ("", f"config: {SECRET_KEY}, actions: [CREATE]", {"config", "server", "action", "digest"}),
+        ("config: {get_param: key}", "config: {get_resource: cfg}, actions: [CREATE]", {"digest"}),
+        (
+            "inputs: [{name: a, default: {get_param: key}}]",
+            "config: {get_resource: cfg}, actions: [CREATE]",
+            {"digest"},
+        ),
+        ("", "config: {get_resource: cfg}, actions: [{get_param: key}]", {"action", "digest"}),
+        ("", "config: {get_param: key}, actions: [CREATE]", {"config", "server", "action", "digest"}),
     ],
 )
 def test_what_a_deployment_takes_of_a_secret_is_not_shown(
