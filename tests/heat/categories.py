@@ -67,7 +67,7 @@ CATEGORIES = (
         "Fn::GetAZs and a yaql beyond our bounds are unknown here, and marked as what the user can choose: every rule "
         "that reads them decides on the unknown",
         "heat/engine/hot/functions.py:1171",
-        lambda difference: isinstance(difference.ours, Unknown) and difference.ours.unread,
+        lambda difference: re.search(r"\{(Fn::GetAZs|yaql): ", getattr(difference.ours, "expression", "")) is not None,
     ),
     Category(
         "facade of nothing",
