@@ -17,7 +17,7 @@ from datalog_gate.decision_point.stack_definition import StackDefinition
 STACK = (
     "context", "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback",
     "convergence", "adopt_stack_data", "identifier", "defn.parent_resource", "t.id", "t.t", "t.files",
-    "t.env.user_env_as_dict", "prev_raw_template_id",
+    "t.env.user_env_as_dict", "t.env.registry.global_registry", "prev_raw_template_id",
 )  # fmt: skip
 CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")
 
@@ -48,4 +48,24 @@ def has_built(stack: Any) -> bool:
 def copy_definition(template: Any) -> StackDefinition:
     """Copy a template of Heat as a definition, whose parameters are in the environment. Errors: TypeError."""
     source, environment = json.loads(json.dumps([template.t, template.env.user_env_as_dict()]))
-    return StackDefinition(source, environment, files={name: template.files[name] for name in template.files})
+    mappings, files = _operators_types(template)
+    if mappings:
+        environment["resource_registry"] = {**mappings, **environment["resource_registry"]}
+    files |= {name: template.files[name] for name in template.files}
+    texts = {name: file.decode() if isinstance(file, bytes) else file for name, file in files.items()}
+    return StackDefinition(source, environment, files=texts)
+
+
+def _operators_types(template: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    """The types that the operator maps to others in `environment_dir`, and the templates among these, as bytes."""
+    from heat.engine.environment import GlobResourceInfo, MapResourceInfo, TemplateResourceInfo
+    from heat.engine.resources.template_resource import LOCAL_SCHEMES, TemplateResource
+
+    mappings: dict[str, str] = {}
+    files: dict[str, Any] = {}
+    for name, info in template.env.registry.global_registry._registry.items():
+        if isinstance(info, GlobResourceInfo | MapResourceInfo | TemplateResourceInfo):
+            mappings[name] = info.value
+        if isinstance(info, TemplateResourceInfo):
+            files[info.value] = TemplateResource.get_template_file(info.value, LOCAL_SCHEMES)
+    return mappings, files

@@ -283,12 +283,17 @@ def running(
     options: Mapping[str, str] | None = None,
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
+    mappings: Mapping[str, str] | None = None,
 ) -> Iterator[Heat]:
-    """A Heat from its start to its end. If it is `filtered`, the gate's filters stand before both APIs; `options` go to
-    the group datalog_gate of heat.conf; in the flavor custombackend the context is what the client's own headers say;
-    without `resources` Heat does not know the gate's types."""
+    """A Heat from its start to its end.
+
+    If it is `filtered`, the gate's filters stand before both APIs. `options` go to the group datalog_gate of heat.conf.
+    In the flavor custombackend the context is what the client's own headers say. Without `resources` Heat does not know
+    the gate's types. `mappings` are the types that its operator maps to others.
+    """
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
+    (folder / "environment.d" / "types.yaml").write_text(json.dumps({"resource_registry": mappings or {}}))
     port, cfn_port = free_ports(2)
     written = "\n".join(f"{name} = {value}" for name, value in (options or {}).items())
     conf = CONF.format(

@@ -21,6 +21,8 @@ VERSION = "Heat {} is not known to this gate: 'types.SimpleNamespace' object has
 
 
 class Environment:
+    registry = SimpleNamespace(global_registry=SimpleNamespace(_registry={}))
+
     def user_env_as_dict(self) -> dict[str, Any]:
         return {"resource_registry": {"resources": {}}, "parameters": {"p": 1}, "parameter_defaults": {}}
 
