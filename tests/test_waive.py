@@ -59,9 +59,9 @@ s.yaml:4:53: deny[flavor] db takes vast
   4 |   db: {type: OS::Nova::Server, properties: {flavor: vast}}
     |                                                     ^^^^
   hint  take less
-s.yaml:1:1: deny[many] 2 servers
-  1 | heat_template_version: 2018-08-31
-    | ^^^^^^^^^^^^^^^^^^^^^
+s.yaml:4:3: deny[many] 2 servers
+  4 |   db: {type: OS::Nova::Server, properties: {flavor: vast}}
+    |   ^^
 s.yaml:3:54: waived[flavor] web takes huge
   3 |   web: {type: OS::Nova::Server, properties: {flavor: huge}}
     |                                                      ^^^^
@@ -159,7 +159,7 @@ def test_a_waiver_for_a_number_says_how_to_bound_it(capsys: pytest.CaptureFixtur
     assert (code, out, Path("waivers.yaml").exists()) == (3, "", False)
     assert err.splitlines()[0] == "waivers.yaml:2:5: error[bad-waiver] it would waive all that the policy finds"
     assert run(capsys, "waive", "d.json", "3", *WHO, "--while", "n <= 3") == (0, bounded, "")
-    assert run(capsys, *CHECK, "--format", "compact")[1].splitlines()[-2:-1] == ["s.yaml:1:1: waived[many] 2 servers"]
+    assert run(capsys, *CHECK, "--format", "compact")[1].splitlines()[-2:-1] == ["s.yaml:4:3: waived[many] 2 servers"]
 
 
 COUNTED = """\
