@@ -32,7 +32,7 @@ from tests.heat.doors.rig import RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import template
 from tests.heat.test_generated import ANY, PARAMETERS, VALUES_OF_TYPE, fitted, truths
 
-LIVES = int(os.environ.get("DATALOG_GATE_BUILT", "24"))
+LIVES = int(os.environ.get("DATALOG_GATE_BUILT", "16"))
 SEED = int(os.environ.get("DATALOG_GATE_SEED", "1"))
 SHARD, TOGETHER = 240, 8
 """How many lives one Heat sees, and how many at once."""
