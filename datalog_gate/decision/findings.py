@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
-from datalog_gate.analysis.program import CheckedProgram, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.program import CheckedProgram, Const, Fold, Match, ProgramCache, Var, Without
 from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.taint import Taint, taint
 from datalog_gate.analysis.unknowns import possible
@@ -170,8 +170,7 @@ class FindingReader:
         lapsed = f"waiver {waiver.id} {lapse}" if waiver and lapse else ""
         hints = (policy.hint, *self._refusals(policy, subject), lapsed)
         span = self._place(subject, row, support)
-        aggregates = not self._aggregating.isdisjoint(self.rules.reads[policy.relation])
-        if aggregates and (span is None or span in [stack.place for stack in self.stacks]):
+        if (span is None or span in [stack.place for stack in self.stacks]) and self._aggregates(policy):
             span = self._place(subject, row, self._aggregated(relation, row)) or span
         violation = Violation(
             policy=policy.id,
@@ -194,11 +193,11 @@ class FindingReader:
         self.read.append((violation, (relation, row)))
         return violation
 
-    @cached_property
-    def _aggregating(self) -> frozenset[RelationRef]:
-        """The relations with a rule that aggregates."""
-        rules = [rule for stratum in self.rules.program.strata for rule in stratum.rules]
-        return frozenset(rule.relation for rule in rules if any(isinstance(literal, Fold) for literal in rule.body))
+    def _aggregates(self, policy: Policy) -> bool:
+        """Whether some rule that the policy rests on aggregates."""
+        program = self.rules.program
+        aggregating = _AGGREGATING.get(program, None, lambda: _find_aggregating(program))
+        return not aggregating.isdisjoint(self.rules.reads[policy.relation])
 
     def _refusals(self, policy: Policy, subject: ResourceId | None) -> Iterator[str]:
         """Why grants do not count that ask for what the policy leaves to a service."""
@@ -301,6 +300,15 @@ class FactUse(NamedTuple):
     relation: RelationRef
     row: Row
     columns: tuple[int, ...]
+
+
+_AGGREGATING = ProgramCache[frozenset[RelationRef]]()
+
+
+def _find_aggregating(program: CheckedProgram) -> frozenset[RelationRef]:
+    """The relations with a rule that aggregates."""
+    rules = [rule for stratum in program.strata for rule in stratum.rules]
+    return frozenset(rule.relation for rule in rules if any(isinstance(literal, Fold) for literal in rule.body))
 
 
 class Support(NamedTuple):
