@@ -264,7 +264,7 @@ class Trial:
     def judge(self, random: Random, fields: dict[str, Any]) -> str:
         action = random.choice(ACTIONS)
         former = request(random, self.seeds) if random.randrange(2) else fields
-        definition, before = (self.definition(each) for each in (fields, former))
+        definition, before = (self.definition(sections) for sections in (fields, former))
         operation = Operation(
             door="api",
             action=action,

@@ -147,6 +147,7 @@ def _one_of(random: Random, words: str) -> str:
         ({"t.yaml": "a: 1.0"}, "Heat reads t.yaml in another way"),
         ({"t.yaml": "{1: a}"}, "Heat reads t.yaml in another way"),
         ({"t.yaml": "a: [1"}, None),  # Heat refuses it
+        ({"t.yaml": "a: !!int ''"}, None),  # by an IndexError
     ],
 )
 def test_a_text_that_heat_reads_in_another_way_is_found(texts: dict[str, str], difference: str | None) -> None:

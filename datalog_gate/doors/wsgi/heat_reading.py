@@ -24,8 +24,8 @@ def find_difference(stack: Stack) -> str | None:
             continue
         try:
             data = template_format.simple_parse(document.text) if as_json else load_environment(document.text)
-        except ValueError:
-            continue  # Heat refuses it
+        except Exception:  # noqa: BLE001 - Heat refuses a text by any error
+            continue
         if not _is_same(document.data, data):
             return f"Heat reads {name} in another way"
     return None
