@@ -49,10 +49,9 @@ class Watch:
     began: float = field(init=False)
     facts: int = 0
     looks: int = 0
-    shares: dict[int, Share] = field(default_factory=dict)
-    """The shares by the identity of their rules."""
+    _runs: list[tuple[CheckedRule, int, float]] = field(default_factory=list)
+    """Each run of a rule, with the facts that it added and the time of its end."""
     _rule: CheckedRule | None = None
-    _since: float = 0.0
     _known: Sized = ()
     _before: int = 0
     _left: int = BETWEEN_CHECKS
@@ -65,11 +64,11 @@ class Watch:
         self._rule = rule
         self._known = known
         self._before = len(known)
-        self._since = self.budget.clock()
 
     def stop(self) -> None:
         """Stop the rule. Errors: BudgetError."""
-        self._account()
+        if self._rule:
+            self._account(self._rule)
         self.check()
 
     def check(self) -> int:
@@ -89,20 +88,23 @@ class Watch:
         if self._left < 0:
             self._left = self.check()
 
-    def _account(self) -> None:
-        rule = self._rule
-        if rule is None:
-            return
-        share = self.shares.setdefault(id(rule), Share(rule))
+    def _account(self, rule: CheckedRule) -> None:
         derived = len(self._known) - self._before
         self.facts += derived
-        share.facts += derived
-        share.seconds += self.budget.clock() - self._since
+        self._runs.append((rule, derived, self.budget.clock()))
         self._rule, self._known, self._before = None, (), 0
 
     def _exceed(self, message: str, measure: Literal["facts", "seconds"]) -> NoReturn:
-        self._account()
-        share = max(self.shares.values(), key=attrgetter(measure), default=None)
+        if self._rule:
+            self._account(self._rule)
+        shares: dict[int, Share] = {}
+        since = self.began
+        for rule, derived, end in self._runs:
+            used = shares.setdefault(id(rule), Share(rule))
+            used.facts += derived
+            used.seconds += end - since
+            since = end
+        share = max(shares.values(), key=attrgetter(measure), default=None)
         if share is None:
             raise BudgetError(message)
         usage = f"took {share.seconds:.1f} s" if measure == "seconds" else f"made {share.facts:,} of {self.facts:,}"

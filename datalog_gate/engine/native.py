@@ -217,8 +217,7 @@ class _Evaluation:
         """Run a part by its function, or else by a search for assignments; return how many new rows it has read."""
         self.watch.start(part.rule, known)
         compiled = part.compile(self.tables, emit is not None)
-        around_errors = (nested and match.relation in self.errors for nested, match in reads(part.rule.body))
-        if compiled and not (self.errors and any(around_errors)):
+        if compiled and not (self.errors and self._reads_errors(part.rule)):
             try:
                 lookups = [access.of(self.tables[access.relation]) for access in compiled.accesses]
                 compiled.work(lookups, compiled.constants, known, emit, news, self.watch.check)
@@ -242,6 +241,10 @@ class _Evaluation:
                     emit(row)
         self.watch.stop()
         return count
+
+    def _reads_errors(self, rule: CheckedRule) -> bool:
+        """Whether a relation that stands within a literal of the rule has rows in error."""
+        return any(nested and match.relation in self.errors for nested, match in reads(rule.body))
 
     def find_errors(self, stratum: Stratum) -> None:
         """Collect the rows in error, with those that follow from others. A row that is derived is not in error."""
