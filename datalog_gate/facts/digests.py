@@ -24,6 +24,26 @@ class Summary:
     """The columns that hold an unknown in some row; a relation without any is missing."""
 
 
+def _known_to_json(value: object) -> object:
+    match value:
+        case Boolean():
+            return value.truth
+        case Decimal():
+            return {"$number": str(value)}
+    raise TypeError
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, Unknown):
+        return {"$hidden": True} if value.hidden else {"$unknown": value.expression}
+    return _known_to_json(value)
+
+
+_KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known_to_json)
+_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_to_json)
+"""They write a resource, which is a tuple, as an array of its path; no other value is written as an array."""
+
+
 def summarize(facts: FactSet) -> Summary:
     """Summarize facts. A digest depends on a hidden value's presence only, since it could prove a guess otherwise."""
     digests: dict[RelationRef, str] = {}
@@ -31,20 +51,20 @@ def summarize(facts: FactSet) -> Summary:
     for relation, rows in facts.rows.items():
         uncertain = facts.maybe.get(relation) or relation in facts.hidden
         ordered = rows if uncertain else in_order(rows)
-        columns = [_shrink(column) for column in zip(*ordered, strict=True)]
-        open_columns = [at for at, column in enumerate(columns) if Unknown in map(type, column)]
-        if open_columns:
-            unknown[relation] = frozenset(open_columns)
-        unknowns = [value for at in open_columns for value in columns[at] if type(value) is Unknown]
-        if uncertain or any(value.hidden for value in unknowns):
-            text = _encode_any(facts, relation)
-        elif open_columns:
-            parts: tuple[list[Row], list[Row]] = ([], [])
-            for row in ordered:
-                parts[Unknown in map(type, row)].append(row)
-            text = "".join(_encode(len(part), map(_shrink, zip(*part, strict=True))) for part in parts if part)
-        else:
-            text = _encode(len(rows), columns)
+        columns = [*map(_shrink, zip(*ordered, strict=True))]
+        text = None if uncertain else _encode_known(len(rows), columns)
+        if text is None:
+            open_columns = [at for at, column in enumerate(columns) if Unknown in map(type, column)]
+            if open_columns:
+                unknown[relation] = frozenset(open_columns)
+            unknowns = [value for at in open_columns for value in columns[at] if type(value) is Unknown]
+            if uncertain or any(value.hidden for value in unknowns):
+                text = _encode_any(facts, relation)
+            else:
+                parts: tuple[list[Row], list[Row]] = ([], [])
+                for row in ordered:
+                    parts[Unknown in [type(row[at]) for at in open_columns]].append(row)
+                text = "".join(_encode(len(part), map(_shrink, zip(*part, strict=True))) for part in parts if part)
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
 
@@ -54,14 +74,22 @@ def _shrink(values: Sequence[Value]) -> Sequence[Value]:
     return values[:1] if values[0] == values[-1] and values.count(values[0]) == len(values) else values
 
 
-def _encode(number: int, columns: Iterable[Sequence[Value]]) -> str:
+def _encode_known(number: int, columns: Iterable[Sequence[Value]]) -> str | None:
+    """The text of certain rows, as `_encode` gives it; None if a value is unknown, which takes longer to look for."""
+    try:
+        return _encode(number, columns, _KNOWN)
+    except TypeError:
+        return None
+
+
+def _encode(number: int, columns: Iterable[Sequence[Value]], encoder: json.JSONEncoder = _JSON) -> str:
     """The text of certain rows in order, by column since that takes less time."""
-    return _JSON.encode([number, [_paths(column) for column in columns]])
+    return encoder.encode([number, [_paths(column) if type(column[0]) is ResourceId else column for column in columns]])
 
 
 def _paths(values: Sequence[Value]) -> object:
-    """A column; if it holds resources only, an object of their paths, which takes a third of the time."""
-    if len(values) > 1 and isinstance(values[0], ResourceId) and set(map(type, values)) == {ResourceId}:
+    """A column; if it holds several resources only, an object of their paths, which takes a third of the time."""
+    if len(values) > 1 and set(map(type, values)) == {ResourceId}:
         return {"$resource": [*map(attrgetter("path"), values)]}
     return values
 
@@ -71,18 +99,3 @@ def _encode_any(facts: FactSet, relation: RelationRef) -> str:
     reasons = facts.maybe.get(relation, {})
     cells = ([facts.shown(relation, row), reasons.get(row)] for row in facts.rows[relation])
     return _JSON.encode(sorted(map(_JSON.encode, cells)))
-
-
-def _to_json(value: object) -> object:
-    match value:
-        case Unknown():
-            return {"$hidden": True} if value.hidden else {"$unknown": value.expression}
-        case Boolean():
-            return value.truth
-        case Decimal():
-            return {"$number": str(value)}
-    raise TypeError
-
-
-_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_to_json)
-"""Writes a resource, which is a tuple, as an array of its path; no other value is written as an array."""
