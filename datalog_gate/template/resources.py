@@ -366,7 +366,9 @@ def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
     """The first circles of resources that require each other, each with its first name again at the end."""
     circles: list[list[str]] = []
     done: set[str] = set()
-    for start in resources:
+    for start, resource in resources.items():
+        if start in done or not resource.requires:
+            continue
         path: dict[str, None] = {}
         pending: list[tuple[str, bool]] = [(start, False)]
         while pending:
