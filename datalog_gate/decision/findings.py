@@ -167,17 +167,20 @@ class FindingReader:
         shown = self.secrets.row(policy.relation, row)
         project = self.request.caller.project if self.request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
-        lapsed = f"waiver {waiver.id} {lapse}" if waiver and lapse else ""
-        hints = (policy.hint, *self._refusals(policy, subject), lapsed)
+        hints = [policy.hint] if policy.hint else []
+        if self.refused:
+            hints += self._refusals(policy, subject)
+        if waiver and lapse:
+            hints.append(f"waiver {waiver.id} {lapse}")
         span = self._place(subject, row, support)
-        if (span is None or span in [stack.place for stack in self.stacks]) and self._aggregates(policy):
+        if (span is None or span in self._places) and self._aggregates(policy):
             span = self._place(subject, row, self._aggregated(relation, row)) or span
         violation = Violation(
             policy=policy.id,
             level=policy.level,
             mode=self._mode(policy),
             message=self._message(policy, shown),
-            hint="; ".join(filter(None, hints)),
+            hint="; ".join(hints),
             relation=policy.relation,
             row=shown,
             resource=subject,
@@ -193,6 +196,11 @@ class FindingReader:
         self.read.append((violation, (relation, row)))
         return violation
 
+    @cached_property
+    def _places(self) -> Sequence[Span | None]:
+        """The places of the stacks themselves."""
+        return [stack.place for stack in self.stacks]
+
     def _aggregates(self, policy: Policy) -> bool:
         """Whether some rule that the policy rests on aggregates."""
         program = self.rules.program
@@ -202,16 +210,15 @@ class FindingReader:
     def _refusals(self, policy: Policy, subject: ResourceId | None) -> Iterator[str]:
         """Why grants do not count that ask for what the policy leaves to a service."""
         read = self.rules.reads[policy.relation]
-        if not self.refused or UNLOCKED not in read:
+        if UNLOCKED not in read:
             return
-        rules = [rule for stratum in self.rules.program.strata for rule in stratum.rules if rule.relation in read]
-        matches = [match for rule in rules for _, match in reads(rule.body) if match.relation == UNLOCKED]
-        services = {match.arguments[0] for match in matches}
+        program = self.rules.program
+        services = _AWAITED.get(program, policy.relation, lambda: _find_awaited(program, read))
         scopes = self.evaluation.facts.rows.get("gate:grant_scope", ())
         for grant in self.refused:
             scope = [row[1] for row in scopes if row[0] == grant.grant]
             covers = not scope or subject in (None, *scope) or Unknown in map(type, scope)
-            if covers and Const(grant.service) in services:
+            if covers and grant.service in services:
                 yield f"the grant {grant.grant.name} does not count: {grant.reason}"
 
     def _aggregated(self, relation: RelationRef, row: Row) -> Support:
@@ -303,12 +310,21 @@ class FactUse(NamedTuple):
 
 
 _AGGREGATING = ProgramCache[frozenset[RelationRef]]()
+_AWAITED = ProgramCache[frozenset[Value]]()
 
 
 def _find_aggregating(program: CheckedProgram) -> frozenset[RelationRef]:
     """The relations with a rule that aggregates."""
     rules = [rule for stratum in program.strata for rule in stratum.rules]
     return frozenset(rule.relation for rule in rules if any(isinstance(literal, Fold) for literal in rule.body))
+
+
+def _find_awaited(program: CheckedProgram, relations: Collection[RelationRef]) -> frozenset[Value]:
+    """The services for whose grants the rules of the relations look."""
+    rules = [rule for stratum in program.strata for rule in stratum.rules if rule.relation in relations]
+    matches = [match for rule in rules for _, match in reads(rule.body) if match.relation == UNLOCKED]
+    services = [match.arguments[0] for match in matches]
+    return frozenset(service.value for service in services if isinstance(service, Const))
 
 
 class Support(NamedTuple):
@@ -333,12 +349,12 @@ def _support(provenance: Provenance, roots: Sequence[FactUse]) -> Support:
         leaf = pending.pop()
         fact = (leaf.relation, leaf.row)
         if leaf.relation in provenance.program.inputs:
-            leaves[leaf._replace(relation=certain_version(leaf.relation))] = None
+            leaves[FactUse(certain_version(leaf.relation), leaf.row, leaf.columns)] = None
         elif fact not in seen and (derivation := derivations.get(fact)):
             matches = [literal for literal in derivation.rule.body if isinstance(literal, Match)]
             steps = [FactUse(*fact, match.columns) for match, fact in zip(matches, derivation.matched, strict=True)]
             pending += reversed(steps)
-            lacking |= set(_lacking(derivation))
+            lacking.update(_lacking(derivation))
         seen.add(fact)
     return Support(list(leaves), lacking)
 

@@ -39,6 +39,8 @@ class Secrets:
 
     def values(self, rule: CheckedRule, binding: Mapping[Var, Value]) -> Set[Var]:
         """The variables of a rule that hold a secret, or may."""
+        if not self._taint.columns:
+            return set()
         by_level = levels(self._taint, rule).items()
         return {var for var, level in by_level if level == MADE or var not in binding or binding[var] in self._values}
 
