@@ -356,7 +356,97 @@ def test_only_of_a_relation_that_rules_derive_it_is_asked_why_not_and_by_whole_r
     ],
 )  # fmt: skip
 def test_a_fix_settles_its_finding_and_makes_no_other(rules: str, template: str, expected: str | None) -> None:
-    assert fixes(rules, HEAD + template) == [expected]
+    assert fixes(rules, HEAD + template) == [expected and f"{expected} (settles 1 finding)"]
+
+
+def rule(**columns: object) -> str:
+    """A security group `g` with one rule."""
+    written = ", ".join(f"{name}: {value}" for name, value in columns.items())
+    return f"  g: {{type: OS::Neutron::SecurityGroup, properties: {{rules: [{{{written}}}]}}}}\n"
+
+
+def port(**columns: object) -> str:
+    written = ", ".join(f"{name}: {value}" for name, value in columns.items())
+    return f"  port: {{type: OS::Neutron::Port, properties: {{network: n, {written}}}}}\n"
+
+
+OPEN = policy(
+    """open(s, src, highest), highest >= 22, cidr_host_count(src, n), n > 65536""",
+    """\
+open(s, src, highest) :-
+  os:neutron:security_group.rules(_id=s, direction=way, protocol=named, port_range_max=max, remote_ip_prefix=prefix),
+  way = "ingress", lower(named ?? "tcp", protocol), matches(protocol, "tcp"), src = prefix ?? "0.0.0.0/0",
+  highest = max ?? 65535.
+""",
+)
+SMALLER = (
+    '@deny("q", "q")\nq(s, c) :- os:neutron:security_group.rules(_id=s, remote_ip_prefix=c), c != "10.0.0.0/24".\n'
+)
+OFFICES = 'office("192.0.2.0/24").\n'
+WITHIN = 'os:neutron:security_group.rules(_id=s, remote_ip_prefix=c), not (office(o), cidr_contains(o, c ?? "::/0"))'
+
+
+@pytest.mark.parametrize(
+    ("rules", "template", "expected"),
+    [
+        pytest.param(
+            OPEN, rule(protocol="tcp", remote_ip_prefix="10.4.0.0/14"),
+            "set rules.0.remote_ip_prefix of g to 10.4.0.0/16 (settles 1 finding)", id="a network within it",
+        ),
+        pytest.param(
+            OPEN, rule(protocol="tcp"),
+            "set rules.0.remote_ip_prefix of g to a network of your own, at most a /16, such as 10.0.0.0/16"
+            " (settles 1 finding)", id="a private network in the place of all addresses",
+        ),
+        pytest.param(
+            OPEN + SMALLER, rule(protocol="tcp", remote_ip_prefix="10.0.0.0/14"),
+            "set rules.0.remote_ip_prefix of g to 10.0.0.0/24 (settles 2 findings)", id="and still less",
+        ),
+        pytest.param(
+            policy(WITHIN, OFFICES), rule(protocol="tcp"),
+            "set rules.0.remote_ip_prefix of g to 192.0.2.0/24 (settles 1 finding)", id="a network that may be let in",
+        ),
+        pytest.param(
+            OPEN + SMALLER.replace('"10.0.0.0/24"', '"0.0.0.0/0"'),
+            rule(protocol="tcp", port_range_min=1, port_range_max=80, remote_ip_prefix="0.0.0.0/0"),
+            "set rules.0.port_range_max of g to 21 (settles 1 finding)", id="fewer ports where no network will do",
+        ),
+        pytest.param(
+            OPEN + SMALLER.replace('"10.0.0.0/24"', '"0.0.0.0/0"'), rule(protocol="tcp", remote_ip_prefix="0.0.0.0/0"),
+            None, id="no other protocol or direction",
+        ),
+        pytest.param(
+            policy("os:nova:server(_id=s, name=n), not known(n)", 'known("db").\n'), server(name="web"),
+            None, id="no other name",
+        ),
+        pytest.param(
+            policy("os:neutron:port(_id=s, port_security_enabled=false)"), port(port_security_enabled="false"),
+            "set port_security_enabled of port to true (settles 1 finding)", id="not the constant that a rule is about",
+        ),
+        pytest.param(
+            policy("os:neutron:port(_id=s, port_security_enabled=on, admin_state_up=up), on = false, up = true"),
+            port(port_security_enabled="false"), None, id="none where two constants are read, one of them the scope",
+        ),
+        pytest.param(
+            policy('os:neutron:port(_id=s, port_security_enabled=false, device_owner=o), o = "vpn"'),
+            port(port_security_enabled="false", device_owner="vpn"), None, id="one of them any text",
+        ),
+        pytest.param(
+            policy("os:neutron:port(_id=s, admin_state_up=true), n = count{ p : os:neutron:port(_id=p) }, n > 0"),
+            port(), None, id="no constant where something else is limited",
+        ),
+        pytest.param(
+            policy('os:nova:server(_id=s, flavor_update_policy=f), f in ["REPLACE", "RESIZE"]'),
+            server(flavor_update_policy="REPLACE"), None, id="none of several constants if they are all",
+        ),
+        pytest.param(
+            policy('os:nova:server(_id=s, availability_zone=z), z != "nova-1", not os:nova:server.metadata(_id=s)'),
+            server(availability_zone="x"), None, id="no exception where something is missing",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fix_tightens_and_never_leaves_the_sight_of_the_rule(rules: str, template: str, expected: str | None) -> None:
+    assert fixes(rules, HEAD + template)[:1] == [expected]
 
 
 GRANTED = policy(
@@ -367,7 +457,10 @@ GRANTED = policy(
 
 @pytest.mark.parametrize(
     ("services", "expected"),
-    [({"edge"}, ["add a resource of type DatalogGate::Policy with service: edge, scope: [web]"]), (set(), [None])],
+    [
+        ({"edge"}, ["add a resource of type DatalogGate::Policy with service: edge, scope: [web] (settles 1 finding)"]),
+        (set(), [None]),
+    ],
 )
 def test_a_missing_grant_is_a_fix_where_the_service_is_the_callers(
     services: set[str], expected: list[str | None]

@@ -94,7 +94,7 @@ class Explanation:
         if violation not in self._explained:
             tree = self._why.why(*self._evidence[violation])
             change = None if violation.waiver else self._fixes.find(violation, tree)
-            fix = _line(0, "fix", change.text, change.place) if change else None
+            fix = _line(0, "fix", f"{change.text}{_settling(change.settled)}", change.place) if change else None
             self._explained[violation] = FindingExplanation(self._lines(tree), fix)
         return self._explained[violation]
 
@@ -243,6 +243,10 @@ def _wanted(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType
         return value
     named = isinstance(value, str) and (kinds == Kind.RESOURCE or (value in paths and kinds & Kind.RESOURCE))
     return ResourceId(str(value)) if named else from_python(value)
+
+
+def _settling(findings: int) -> str:
+    return f" (settles {findings} finding{'' if findings == 1 else 's'})"
 
 
 def _line(depth: int, word: LineKind, text: str, place: Span | None) -> ExplanationLine:

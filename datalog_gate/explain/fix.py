@@ -1,7 +1,7 @@
 """The search for a change of the template that fixes a finding.
 
 A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error. It
-need not be the smallest. What rules select by a constant, and what they never test, is not changed.
+need not be the smallest. A change that only takes a thing out of the rule's sight is none: see decision 55.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import IntEnum
+from ipaddress import ip_network
 from itertools import islice, takewhile
 from types import EllipsisType
 from typing import Any, NamedTuple
 
 from datalog_gate.analysis.check import UNLOCKED
-from datalog_gate.analysis.program import Call, Compare, Const, Match, Operand, Pattern, Var, Without
+from datalog_gate.analysis.program import Call, CheckedLiteral, Compare, Const, Match, Operand, Pattern, Var, Without
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import FALSE, TRUE, ResourceId, Unknown, Value, from_python, row_key, show, to_json
@@ -22,7 +24,7 @@ from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.findings import NAMELESS
 from datalog_gate.decision.judgement import Judgement, decide
 from datalog_gate.engine.native import evaluate
-from datalog_gate.explain.why import Node
+from datalog_gate.explain.why import Node, Premise
 from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.schema.declaration import Property, certain_version
 from datalog_gate.schema.resource_types import member_of
@@ -35,25 +37,75 @@ WORK = 100_000
 """How many facts are judged anew for all findings of a decision together: a few seconds."""
 OFFERS = 20
 """How many rows of a relation are looked through for values that a rule accepts."""
+IDENTIFYING = ("name", "type", "protocol", "ipprotocol", "direction", "ethertype")
+"""Properties that say which thing it is, in lower case: with another one it would not be safer but another thing."""
+COPYING = ("??", "int", "lower", "trim", "upper")
+"""Builtins whose output stands for their first input."""
 
 
 class TemplateChange(NamedTuple):
-    """A resource with other properties, or a new one, of the stack `home`; in words, and where the value stands now."""
+    """A resource with other properties, or a new one, of the stack `home`; in words, where the value stands now, and
+    how many findings it settles."""
 
     home: str
     resource: Resource
     text: str
     place: Span | None
+    settled: int = 0
+
+
+class _Role(IntEnum):
+    """What a test of the rules asks of a value, the one to meet first being the least."""
+
+    NETWORK = 0
+    """To be a network that is small enough, or within another one."""
+    BOUND = 1
+    """To lie on the other side of a bound."""
+    LISTED = 2
+    """To be in a relation, or to equal what stands elsewhere."""
+    EXCEPTED = 3
+    """To be a constant: the rule is about all others."""
+    CHOSEN = 4
+    """Not to be a constant: the rule is about that one."""
+
+
+class _Offer(NamedTuple):
+    """A value to try, and in words what to do where that is more than to set it."""
+
+    role: _Role
+    value: Value
+    words: str = ""
+
+
+class _Step(NamedTuple):
+    """A row of a derivation, and the literal of the rule of the row above that it fits."""
+
+    node: Node
+    above: _Step | None = None
+    match: Match | None = None
+
+
+class _Use(NamedTuple):
+    """A term that holds the value of a cell in the rule of a row, or how many addresses that `network` has."""
+
+    step: _Step
+    term: Operand
+    network: str = ""
 
 
 class _Cell(NamedTuple):
-    """A value of a template that a finding rests on: in which stack, whose, where, and the values it is tested as."""
+    """A value of a template that a finding rests on: in which stack, whose, where, and what it is used as."""
 
     home: str
     resource: Resource
     path: Path
     value: Value
-    faces: frozenset[Value]
+    uses: Sequence[_Use]
+
+    def reaches(self, tree: Node) -> bool:
+        """Whether the row of the finding has the value."""
+        arguments = tree.rule.arguments if tree.rule else ()
+        return any(use.step.node is tree and use.term in arguments for use in self.uses)
 
 
 class Fixes:
@@ -75,40 +127,50 @@ class Fixes:
             if self._left <= 0:
                 break
             self._left -= len(self._facts)
-            if self._settles(change, violation):
-                return change
+            if settled := self._settled(change, violation):
+                return change._replace(settled=settled)
         return None
 
-    def _settles(self, change: TemplateChange, violation: Violation) -> bool:
+    def _settled(self, change: TemplateChange, violation: Violation) -> int:
+        """How many findings the change settles; 0 if not this one, or if there is a new finding or error."""
         stacks = [with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
             decision = decide(self._rules, stacks, self._request, evaluate)
         except EngineError:
-            return False
+            return 0
         if any(error.code == "budget" for error in decision.errors):
             self._left = 0  # the next one would take as long
-            return False
+            return 0
         after = _count_findings(decision)
         key = violation.policy, violation.row
-        return after[key] < self._before[key] and after <= self._before
+        if after[key] >= self._before[key] or not after <= self._before:
+            return 0
+        return sum(count for (_, row), count in (self._before - after).items() if not isinstance(row, str))
 
     def _changes(self, tree: Node) -> Iterator[TemplateChange]:
-        """The changes to try, in the order of the tree: grants, then values, first those that the finding's row has."""
-        nodes = [tree]
-        for node in nodes:
-            nodes += [premise for premise in node.premises if isinstance(premise, Node)]
-        for node in nodes:
-            yield from self._grants(node)
-        cells = {(cell.resource.id, cell.path): cell for node in nodes for cell in self._cells(node)}
-        for cell in sorted(cells.values(), key=lambda cell: cell.faces.isdisjoint(tree.row)):
-            values = (value for node in nodes for value in self._offers(cell, node))
-            offers = dict.fromkeys(value for value in values if not isinstance(value, ResourceId | Unknown | None))
-            equated = any(self._equates(cell, node) for node in nodes)
-            if offers or equated:
-                near = sorted(offers, key=lambda offer: -_alike(offer, cell.value))
-                for value in dict.fromkeys((*near, *self._allowed(cell))):
-                    if value != cell.value and (change := _changed(cell, value)):
-                        yield change
+        """The changes to try: values, the tightest kind first, of each kind those that the finding's row has, then
+        grants."""
+        walk = [_Step(tree)]
+        for step in walk:
+            walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
+        cells = [cell for step in walk for cell in self._cells(step)]
+        offers = [(cell, offer) for cell in cells for offer in self._offers(cell)]
+        asked = max(min([offer.role for _, offer in offers], default=_Role.CHOSEN), _Role.LISTED)
+        if any(_limits(premise) for step in walk for premise in step.node.premises):
+            asked = _Role.LISTED
+        alone = len({(cell.resource.id, cell.path) for cell, offer in offers if offer.role == _Role.CHOSEN}) == 1
+        offers.sort(key=lambda pair: (pair[1].role, not pair[0].reaches(tree), -_likeness(pair[1], pair[0])))
+        tried = set[tuple[ResourceId, Path, Value]]()
+        for cell, (role, value, words) in offers:
+            key = cell.resource.id, cell.path, value
+            scope = role > asked or (role == _Role.CHOSEN and not alone)
+            if scope or key in tried or value == cell.value or isinstance(value, ResourceId | Unknown | None):
+                continue
+            if change := _changed(cell, value, words):
+                tried.add(key)
+                yield change
+        for step in walk:
+            yield from self._grants(step.node)
 
     def _grants(self, node: Node) -> Iterator[TemplateChange]:
         """A grant for each resource that a premise wants a service to be unlocked for."""
@@ -128,62 +190,84 @@ class Fixes:
         stacks = (nested for root in self._stacks for nested in root.walk())
         return next((stack for stack in stacks if any(member.id == resource for member in stack.resources)), None)
 
-    def _cells(self, node: Node) -> Iterator[_Cell]:
-        """The values of resources that the rule of a row reads into variables. What is secret is left alone, so is what
-        is not known, and what refers to another resource: the template would be another one."""
-        matches = [literal for literal in node.rule.body if isinstance(literal, Match)] if node.rule else []
-        matches.sort(key=lambda match: match.span)
-        leaves = [premise for premise in node.premises if isinstance(premise, Node)]
-        for match, leaf in zip(matches, leaves, strict=True):
+    def _cells(self, step: _Step) -> Iterator[_Cell]:
+        """The values of resources that the rule of a row reads. What is secret is left alone, so is what is not known,
+        what refers to another resource, and what says which thing it is: the template would be another one."""
+        for match, leaf in _rows(step.node):
             name = certain_version(leaf.relation)
             of, path = self._facts.origin(name, leaf.row) or (None, ())
             open_ = self._secrets.row(name, leaf.row) == leaf.row
             if not isinstance(of, Resource) or of.nested or path[:1] != ("properties",) or not open_:
                 continue
             for at, column in enumerate(self._relations[leaf.relation].columns):
-                variable, value = match.arguments[at], leaf.row[at]
+                term, value = match.arguments[at], leaf.row[at]
                 hidden = self._secrets.guarded(name, at) or isinstance(value, Unknown | ResourceId)
-                if not isinstance(variable, Var) or column.name in (*NAMELESS, "path") or hidden:
+                if term is None or column.name in (*NAMELESS, "path") or hidden:
                     continue
                 whole = path if column.name in ("value", "_value") else (*path, column.name)
                 home = self._home(of.id)
-                if home:
-                    yield _Cell(home.id, of, whole, value, frozenset(_faces(variable, value, node)))
+                if home and str(whole[-1]).lower() not in IDENTIFYING:
+                    yield _Cell(home.id, of, whole, value, _uses(step, term))
 
-    def _offers(self, cell: _Cell, node: Node) -> Iterator[Value]:
-        """What the value is compared with in a rule, and for bounds what lies beside; what a relation holds that lacks
-        it."""
+    def _offers(self, cell: _Cell) -> Iterator[_Offer]:
+        """The values under which a test of the rules on the cell fails, as far as it says which these are."""
+        for use in cell.uses:
+            if isinstance(use.term, Const):
+                if use.term.value is not None:
+                    yield from self._others(cell)
+                continue
+            for premise in use.step.node.premises:
+                yield from self._beside(cell, use, premise)
+
+    def _beside(self, cell: _Cell, use: _Use, premise: Premise) -> Iterator[_Offer]:
+        """The values that one premise asks for in the place of what a variable holds."""
+        node, term = use.step.node, use.term
         secret = self._secrets.values(node.rule, node.binding) if node.rule else ()
-        for premise in node.premises:
-            match premise:
-                case Compare(comparator, left, right) if comparator != "=" and not {left, right} & set(secret):
-                    sides = _value(left, node.binding), _value(right, node.binding)
-                    for side, other in (sides, sides[::-1]):
-                        if side in cell.faces:
-                            if not isinstance(other, EllipsisType):
-                                yield other
-                            if comparator != "!=" and isinstance(other, int):
-                                yield from (other - 1, other + 1)
-                case Without((Match(relation, arguments),)):
-                    for at, term in enumerate(arguments):
-                        tested = term and _value(term, node.binding) in cell.faces
-                        if tested and not self._secrets.guarded(relation, at):
-                            rows = sorted(self._model.rows(relation), key=row_key)[:OFFERS]
-                            yield from (row[at] for row in rows)
+        match premise:
+            case Compare(comparator, left, right) if term in (left, right) and not {left, right} & set(secret):
+                other = right if term == left else left
+                value = _value(other, node.binding)
+                if isinstance(value, EllipsisType):
+                    return
+                if comparator == "=" and isinstance(other, Const) and value is not None and not use.network:
+                    yield from self._others(cell)
+                elif comparator == "!=" and not use.network:
+                    yield _Offer(_Role.EXCEPTED if isinstance(other, Const) else _Role.LISTED, value)
+                elif comparator not in ("=", "!="):
+                    above = comparator in (">", ">=") if term == left else comparator in ("<", "<=")
+                    bound = value
+                    if isinstance(value, int) and len(comparator) == 2:
+                        bound = value - 1 if above else value + 1
+                    if not use.network:
+                        yield _Offer(_Role.BOUND, bound)
+                    elif above and isinstance(bound, int):
+                        yield from _narrower(use.network, bound)
+            case Without(body):
+                for literal in body:
+                    match literal:
+                        case Match() if term in literal.arguments:
+                            yield from (_Offer(_Role.LISTED, row) for row in self._column(literal, term))
+                        case Call("cidr_contains", (outer, inner), ()) if inner == term and outer not in secret:
+                            value = _value(outer, node.binding)
+                            networks = [] if isinstance(value, EllipsisType) else [value]
+                            for beside in body:
+                                if isinstance(beside, Match) and outer in beside.arguments:
+                                    networks += self._column(beside, outer)
+                            yield from (_Offer(_Role.NETWORK, network) for network in networks)
+            case Node(relation) if self._relations[relation].generated == "in":
+                if any(leaf is premise and term in match.arguments for match, leaf in _rows(node)):
+                    yield from self._others(cell)
 
-    def _equates(self, cell: _Cell, node: Node) -> bool:
-        """Whether a rule tests the value by a builtin, or asks that it equals a constant."""
-        for premise in node.premises:
-            match premise:
-                case Compare("=", left, right) if Const in (type(left), type(right)):
-                    terms: Sequence[Operand] = (left, right)
-                case Call(_, inputs, ()):
-                    terms = inputs
-                case _:
-                    continue
-            if any(_value(term, node.binding) in cell.faces for term in terms):
-                return True
-        return False
+    def _others(self, cell: _Cell) -> Iterator[_Offer]:
+        """What else Heat allows there. The value itself comes first: it tells that the rule is about a constant."""
+        yield from (_Offer(_Role.CHOSEN, value) for value in (cell.value, *self._allowed(cell)))
+
+    def _column(self, match: Match, term: Operand) -> list[Value]:
+        """What the first rows of a relation have where a literal has the term."""
+        at = match.arguments.index(term)
+        if self._secrets.guarded(certain_version(match.relation), at):
+            return []
+        return [row[at] for row in sorted(self._model.rows(match.relation), key=row_key)[:OFFERS]]
 
     def _allowed(self, cell: _Cell) -> Iterator[Value]:
         """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
@@ -229,23 +313,80 @@ def _value(term: Pattern, binding: Mapping[Var, Value]) -> Value | EllipsisType:
     return binding.get(term, ...) if term else ...
 
 
-def _faces(variable: Var, value: Value, node: Node) -> Iterator[Value]:
-    """The value as it is tested: itself, or what stands for a null."""
-    if value is not None:
-        yield value
+def _rows(node: Node) -> Iterator[tuple[Match, Node]]:
+    """The rows that a row follows from, each with its literal."""
+    matches = [literal for literal in node.rule.body if isinstance(literal, Match)] if node.rule else []
+    matches.sort(key=lambda match: match.span)
+    return zip(matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True)
+
+
+def _conditions(node: Node) -> Iterator[CheckedLiteral]:
+    """The literals of a rule that compare and compute, in negations too."""
     for premise in node.premises:
         match premise:
-            case Call("??", (left, _), (Var() as output,)) if value is None and left == variable:
-                yield node.binding[output]
+            case Compare() | Call():
+                yield premise
+            case Without(body):
+                yield from body
 
 
-def _changed(cell: _Cell, value: Value) -> TemplateChange | None:
+def _uses(step: _Step, term: Operand) -> list[_Use]:
+    """The terms that hold the value of a term: what it is copied to, up to the row of the finding."""
+    uses = [_Use(step, term)]
+    seen = {(id(step.node), term, "")}
+    for at_step, source, network in uses:
+        copies = list[_Use]()
+        for literal in _conditions(at_step.node):
+            match literal:
+                case Compare("=", Var() as left, Var() as right) if source in (left, right):
+                    copies.append(_Use(at_step, right if source == left else left, network))
+                case Call(name, (first, *_), (Var() as output,)) if first == source and name in COPYING:
+                    copies.append(_Use(at_step, output, network))
+                case Call("cidr_host_count", (first,), (Var() as output,)) if first == source:
+                    copies.append(_Use(at_step, output, str(_value(first, at_step.node.binding))))
+        if at_step.above and at_step.match and at_step.node.rule:
+            for at, argument in enumerate(at_step.node.rule.arguments):
+                passed = at_step.match.arguments[at]
+                if argument == source and passed is not None:
+                    copies.append(_Use(at_step.above, passed, network))
+        for use in copies:
+            key = id(use.step.node), use.term, use.network
+            if key not in seen:
+                seen.add(key)
+                uses.append(use)
+    return uses
+
+
+def _limits(premise: Premise) -> bool:
+    """Whether a premise asks for more than that a value is, or is not, a constant."""
+    match premise:
+        case Compare(comparator):
+            return comparator not in ("=", "!=")
+        case Without(body):
+            relations = [certain_version(literal.relation) for literal in body if isinstance(literal, Match)]
+            return bool(relations) and relations != [UNLOCKED]
+    return False
+
+
+def _narrower(network: str, most: int) -> Iterator[_Offer]:
+    """Networks within it of at most so many addresses, the largest first. Of all addresses they are private ones."""
+    whole = ip_network(network, strict=False)
+    longest = whole.max_prefixlen
+    for length in range(longest - most.bit_length() + 1, longest + 1, 8) if most > 0 else ():
+        if whole.prefixlen:
+            yield _Offer(_Role.NETWORK, f"{whole.network_address}/{length}")
+        else:
+            example = f"{'10.0.0.0' if whole.version == 4 else 'fd00::'}/{length}"
+            yield _Offer(_Role.NETWORK, example, f"a network of your own, at most a /{length}, such as {example}")
+
+
+def _changed(cell: _Cell, value: Value, words: str) -> TemplateChange | None:
     """The resource with the value in the cell; None if that makes no sense."""
     try:
         properties = _put(cell.resource.properties, cell.path[1:], to_json(value))
     except ValueError:
         return None
-    text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {show(value)}"
+    text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {words or show(value)}"
     resource = replace(cell.resource, properties=properties)
     return TemplateChange(cell.home, resource, text, cell.resource.locate(cell.path))
 
@@ -273,6 +414,9 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
     return isinstance(least, int) and isinstance(most, int) and least <= most
 
 
-def _alike(value: Value, other: Value) -> int:
-    pairs = zip(str(value), str(other), strict=False)
+def _likeness(offer: _Offer, cell: _Cell) -> int:
+    """With how many characters both begin; networks stay in their order."""
+    if offer.role == _Role.NETWORK:
+        return 0
+    pairs = zip(str(offer.value), str(cell.value), strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
