@@ -21,11 +21,11 @@ RULES = """
 relation zone(zone: string, region: string).
 relation rack(rack: string, zone: string, most_servers: number).
 relation host(host: string, zone: string, rack: string, state: string).
-relation capacity(host: string, ram: number, used: number).
+relation capacity(host: string, ram: number, used: number) key(host).
 relation network(network: string, project: string, external: string).
 relation link(network: string, to: string).
 relation image(image: string, status: string, min_ram: number).
-relation flavor(flavor: string, vcpus: number, ram: number).
+relation flavor(flavor: string, vcpus: number, ram: number) key(flavor).
 relation quota(project: string, item: string, most: number).
 relation user(user: string, project: string).
 relation machine(machine: string, host: string, project: string).
@@ -33,7 +33,7 @@ relation machine(machine: string, host: string, project: string).
 // What a stack would build.
 relation owner(project: string).
 relation resource(resource: string, type: string).
-relation property(resource: string, path: string, value: string).
+relation property(resource: string, path: string, value: string) key(resource, path).
 relation amount(resource: string, path: string, value: number).
 relation attribute(resource: string, name: string, value: string).
 relation depends(resource: string, on: string).

@@ -169,6 +169,7 @@ TABLES = (
         ((), (None,), (1, 3), (None, 4), ("b", "a"), (1, "a"), (1, U), (1, B), (U,)),
         {
             "count{ v : q(v) }": "0 0 2 1 2 2 1..2 1..2 0..1",
+            "count{ distinct v : q(v) }": "0 0 2 1 2 2 1..2 1..2 0..1",
             "sum{ v : q(v) }": "0 0 4 4 error error unknown 1..5 unknown",
             "min{ v : q(v) }": "false false 1 4 a error ..1 1 unknown",
             "max{ v : q(v) }": "false false 3 4 b error 1.. 2..4 unknown",

@@ -135,7 +135,7 @@ def test_plain_error_and_warning_heads_are_policies() -> None:
 
 def test_only_written_variables_are_reported_as_unbound() -> None:
     with pytest.raises(dg.RulesError) as raised:
-        _load(m="@deny p(x + 1, count{ y : heat:member(group=x, index=y) }) :- heat:stack(id=_).")
+        _load(m="@deny p(x + 1, count{ y : heat:member(group=x, id=y) }) :- heat:stack(id=_).")
     assert [diagnostic.message for diagnostic in raised.value.diagnostics] == ["nothing binds x"]
 
 

@@ -50,7 +50,7 @@ ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
     "alternatives of constants, in an argument": ("p(max{ x : (x = 1 or x = 3 or x = 2) }).", {}, {(3,)}),
     "no alternative is none": ("p(n) :- n = count{ x : n(x), (false or false) }.", {"n": [(1,)]}, {(0,)}),
     "a test against the outside, beside alternatives": (
-        "p(g, s) :- e(g, b), b != null, s = sum{ v - b : (n(v) or f(_, v)), v != null, v > b }.",
+        "p(g, s) :- e(g, b), b != null, s = sum{ distinct v - b : (n(v) or f(_, v)), v != null, v > b }.",
         {"e": [(1, 2), (2, 9)], "n": [(3,), (2,)], "f": [(0, 3), (0, 12)]},
         {(1, 11), (2, 3)},
     ),
@@ -137,7 +137,7 @@ def test_an_aggregate_over_alternatives_of_what_is_not_known_is_unknown() -> Non
 
 
 def test_an_error_in_one_alternative_is_that_of_its_group() -> None:
-    program = checked("p(g, s) :- n(g), s = sum{ v : (e(g, x), x != null, v = 1 / x or f(g, v)) }.")
+    program = checked("p(g, s) :- n(g), s = sum{ distinct v : (e(g, x), x != null, v = 1 / x or f(g, v)) }.")
     facts: Facts = {"n": [(1,), (2,)], "e": [(1, 0), (2, 1)], "f": [(1, 5), (2, 5)]}
     model = native.evaluate(program, facts)
     assert (

@@ -302,9 +302,9 @@ FROM_STACK = [
     ("p(s) :- q(s, x), x > 2. q(s, v) :- {m}.", "{a: b}", "'b' > 2: string and number have no order", "b}"),
     ("p(s) :- os:nova:server(_id=s), q(s, 5). q(s, x) :- {m}, int(v, x).", "{a: 5, b: c}", "int('c'): the text is not "
      "a number", "c}"),
-    ("p(n) :- n = sum{{ v, k : {e} }}, n > 3.", "{a: 5, b: c}", "sum: 'c' is string, not number", "c}"),
+    ("p(n) :- n = sum{{ v, s, k : {e} }}, n > 3.", "{a: 5, b: c}", "sum: 'c' is string, not number", "c}"),
     ("p(n) :- n = max{{ v : {m} }}, n > 3.", "{a: 5, b: c}", "max: number and string have no order", "c}"),
-    ("p(n) :- n = sum{{ v, k : {e} }}, 1 / n > 3.", "{a: 1, b: -1}", "/(1, 0): division by zero", "1,"),
+    ("p(n) :- n = sum{{ v, s, k : {e} }}, 1 / n > 3.", "{a: 1, b: -1}", "/(1, 0): division by zero", "1,"),
     ("p(n) :- n = max{{ v : {m} }}, n > 3.", "{a: 5, b: c, d: {get_param: f}}",
      "max: number and string have no order", "c,"),
     ("p(s) :- {m}, limit(l), v > l.", "{a: b}", "'b' > 3: string and number have no order", "b}"),
@@ -340,9 +340,9 @@ def test_an_error_of_rules_inventory_or_request_alone_stands_in_the_rule(rule: s
 @pytest.mark.parametrize(
     "rule",
     [
-        "p(n) :- n = sum{{ v, s : {m} }}, n > 3.",
-        "p(n) :- heat:stack(id=_), t(n), n > 3. t(n) :- n = sum{{ v, s : {m} }}.",
-        "p(h, n) :- heat:stack(id=h), n = sum{{ v, s : heat:resource(id=s, stack=h), {m} }}.",
+        "p(n) :- n = sum{{ distinct v, s : {m} }}, n > 3.",
+        "p(n) :- heat:stack(id=_), t(n), n > 3. t(n) :- n = sum{{ distinct v, s : {m} }}.",
+        "p(h, n) :- heat:stack(id=h), n = sum{{ distinct v, s : heat:resource(id=s, stack=h), {m} }}.",
         "p(n) :- n = sum{{ v, s : q(s, v) }}. q(s, v) :- {m}.",
         "p(n) :- n = max{{ v : {m} }}, n > 3.",
     ],

@@ -65,6 +65,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         RULES,
         "p(x, n) :- q(x), n = count{ x : q(x) }. q(1).",
         "p(x, n) :- q(x), n = count{ y : q(y) }. q(1)."),
+    "set-aggregate": (
+        RULES,
+        "p(n) :- n = sum{ size : os:cinder:volume(size=size) }.",
+        "p(n) :- n = sum{ size, v : os:cinder:volume(_id=v, size=size) }."),
     "unsafe-variable": (RULES, "p(y) :- q(x), not r(y). q(1). r(1).", "p(y) :- q(y), not r(y). q(1). r(2)."),
     "negated-once": (RULES, "p(x) :- q(x), not r(x, y). q(1). r(1, 2).", "p(x) :- q(x), not r(x, _). q(1). r(1, 2)."),
     "kind-mismatch": (RULES, "p(x) :- os:nova:server(_id=x, flavor=5).", 'p(x) :- os:nova:server(_id=x, flavor="5").'),
@@ -190,7 +194,7 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         {"m.dl": POLICY + "os:neutron:port(_id=x), os:nova:server.networks(port=x).\n", "test.yaml": TEST}),
     "constant-aggregate": (
         LINT,
-        {"m.dl": POLICY + "heat:stack(id=x), sum{ 1 : os:nova:server(_stack=x) } > 3.\n", "test.yaml": TEST},
+        {"m.dl": POLICY + "heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.\n", "test.yaml": TEST},
         {"m.dl": POLICY + "heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > 3.\n", "test.yaml": TEST}),
     "no-message": (LINT, {"m.dl": OK.replace(', "{x}"', ""), "test.yaml": TEST}, {"m.dl": OK, "test.yaml": TEST}),
     "no-test": (LINT, {"m.dl": OK}, {"m.dl": OK, "test.yaml": TEST}),

@@ -120,7 +120,7 @@ why   os:nova:server(s/web, ...)                                                
         ),
         pytest.param(
             policy(
-                "n = count{ s : big(s) }, t = sum{ x : heat:stack(depth=x) }, n > 6, n + 1 > t",
+                "n = count{ s : big(s) }, t = sum{ distinct x : heat:stack(depth=x) }, n > 6, n + 1 > t",
                 "big(s) :- os:nova:server(_id=s).\n",
                 "p(n, t)",
             ),

@@ -56,6 +56,12 @@ BODIES: list[tuple[str, ast.Body]] = [
     ("n = count{ x, y : p(x), q(x) }", (
         ast.Comparison("=", ast.Variable("n"), ast.Aggregate("count", (X, Y), (PX, QX))),
     )),
+    ("n = sum{ distinct x, distinct : p(x) }", (
+        ast.Comparison("=", ast.Variable("n"), ast.Aggregate("sum", (X, ast.Variable("distinct")), (PX,), True)),
+    )),
+    ("n = sum{ distinct - 1 : p(x) }", (
+        ast.Comparison("=", ast.Variable("n"), ast.Aggregate("sum", (op("-", ast.Variable("distinct"), c(1)),), (PX,))),
+    )),
     ("p(max{ x : p(x) } + 1)", (ast.Atom("p", (op("+", ast.Aggregate("max", (X,), (PX,)), c(1)),)),)),
     ("old:p(x)", (ast.Atom("old:p", (X,)),)),
 ]  # fmt: skip

@@ -31,6 +31,9 @@ TERMS: list[tuple[ast.Term, str]] = [
     (ast.BinaryOperation("*", ast.BinaryOperation("+", X, Y), ast.BinaryOperation("??", X, ONE)), "(x + y) * x ?? 1"),
     (ast.BinaryOperation("??", ast.BinaryOperation("-", ast.Constant(0), X), ast.Constant(-1)), "(0 - x) ?? -1"),
     (ast.Aggregate("sum", (X, Y), (ast.Atom("p", (X, Y)),)), "sum{ x, y : p(x, y) }"),
+    (ast.Aggregate("sum", (X,), (ast.Atom("p", (X,)),), True), "sum{ distinct x : p(x) }"),
+    (ast.Aggregate("list", (ast.Constant(-1), X), (ast.Atom("p", (X,)),), True), "list{ distinct (-1), x : p(x) }"),
+    (ast.Aggregate("max", (ast.Variable("distinct"),), (ast.Truth(True),)), "max{ distinct : true }"),
 ]
 
 
@@ -92,7 +95,7 @@ values = (
     | st.text(max_size=8)
 )
 constants = st.builds(ast.Constant, values)
-leaves = st.builds(ast.Variable, identifiers) | st.builds(ast.Wildcard) | constants
+leaves = st.builds(ast.Variable, identifiers | st.just("distinct")) | st.builds(ast.Wildcard) | constants
 operators = st.sampled_from(["+", "-", "*", "/", "%", "??"])
 terms = st.recursive(leaves, lambda inner: st.builds(ast.BinaryOperation, operators, inner, inner), max_leaves=6)
 
@@ -107,7 +110,7 @@ def atoms(relations: st.SearchStrategy[str]) -> st.SearchStrategy[ast.Atom]:
 
 def deeper(inner: st.SearchStrategy[ast.Literal]) -> st.SearchStrategy[ast.Literal]:
     bodies = several(inner, 1)
-    sides = terms | st.builds(ast.Aggregate, functions, several(terms, 1), bodies)
+    sides = terms | st.builds(ast.Aggregate, functions, several(terms, 1), bodies, st.booleans())
     return (
         st.builds(ast.Negation, bodies)
         | st.builds(ast.Disjunction, several(bodies, 2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.congress.normalize import translate
 from datalog_gate.analysis.lint.allowed_values import check_values
 from datalog_gate.analysis.lint.single_use import find_rare_texts
@@ -128,11 +129,11 @@ def _lower(
     diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
     diagnostics += lowering.diagnostics
     ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
-    rules = [checked_rule for checked_rule in ordered if checked_rule]
-    rules += _given_rules(rules, relations, names)
-    rules += stand_ins(relations, own)
+    written = [checked_rule for checked_rule in ordered if checked_rule]
+    rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
     inference = infer(rules, relations, own.keys() - names.undeclared)
-    return rules, inference.relations, diagnostics + inference.diagnostics
+    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, written, inference.relations)]
+    return rules, inference.relations, diagnostics
 
 
 def _given_rules(

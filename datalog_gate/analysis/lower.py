@@ -33,6 +33,17 @@ Spans = Mapping[ir.Var, Span]
 """The first place of each variable of a rule."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenSet:
+    """An aggregate as it is written, with its terms and the alternatives of its body."""
+
+    term: ast.Aggregate
+    terms: tuple[ir.Operand, ...]
+    bodies: tuple[Conjunction, ...]
+    outside: frozenset[ir.Var]
+    """The variables that occur around it."""
+
+
 @dataclass(slots=True)
 class Lowering:
     """The lowering of the rules of one program, whose bodies are then to be ordered. `relations` holds every relation
@@ -41,6 +52,7 @@ class Lowering:
     names: Names
     rules: list[tuple[ir.CheckedRule, Spans]] = field(default_factory=list)
     relations: dict[RelationRef, Relation] = field(default_factory=dict)
+    sets: list[WrittenSet] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     _module: str = ""
     _spans: dict[ir.Var, Span] = field(default_factory=dict)
@@ -50,7 +62,7 @@ class Lowering:
     def lower(self, rule: ast.Rule, module: str) -> None:
         if self._literals > MOST_IN_ALL:
             return
-        count, named = len(self.diagnostics), len(self.names.diagnostics)
+        count, named, sets = len(self.diagnostics), len(self.names.diagnostics), len(self.sets)
         relation = self.names.head(rule.head, module)
         if len(relation.columns) != len(rule.head.arguments):
             return  # the names say so
@@ -68,6 +80,7 @@ class Lowering:
         bodies = self._body(rule.body, scope, rule.span)
         diagnostics = (*self.diagnostics[count:], *self.names.diagnostics[named:])
         if any(diagnostic.severity == "error" for diagnostic in diagnostics):
+            del self.sets[sets:]
             return
         size = sum(map(_size, bodies))
         self._literals += size if size > LARGE else 0
@@ -255,6 +268,7 @@ class Lowering:
             if isinstance(written, ast.Variable) and written.name in scope:
                 message = f"{written.name} is aggregated and occurs outside"
                 self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
+        self.sets.append(WrittenSet(term, terms, tuple(bodies), frozenset(scope.values())))
         if len(bodies) != 1:
             bodies = [self._united(terms, bodies, scope, term.span)]
         return ir.Fold(term.function, terms, bodies[0], target, term.span)

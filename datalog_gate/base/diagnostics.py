@@ -56,6 +56,7 @@ CODES: dict[str, str] = {
     "unknown-service": "A relation or annotation that names a service in a way that can't hold.",
     # rules: meaning
     "aggregate-scope": "An aggregated term that occurs outside its aggregate.",
+    "set-aggregate": "An aggregate whose terms may be equal for several rows, which it takes once.",
     "unsafe-variable": "A variable that nothing binds.",
     "negated-once": "A named variable that occurs once, under not.",
     "kind-mismatch": "Values that can never be equal, or a builtin over a wrong kind.",

@@ -54,11 +54,12 @@ class BinaryOperation(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(SyntaxNode):
-    """``function{ terms : body }``."""
+    """``function{ terms : body }``, or ``function{ distinct terms : body }``, which says that equal terms are one."""
 
     function: AggregateFunction
     terms: tuple[Term, ...]
     body: Body
+    distinct: bool = False
 
 
 Term = Variable | Wildcard | Constant | BinaryOperation | Aggregate

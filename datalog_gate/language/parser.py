@@ -25,6 +25,8 @@ _FUNCTIONS: dict[str, ast.AggregateFunction] = {name: name for name in get_args(
 _AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
 _AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}
 """What follows an operand in a condition, with the signs that are written by mistake."""
+_AFTER_AGGREGATED = frozenset({*_OPERATORS, ",", ":"})
+"""What follows a variable named `distinct` in an aggregate; the word itself is followed by a term."""
 _STATEMENT_BEGINNINGS = frozenset({"name", "update", "@"})
 _BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
 """The tokens that a condition, an argument or a statement can begin with, except a minus sign."""
@@ -338,13 +340,16 @@ class _Parser:
             raise self.unexpected("{found} is no aggregate", advice)
         start = self.advance().start
         self.enter()
+        distinct = self.token.text == "distinct" and self.peek().kind not in _AFTER_AGGREGATED
+        if distinct:
+            self.advance()
         terms = self.items(self.aggregated)
         before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
         if not before.end < colon.start < colon.end < self.token.start:
             raise self.source.refused(colon, "the colon of an aggregate has blanks on both sides", "write ` : `")
         body = self.body()
         self.leave("}", "`,` or `}`")
-        return ast.Aggregate(function, terms, body, span=self.since(start))
+        return ast.Aggregate(function, terms, body, distinct, span=self.since(start))
 
     def aggregated(self) -> ast.Term:
         name, colon, relation = self.token.text.partition(":")

@@ -155,6 +155,9 @@ def _term(term: ast.Term) -> Doc:
             return (*_operand(term.left, rank), f" {term.operator} ", *_operand(term.right, rank + 1))
         case ast.Aggregate():
             terms = ", ".join(map(print_term, term.terms))
+            if term.distinct:  # a minus sign would be taken for an operator
+                first = print_term(term.terms[0])
+                terms = "distinct " + (f"({first}){terms.removeprefix(first)}" if first.startswith("-") else terms)
             return (LayoutGroup(f"{term.function}{{ {terms} : ", _literals(term.body), " }"),)
         case _:
             assert_never(term)

@@ -17,6 +17,8 @@ TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
 """Relations that describe the operation, not the state after it."""
 TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}
 """Relations of this page that have no older state: they tell of the request, or of the change itself."""
+ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
+"""Relations that have one row at most."""
 
 MAYBE_STRING = Kind.STRING | Kind.NULL
 _SHARED = {

@@ -21,9 +21,7 @@ from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Im
 from datalog_gate.language.walk import nodes
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import RelationRef, current_version
-
-ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
-"""Relations of the catalogue that have one row at most."""
+from datalog_gate.schema.relations import ONE_ROW
 
 
 def lint(
@@ -122,12 +120,19 @@ def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Di
                     yield _warning("never-used", f"no policy or export needs {bare}", span, suggestion)
 
 
+_IN_PLACE_OF_CONSTANTS = {
+    **dict.fromkeys(("sum", "avg"), "name the variables that tell the rows apart after it"),
+    **dict.fromkeys(("count", "list"), "name the variables that tell the rows apart in its place"),
+    **dict.fromkeys(("min", "max"), "take a variable of the rows, or match the relation itself"),
+}
+
+
 def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
     """``sum{ 1 : q(y) }`` is 1, however many rows there are, since an aggregate takes each tuple once."""
     for node in nodes((*rule.head.arguments, *rule.body)):
         if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
             message = f"{node.function} takes the same tuple again and again, which counts once"
-            suggestion = "name the variables that tell the rows apart first"
+            suggestion = _IN_PLACE_OF_CONSTANTS[node.function]
             yield _warning("constant-aggregate", message, node.span, suggestion)
 
 

@@ -6,11 +6,12 @@ Such a variable joins nothing: an error where it cannot be intended, else a warn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
 from datalog_gate.language import ast
+from datalog_gate.language.printer import print_term
 from datalog_gate.language.walk import Node, children, nodes, variables
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.signatures import Builtin
@@ -29,8 +30,8 @@ def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> l
     negations = (node for node in nodes(whole) if isinstance(node, ast.Negation))
     negated = {variable.name for node in negations for variable in variables(node.body)}
     occurrences = (occurrence for occurrence in _occurrences(whole, meaning) if counts[occurrence.variable.name] == 1)
-    slips = Slips(counts)
-    diagnostics = (_diagnose(single, slips, single.variable.name in negated, every) for single in occurrences)
+    slips, rows = Slips(counts), dict(_row_variables(whole, meaning))
+    diagnostics = (_diagnose(single, slips, single.variable.name in negated, every, rows) for single in occurrences)
     return [diagnostic for diagnostic in diagnostics if diagnostic]
 
 
@@ -93,7 +94,23 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
                 yield from (_Occurrence(variable, equation=True) for variable in variables_beside)
 
 
-def _diagnose(occurrence: _Occurrence, names: Slips, negated: bool, every: bool) -> Diagnostic | None:
+def _row_variables(whole: Iterable[Node], meaning: Meaning) -> Iterator[tuple[Span, ast.Aggregate]]:
+    """The places of variables that stand for a key in an aggregate to which equal terms make a difference."""
+    for node in nodes(whole):
+        if isinstance(node, ast.Aggregate) and node.function not in ("min", "max") and not node.distinct:
+            for atom in (inner for inner in nodes(node.body) if isinstance(inner, ast.Atom)):
+                relation = meaning(atom)
+                columns = relation.columns if isinstance(relation, Relation) else ()
+                written = dict(zip((column.name for column in columns), atom.arguments, strict=False))
+                written |= {named.column: named.term for named in atom.named}
+                for name in relation.key if isinstance(relation, Relation) else ():
+                    if isinstance(variable := written.get(name), ast.Variable):
+                        yield variable.span, node
+
+
+def _diagnose(
+    occurrence: _Occurrence, names: Slips, negated: bool, every: bool, rows: Mapping[Span, ast.Aggregate]
+) -> Diagnostic | None:
     name, span = occurrence.variable.name, occurrence.variable.span
     near = next(iter((*_WORDS.of(name), *names.of(name))), None)
     suggestion = f"did you mean {near}?" if near else None
@@ -112,4 +129,7 @@ def _diagnose(occurrence: _Occurrence, names: Slips, negated: bool, every: bool)
         return Diagnostic("negated-once", f"{name} occurs only here, under not", span, suggestion or wildcard)
     if name.startswith("_") or not (every or near or occurrence.column):
         return None
+    if not suggestion and (aggregate := rows.get(span)):
+        terms = ", ".join(map(print_term, (*aggregate.terms, occurrence.variable)))
+        suggestion = f"add it to the terms, `{aggregate.function}{{ {terms} : ... }}`, to take each row by itself"
     return Diagnostic("used-once", message, span, suggestion or (quoted if occurrence.column else wildcard), "warning")

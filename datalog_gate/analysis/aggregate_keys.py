@@ -1,0 +1,251 @@
+"""Keys in aggregates: an aggregate takes equal tuples once, so its terms must tell the rows apart.
+
+``sum{ n : os:cinder:volume(size=n) }`` of two volumes of 600 is 600. Terms tell the rows apart if they, with the
+variables that group them, determine the row of each relation of the body, by its key and by equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lower import Conjunction, WrittenSet, variables
+from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.values import Kind
+from datalog_gate.language import ast
+from datalog_gate.language.printer import print_term
+from datalog_gate.language.walk import variables as written_variables
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
+from datalog_gate.schema.relations import ONE_ROW
+
+ADDING = ("sum", "avg")
+"""The aggregates that are wrong without a key. Of min and max equal values make no difference."""
+MOST_STEPS = 100
+
+
+def check_sets(
+    sets: Iterable[WrittenSet], rules: Iterable[ir.CheckedRule], relations: Mapping[RelationRef, Relation]
+) -> Iterator[Diagnostic]:
+    """Report aggregates whose terms may be equal for several rows.
+
+    A sum is an error, unless the key of what it adds is not declared and its terms may well hold it; else a warning.
+    """
+    keys = _Keys(relations)
+    for rule in rules:
+        keys.rules.setdefault(relation_name(rule.relation), []).append(rule)
+    for written in sets:
+        if written.term.function not in ("min", "max") and not written.term.distinct:
+            yield from _check_set(written, keys)
+
+
+@dataclass(slots=True)
+class _Keys:
+    """What determines the rows of relations: their keys, and those that follow from the one rule of a relation."""
+
+    relations: Mapping[RelationRef, Relation]
+    rules: dict[str, list[ir.CheckedRule]] = field(default_factory=dict)
+    _by_rule: dict[tuple[str, frozenset[int]], bool] = field(default_factory=dict)
+    _depth: int = 0
+
+    def close(self, body: Conjunction, known: Collection[ir.Var]) -> frozenset[ir.Var]:
+        """The variables of the body that have one value for each choice of the known ones."""
+        start = frozenset(known)
+        return fixpoint(lambda closed: closed.union(*(self._determined(item, body, closed) for item in body)), start)
+
+    def has_key(self, match: ir.Match, known: Collection[ir.Var]) -> bool:
+        """Whether the known variables and the constants leave one row at most."""
+        relation = self.relations[match.relation]
+        fixed = frozenset(at for at, term in match.column_terms if isinstance(term, ir.Const) or term in known)
+        key = [relation.positions[name] for name in relation.key] or range(len(relation.columns))
+        return relation.name in ONE_ROW or fixed.issuperset(key) or self._has_key_by_rule(relation.name, fixed)
+
+    def trace(self, var: ir.Var, body: Conjunction, known: Collection[ir.Var]) -> Iterator[tuple[ir.Match, int, bool]]:
+        """Where the value of a variable comes from: matches, the column in each, and whether one row has it there.
+
+        Matches in the rules of derived relations without a key are among them: there the columns of the head are known.
+        """
+        seen: set[int] = set()
+        waiting: list[tuple[ir.Operand, Conjunction, Collection[ir.Var]]] = [(var, body, known)]
+        while waiting:
+            operand, body, known = waiting.pop()
+            sources = _sources(operand, body)
+            closed = self.close(body, known)
+            for match in (literal for literal in body if isinstance(literal, ir.Match)):
+                for at in (at for at, term in match.column_terms if term in sources):
+                    yield match, at, self.has_key(match, closed)
+                    for rule in () if self.is_base(match.relation) else self.rules[relation_name(match.relation)]:
+                        if id(rule) not in seen:
+                            seen.add(id(rule))
+                            waiting.append((rule.arguments[at], rule.body, _head_variables(rule)))
+
+    def is_base(self, relation: RelationRef) -> bool:
+        """Whether it says itself what its rows are: by a key, or since no rule of ours derives it."""
+        return bool(self.relations[relation].key) or relation_name(relation) not in self.rules
+
+    def _determined(self, literal: ir.CheckedLiteral, body: Conjunction, known: Collection[ir.Var]) -> Iterable[ir.Var]:
+        match literal:
+            case ir.Match() if self.has_key(literal, known):
+                return variables(literal)
+            case ir.Compare("=", left, right):
+                pairs = ((left, right), (right, left))
+                return [to for by, to in pairs if isinstance(to, ir.Var) and (by in known or isinstance(by, ir.Const))]
+            case ir.Call() if all(isinstance(term, ir.Const) or term in known for term in literal.inputs):
+                return [output for output in literal.outputs if isinstance(output, ir.Var)]
+            case ir.Fold():
+                beside = {var for other in body if other is not literal for var in variables(other)}
+                if all(var in known for var in variables(literal) if var in beside and var != literal.target):
+                    return [literal.target]
+        return ()
+
+    def _has_key_by_rule(self, name: str, fixed: frozenset[int]) -> bool:
+        """Whether columns determine the others of a relation with one rule, by the keys of what that reads."""
+        rules = self.rules.get(name, ())
+        if len(rules) != 1 or self._depth > MOST_STEPS:
+            return False
+        if (name, fixed) not in self._by_rule:
+            self._by_rule[name, fixed] = False  # for a recursion
+            self._depth += 1
+            head = [argument for at, argument in enumerate(rules[0].arguments) if at in fixed]
+            closed = self.close(rules[0].body, [argument for argument in head if isinstance(argument, ir.Var)])
+            self._by_rule[name, fixed] = closed.issuperset(_head_variables(rules[0]))
+            self._depth -= 1
+        return self._by_rule[name, fixed]
+
+
+def _check_set(written: WrittenSet, keys: _Keys) -> Iterator[Diagnostic]:
+    term, adds = written.term, written.term.function in ADDING
+    own = [operand for operand in written.terms if isinstance(operand, ir.Var)]
+    known = written.outside.union(own)
+    traces = (keys.trace(var, body, known) for body in written.bodies for var in own)
+    open_matches = [match for body in written.bodies for match in _open_matches(body, known, keys)]
+    if open_matches and (adds or (own and _takes_values(keys, traces))):
+        relation = keys.relations[open_matches[0].relation]
+        message = f"{term.function} takes `{_terms(term)}` once, however many rows of {relation.ref} have it"
+        sure = adds and any(keys.relations[match.relation].key or not _names(match, written) for match in open_matches)
+        suggestion = _advise(written, relation, keys, known)
+        yield Diagnostic("set-aggregate", message, term.span, suggestion, "error" if sure else "warning")
+    elif not open_matches and adds and isinstance(first := written.terms[0], ir.Var):
+        summed = (keys.trace(first, body, known) for body in written.bodies)
+        if merged := next((match for trace in summed for match, _, is_one in trace if not is_one), None):
+            message = (
+                f"{term.function} takes `{_terms(term)}` from a relation that has equal rows of {merged.relation} once"
+            )
+            suggestion = f"give that relation a column that tells the rows apart, or write {_meant(term)}"
+            yield Diagnostic("set-aggregate", message, term.span, suggestion, "warning")
+
+
+def _advise(written: WrittenSet, relation: Relation, keys: _Keys, known: Collection[ir.Var]) -> str:
+    better = _with_keys(written, keys, known) if len(written.bodies) == 1 else None
+    ways = [f"write `{better}`" if better else "name what tells the rows apart as further terms"]
+    if not relation.key and relation.name in keys.rules:
+        ways.append(f"declare the key of {relation.name.rpartition(':')[2]}")
+    return f"{', '.join(ways)}, or write {_meant(written.term)}"
+
+
+def _meant(term: ast.Aggregate) -> str:
+    return f"`{term.function}{{ distinct {_terms(term)} : ... }}` if the set is meant"
+
+
+def _terms(term: ast.Aggregate) -> str:
+    return ", ".join(map(print_term, term.terms))
+
+
+def _open_matches(body: Conjunction, known: Collection[ir.Var], keys: _Keys) -> Iterator[ir.Match]:
+    """The relations of which equal terms may take several rows."""
+    closed = keys.close(body, known)
+    return (match for match in _matches(body) if not keys.has_key(match, closed))
+
+
+def _names(match: ir.Match, written: WrittenSet) -> bool:
+    """Whether the terms but the first, or what groups them, say anything of a row: it may be all of its unsaid key."""
+    return not written.outside.union(written.terms[1:]).isdisjoint(match.arguments)
+
+
+def _takes_values(keys: _Keys, traces: Iterable[Iterator[tuple[ir.Match, int, bool]]]) -> bool:
+    """Whether values that are no part of a key are taken, and nothing that tells things apart, such as a resource."""
+    parts = [(match.relation, at) for trace in traces for match, at, _ in trace if keys.is_base(match.relation)]
+    columns = [(keys.relations[relation], keys.relations[relation].columns[at]) for relation, at in parts]
+    if any(column.name in relation.key or _is_id(column) for relation, column in columns):
+        return False
+    return any(relation.key for relation, _ in columns)
+
+
+def _is_id(column: Column) -> bool:
+    return column.kinds & ~Kind.NULL == Kind.RESOURCE
+
+
+def _with_keys(written: WrittenSet, keys: _Keys, known: Collection[ir.Var]) -> str | None:
+    """The aggregate with the keys of what it takes among its terms, as the author would write it."""
+    [body] = written.bodies
+    taken = {var.name for var in written.outside} | {var.name for var in written_variables([written.term])}
+    atoms = {node.span: node for node in written.term.body if isinstance(node, ast.Atom)}
+    added: list[ast.Term] = []
+    closed = keys.close(body, known)
+    for match in _matches(body):
+        if keys.has_key(match, closed):
+            continue
+        if match.span not in atoms:
+            return None
+        relation, atom = keys.relations[match.relation], atoms[match.span]
+        for name in relation.key or relation.positions:
+            at = relation.positions[name]
+            if (variable := match.arguments[at]) is None:
+                written_name = _new_name(relation, name, taken)
+                taken.add(written_name)
+                atom = _with_column(atom, relation, name, ast.Variable(written_name))
+                added.append(ast.Variable(written_name))
+            elif isinstance(variable, ir.Var) and variable not in closed:
+                if not variable.name:
+                    return None
+                added.append(ast.Variable(variable.name))
+                closed = keys.close(body, {*closed, variable})
+        atoms[match.span] = atom
+        closed = keys.close(body, {*closed, *variables(match)})
+    terms = (*written.term.terms, *dict.fromkeys(added))
+    inside = tuple(atoms.get(node.span, node) if isinstance(node, ast.Atom) else node for node in written.term.body)
+    return print_term(replace(written.term, terms=terms, body=inside))
+
+
+def _with_column(atom: ast.Atom, relation: Relation, column: str, term: ast.Variable) -> ast.Atom:
+    """The atom with a variable for a column, which it does not name or has any value there."""
+    at = relation.positions[column]
+    if at < len(atom.arguments):
+        return replace(atom, arguments=(*atom.arguments[:at], term, *atom.arguments[at + 1 :]))
+    others = [argument for argument in atom.named if argument.column != column]
+    first = next((at for at, argument in enumerate(others) if argument.column not in relation.key), len(others))
+    return replace(atom, named=(*others[:first], ast.NamedArgument(column, term), *others[first:]))
+
+
+def _new_name(relation: Relation, column: str, taken: Collection[str]) -> str:
+    """A variable for a key: ``v`` for the `_id` of `os:cinder:volume`, else ``volume``, else ``v2``."""
+    owner = relation.name.rpartition(":")[2].partition(".")[0]
+    word = owner if column in ("_id", "id") else column.lstrip("_")
+    word = word if word.isidentifier() else "row"
+    names = (word[0].lower(), word, *(f"{word[0].lower()}{at}" for at in range(2, len(taken) + 4)))
+    return next(name for name in names if name not in taken)
+
+
+def _sources(operand: ir.Operand, body: Conjunction) -> frozenset[ir.Operand]:
+    """The variables of a body that the value of an operand is, or is computed from."""
+
+    def extend(sources: frozenset[ir.Operand]) -> frozenset[ir.Operand]:
+        more: set[ir.Operand] = set()
+        for literal in body:
+            if isinstance(literal, ir.Compare) and literal.comparator == "=":
+                sides = (literal.left, literal.right)
+                more.update(sides if not sources.isdisjoint(sides) else ())
+            elif isinstance(literal, ir.Call) and not sources.isdisjoint(filter(None, literal.outputs)):
+                more.update(literal.inputs)
+        return sources.union(term for term in more if isinstance(term, ir.Var))
+
+    return fixpoint(extend, frozenset([operand] if isinstance(operand, ir.Var) else []))
+
+
+def _matches(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Match]:
+    return (literal for literal in body if isinstance(literal, ir.Match))
+
+
+def _head_variables(rule: ir.CheckedRule) -> list[ir.Var]:
+    return [argument for argument in rule.arguments if isinstance(argument, ir.Var)]
