@@ -31,7 +31,7 @@ def test_there_are_the_recipes_of_a_contributor() -> None:
     assert kinds == {
         "Add a policy": 2,
         "Add a builtin": 4,
-        "Add a relation": 4,
+        "Add a relation": 5,
         "Add a service": 2,
         "Add a door": 4,
     }

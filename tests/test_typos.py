@@ -42,6 +42,9 @@ TYPOS: dict[str, tuple[str, ...]] = {
     "list": (POLICY + "os:nova:server.network(_id=x, port=null).",
         "2:9-31 undefined-relation: there is no relation os:nova:server.network; "
         "did you mean os:nova:server.networks?"),
+    "nothing alike": (POLICY + "os:zebra:stripe(_id=x).",
+        "2:9-24 undefined-relation: there is no relation os:zebra:stripe; "
+        "`datalog-gate relations` lists all that there are"),
     "attribute path": (POLICY + 'heat:property(id=x, path="flavr", value="m1").',
         "2:9-54 unknown-value: path of heat:property is never 'flavr'; did you mean flavor?"),
     "type by equation": (POLICY + 'heat:resource(id=x, type=t), t = "OS::Nova::Servr".',

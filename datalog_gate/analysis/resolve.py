@@ -206,8 +206,10 @@ class Names:
         return self._empty.setdefault(full_name, _numbered(full_name, (Kind(0),) * len(atom.arguments)))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
-        declare = f"declare it: `relation {atom.name}(...).`" if ":" not in atom.name else None
-        suggestion = self._suggestion(atom.name, candidates) or declare
+        otherwise = None if ":" in atom.name else f"declare it: `relation {atom.name}(...).`"
+        if what == "relation" and ":" in atom.name and atom.name.partition(":")[0] in self.catalogue.namespaces():
+            otherwise = "`datalog-gate relations` lists all that there are"
+        suggestion = self._suggestion(atom.name, candidates) or otherwise
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
 
     def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:

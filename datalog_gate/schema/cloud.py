@@ -7,7 +7,7 @@ from functools import cache, reduce
 from operator import or_
 from pathlib import Path
 
-from datalog_gate.base.values import Kind, from_python
+from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Column, Relation
 
 CLOUD = frozenset((
@@ -36,6 +36,5 @@ def _all() -> dict[str, Relation]:
     for name, data in json.loads(text).items():
         kinds = {column: [KINDS[letter] for letter in letters] for column, letters in data["columns"].items()}
         columns = tuple(Column(column, reduce(or_, several)) for column, several in kinds.items())
-        example = tuple(map(from_python, data["example"]))
-        relations[name] = Relation(name, columns, tuple(data["key"]), data["meaning"], example=example)
+        relations[name] = Relation(name, columns, tuple(data["key"]), data["meaning"])
     return relations

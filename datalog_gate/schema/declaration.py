@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from datalog_gate.base.values import Kind, Row
+from datalog_gate.base.values import Kind
 
 
 class RelationVersion(NamedTuple):
@@ -85,8 +85,8 @@ class Relation:
     meaning: str = ""
     named_only: bool = False
     """Whether it takes no positional arguments, as a relation of a resource type: a new release may add columns."""
-    example: Row = ()
-    """A row, in the relations that are described by one."""
+    rule: str = ""
+    """A rule that reads it, as an example; empty for a relation of a resource type or of an inventory."""
     old: bool = False
     """Whether this is the old version."""
     generated: str = ""

@@ -5,6 +5,7 @@ The shipped data has one type in each line (printed by `data/harvest.py`), which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,6 +26,8 @@ SCALARS = {
 """Heat's kinds of property that make a column, and the kinds of its values. Where Heat takes a string a template may
 put a `get_resource`."""
 ANYTHING = Property("_value", "any")
+_NO_WORD = re.compile("[^A-Za-z0-9_]")
+"""What no name of a relation can have in a rule: the relation of `X-Container-Meta` ends in ``X_Container_Meta``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def _below(
         shape, columns = "free", (_column(ANYTHING),)
     elif not container.children:
         shape, columns = "value", (_column(replace(item, name="_value", required=item.kind != "any")),)
-    name = f"{parent.name}.{container.name}"
+    name = f"{parent.name}.{_NO_WORD.sub('_', container.name)}"
     meaning = f"The members of {name.partition('.')[2]}."
     relation = Relation(name, (*keys, *columns), tuple(key.name for key in keys), meaning, named_only=True)
     yield Table(relation, steps, shape, scalars)

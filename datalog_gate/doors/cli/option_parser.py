@@ -22,6 +22,7 @@ MODES = ("record", "warn", "enforce")
 COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
+    "relations": ("print the relations that rules can read", "'os:nova:*'"),
     "query": ("query rules and facts", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
     "test": ("run the policy tests (test.yaml) below the paths", "rules/ -- -k ssh -n 2"),
     "fmt": ("format rule files, and print those that changed", "--check rules/"),
@@ -133,6 +134,12 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)
     _add_catalogue(facts)
+
+    relations = _add_command(commands, "relations", "facts_and_queries")
+    help_ = "a relation, or a pattern as in a shell (default: a line for each relation)"
+    relations.add_argument("pattern", nargs="?", metavar="NAME|PATTERN", help=help_)
+    relations.add_argument("--format", choices=("text", "json"), default="text")
+    _add_catalogue(relations)
 
     query = _add_command(commands, "query", "facts_and_queries")
     query.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")

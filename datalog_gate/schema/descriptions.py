@@ -1,0 +1,188 @@
+"""Descriptions of the relations that rules can read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from datalog_gate.base.values import Kind, ResourceId, Row, from_python
+from datalog_gate.schema import cloud
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import OLD, Column, Relation, old_version
+from datalog_gate.schema.relations import FIXED
+
+MOST_VALUES = 10
+"""How many of the values that a column can have are listed."""
+_TEXTS = (Kind.STRING, Kind.STRING | Kind.RESOURCE)
+_FILLED_BY = {
+    "heat:environment": "the environments",
+    "heat:hook": "the environments",
+    "heat:restricted": "the environments",
+    "heat:status": "a stack that Heat holds, or an inventory",
+    "heat:physical": "a stack that Heat holds, or an inventory",
+    "heat:change": "an operation on a stack whose older state is given",
+    "heat:disruption": "an operation on a stack whose older state is given",
+    "gate:request": "the request",
+    "gate:caller": "the request, where the door knows who asks",
+    "gate:role": "the request, where the door knows who asks",
+    "gate:now": "the request",
+    "gate:service": "the request: the enabled services that the caller may use",
+    "gate:grant": "the template: its resources of type DatalogGate::Policy",
+    "gate:grant_scope": "the template: its resources of type DatalogGate::Policy",
+    "gate:grant_option": "the template: its resources of type DatalogGate::Policy",
+    "gate:unlocked": "the gate, for the grants that rules with @unlock derive",
+}
+"""What fills the relations of stacks and requests that the template alone does not fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationDescription:
+    """A relation that rules can read, with what an author has to know of it."""
+
+    relation: Relation
+    type: str | None
+    """The resource type that it belongs to, if any."""
+    filled_by: str
+    """What its rows come from."""
+    has_old: bool
+    """Whether rules can read it as it was before the change: ``old:heat:resource``."""
+    example: Row | None
+    """A row of a fixture of this project; None if no fixture has one."""
+    fixture: str
+    """The folder of that fixture; empty without an example."""
+    rule: str
+    """A rule that reads the relation."""
+
+    @property
+    def mandatory(self) -> tuple[str, ...]:
+        """The columns that each row of an inventory must have; none if no inventory alone fills the relation."""
+        columns = self.relation.columns if cloud.relation(self.relation.name) else ()
+        return tuple(column.name for column in columns if not column.kinds & Kind.NULL)
+
+    def signature(self) -> str:
+        """The columns on one line, ``heat:scaling(id*: resource, min?: number, ...)``: one without a kind is a text, or
+        a resource where a template may put `get_resource`; one with ``?`` may be null; those with ``*`` are the key,
+        of which `_id` is a resource and `_index` a number."""
+        columns = (_brief_column(column, column.name in self.relation.key) for column in self.relation.columns)
+        return f"{self.relation.name}({', '.join(columns)})"
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON data, the example by column."""
+        columns = [
+            {
+                "name": column.name,
+                "kinds": column.kinds.describe(),
+                "nullable": bool(column.kinds & Kind.NULL),
+                "key": column.name in self.relation.key,
+                "meaning": column.meaning,
+                "allowed": list(column.allowed) if column.closed else None,
+            }
+            for column in self.relation.columns
+        ]
+        return {
+            "name": self.relation.name,
+            "meaning": self.relation.meaning,
+            "type": self.type,
+            "filled_by": self.filled_by,
+            "old": self.has_old,
+            "columns": columns,
+            "mandatory": list(self.mandatory),
+            "example": read_examples().get(self.relation.name) if self.example else None,
+            "rule": self.rule,
+        }
+
+
+def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> list[RelationDescription]:
+    """Describe the relations whose name is the pattern or matches it as in a shell, ``os:nova:*``; of ``old:heat:*``
+    those that rules can read as they were."""
+    wanted = pattern.removeprefix(OLD)
+    descriptions = [_describe(name, catalogue) for name in catalogue.names() if fnmatchcase(name, wanted)]
+    return [description for description in descriptions if description.has_old or wanted == pattern]
+
+
+@cache
+def read_examples() -> Mapping[str, Any]:
+    """Read a row of each relation that fixtures fill: ``{"fixture": folder, "row": {column: value}}`` by relation.
+
+    Columns that are null are left out; a resource is ``{"$resource": path}``. tests/test_relations.py writes the file.
+    """
+    examples: Mapping[str, Any] = json.loads((Path(__file__).parent / "data" / "examples.json").read_text("utf-8"))
+    return examples
+
+
+def describe_kinds(column: Column) -> str:
+    """The kinds of a column in words, or the values that are the only ones that it can have."""
+    if not column.closed:
+        return column.kinds.describe()
+    return ", ".join(_some_values(column)) + (" or null" if column.kinds & Kind.NULL else "")
+
+
+def _some_values(column: Column) -> list[str]:
+    shown = [json.dumps(value, ensure_ascii=False) for value in column.allowed[:MOST_VALUES]]
+    more = len(column.allowed) - MOST_VALUES
+    return [*shown, f"{more} more"] if more > 0 else shown
+
+
+def _brief_column(column: Column, is_key: bool) -> str:
+    name, kinds = _column_name(column.name) + ("*" if is_key else ""), column.kinds & ~Kind.NULL
+    if is_key and name.startswith("_"):
+        return name
+    if column.kinds == Kind.ANY:
+        return f"{name}: anything"
+    if column.kinds & Kind.NULL:
+        name += "?"
+    if column.closed:
+        return f"{name}: {' | '.join(_some_values(column))}"
+    return name if kinds in _TEXTS else f"{name}: {kinds.describe()}"
+
+
+def _describe(name: str, catalogue: Catalogue) -> RelationDescription:
+    relation = catalogue.relation(name)
+    assert relation is not None, name
+    is_general = name in FIXED
+    is_cloud = relation is cloud.relation(name)
+    resource_type = None if is_general or is_cloud else catalogue.owner(name.partition(".")[0])
+    filled_by = f"the template: its resources of type {resource_type}" if resource_type else "the template"
+    if is_cloud:
+        filled_by = "an inventory"
+    example, fixture = _example(relation)
+    return RelationDescription(
+        relation=relation,
+        type=resource_type,
+        filled_by=_FILLED_BY.get(name, filled_by),
+        has_old=catalogue.relation(old_version(name)) is not None,
+        example=example,
+        fixture=fixture,
+        rule=relation.rule or _rule(relation, example),
+    )
+
+
+def _rule(relation: Relation, example: Row | None) -> str:
+    """A rule that reads the first column of the key and one beside the key, which the example fills if it can."""
+    columns = [column.name for column in relation.columns if column.name not in (*relation.key, "_stack")]
+    filled = [name for name in columns if example and example[relation.positions[name]] is not None]
+    read = dict(zip([*relation.key[:1], *(filled or columns or relation.key[1:])][:2], ("id", "value"), strict=False))
+    arguments = ", ".join(f"{_column_name(name)}={variable}" for name, variable in read.items())
+    return f"example({', '.join(read.values())}) :- {relation.name}({arguments})."
+
+
+def _column_name(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _example(relation: Relation) -> tuple[Row | None, str]:
+    """The row of a fixture with its folder, if the relation has the columns of the row."""
+    example = read_examples().get(relation.name)
+    if example is None or not example["row"].keys() <= relation.positions.keys():
+        return None, ""
+    return tuple(_value(example["row"].get(name)) for name in relation.positions), example["fixture"]
+
+
+def _value(cell: Any) -> Any:
+    return ResourceId(cell["$resource"]) if isinstance(cell, dict) else from_python(cell)

@@ -1,0 +1,223 @@
+"""Rows of the fixtures for the relations that rules can read, and docs/relations.md, which shows them.
+
+``REGENERATE=1 pytest tests/test_relations.py`` writes the rows and the page anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import chdir
+from functools import cache, partial
+from itertools import groupby
+from pathlib import Path
+
+from datalog_gate.api import Rules
+from datalog_gate.base.values import Row, Unknown, row_key, to_json
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import write_text
+from datalog_gate.files.inputs import fact_lines
+from datalog_gate.files.templates import read_json, read_stack
+from datalog_gate.schema import cloud, descriptions
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.descriptions import RelationDescription, describe_kinds, describe_relations
+from datalog_gate.schema.relations import FIXED
+from datalog_gate.stack.model import Stack
+from tests.sources import ROOT
+
+EXAMPLES = Path(descriptions.__file__).parent / "data" / "examples.json"
+GENERAL = Path("fixtures/relations")
+"""The fixture that fills every relation of stacks and requests."""
+LONGEST = 120
+"""The longest text in an example."""
+
+
+@cache
+def fixture_rows() -> Mapping[str, Mapping[str, frozenset[Row]]]:
+    """The rows of each fixture by folder and relation that hold no unknown. The first fixture is `GENERAL`."""
+    with chdir(ROOT):
+        portal = read_stack(GENERAL, stack_name="portal")
+        rows = {str(GENERAL): _type_rows(portal) | _decision_rows(portal) | _cloud_rows()}
+        for folder in sorted(Path("fixtures/stacks").iterdir()):
+            is_yaml = (folder / "template.yaml").exists()
+            stack = read_stack(folder if is_yaml else folder / "template.json", stack_name=folder.name)
+            rows[str(folder)] = _type_rows(stack)
+    return rows
+
+
+def _type_rows(stack: Stack) -> dict[str, frozenset[Row]]:
+    facts = flatten(stack, SHIPPED)
+    return {str(name): _known(rows) for name, rows in facts.rows.items() if name not in FIXED}
+
+
+def _decision_rows(stack: Stack) -> dict[str, frozenset[Row]]:
+    """The rows of the general relations in a decision about an update of the stack."""
+    variables = {name: ", ".join(f"v{at}" for at, _ in enumerate(FIXED[name].columns)) for name in FIXED}
+    copies = [f"copy{at}({columns}) :- {name}({columns})." for at, (name, columns) in enumerate(variables.items())]
+    unlock = RuleFile("services", "rules.dl", (GENERAL / "rules.dl").read_text("utf-8"))
+    text = '@record("all", "{v0}")\n' + "\n".join(copies)
+    decision = Rules(load([RuleFile("all", "all.dl", text), unlock])).decide(
+        stack,
+        against=read_stack(GENERAL / "old.yaml", stack_name="portal"),
+        caller=read_json(GENERAL / "caller.json"),  # type: ignore[arg-type]
+        services=["edge"],
+        inventory=GENERAL / "inventory.jsonl",
+        now="2027-03-01T12:00:00+00:00",
+    )
+    return {name: _known(decision.derived[f"all:copy{at}"]) for at, name in enumerate(FIXED)}
+
+
+def _cloud_rows() -> dict[str, frozenset[Row]]:
+    """The rows of the inventory; a row that `check` would refuse is an error."""
+    rows: dict[str, set[Row]] = {}
+    for line in fact_lines(GENERAL / "inventory.jsonl"):
+        if relation := cloud.relation(line.relation):
+            rows.setdefault(line.relation, set()).add(line.typed(relation))
+    return {name: _known(of_relation) for name, of_relation in rows.items()}
+
+
+def _known(rows: Iterable[Row]) -> frozenset[Row]:
+    return frozenset(row for row in rows if not any(isinstance(value, Unknown) for value in row))
+
+
+def examples_file() -> str:
+    """The text of `EXAMPLES`: for each relation that a fixture fills the best row of the first such fixture."""
+    lines = []
+    for name in SHIPPED.names():
+        relation = SHIPPED.relation(name)
+        fixture = next((folder for folder, rows in fixture_rows().items() if rows.get(name)), None)
+        if relation and fixture:
+            row = min(fixture_rows()[fixture][name], key=partial(_rank, relation))
+            cells = {
+                column: to_json(value, tagged=True)
+                for column, value in zip(relation.positions, row, strict=True)
+                if value is not None
+            }
+            data = json.dumps({"fixture": fixture, "row": cells}, ensure_ascii=False)
+            lines.append(f"{json.dumps(name)}: {data}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _rank(relation: Relation, row: Row) -> tuple[object, ...]:
+    """Short texts come first, then what the example rule names, then few nulls."""
+    texts = [value for value in row if isinstance(value, str)]
+    is_long = any(len(text) > LONGEST for text in texts)
+    named = sum(any(word in text for text in texts) for word in re.findall('"(.*?)"', relation.rule))
+    return is_long, -named, row.count(None), row_key(row)
+
+
+PAGE = """# What rules can read
+
+Every relation that a rule can read, with its columns. `datalog-gate relations` prints the same, for a name or for a
+pattern in quotes; `--format json` has it as data:
+
+    datalog-gate relations heat:scaling
+    datalog-gate relations 'os:nova:*'
+
+This page is generated, as `REGENERATE=1 pytest tests/test_relations.py` does it. Each row that it shows is one that a
+fixture of this project gives: `datalog-gate facts TEMPLATE` prints those of your template.
+
+- **Columns** are read by name, `heat:resource(id=r, type=t)`; columns that are not mentioned are anything. Those of
+  the key are in **bold**: no two rows are equal in them.
+- **Null**: a column of which it is said, or that has a `?`, may be null: a rule that orders it or computes with it
+  says what null means, `max ?? 1000 > 20`, and a join never matches two nulls ([language.md](language.md#rules)).
+- **The older state**: `old:` before the name of what a template fills, `old:heat:resource(id=r)`, reads it of the
+  stack as it was ([language.md](language.md#the-stack-as-it-was)). Relations for which it is not said have no older
+  state.
+- **Relations of your own** are declared by rules, and filled by rules, by `limits.yaml` or by an inventory
+  ([language.md](language.md#modules)).
+"""
+SECTIONS = {
+    "the template: ": "Grants",
+    "the gate": "Grants",
+    "the template": "The template",
+    "the environments": "Environments",
+    "a stack": "Stacks that exist",
+    "an operation": "Updates",
+    "the request": "The request",
+}
+"""The section of a relation by how it begins what fills it; the first that fits."""
+CLOUD = """
+## The cloud
+
+What there is in the cloud, in Congress's tables. An inventory fills them, `check --inventory FILE.jsonl`, a line of
+JSON for each row: `{"relation": "nova:tags", "row": {"server_id": "s-17", "tag": "front"}}`. Columns without a `?`
+are mandatory: a row that lacks one is refused. Those with a `*` are the key. A column without a kind is a text. No
+fixture fills those tables that have no row here.
+"""
+TYPES = """
+## Resource types
+
+What resources say in their properties: a relation for each type, and one for each of its lists and maps. The template
+fills them, and each has an older state. `_id` is the resource, `_stack` the id of its stack, `_index` a place in a
+list, `_key` a key in a map. Columns are those of Heat's properties; arguments are always named. A column without a
+kind is a text, or the resource that `get_resource` puts there, so that joins with `_id` follow it; values in quotes
+are the only ones that there are. What a template leaves out is null, or the default if Heat has one.
+[catalogue.md](catalogue.md) adds the types of plugins. A type that is in no catalogue gives rows of `heat:resource`
+and `heat:property` alone.
+"""
+
+
+def relations_page() -> str:
+    """The text of docs/relations.md."""
+    described = describe_relations()
+    general = [description for description in described if description.relation.name in FIXED]
+    text = PAGE
+    for title in dict.fromkeys(map(_section, general)):
+        text += f"\n## {title}\n" + "".join(_entry(each) for each in general if _section(each) == title)
+    in_cloud = [description for description in described if cloud.relation(description.relation.name)]
+    text += CLOUD + "".join(_brief_sections(in_cloud, 1))
+    return text + TYPES + "".join(_brief_sections([each for each in described if each.type], 2))
+
+
+def _section(description: RelationDescription) -> str:
+    return next(title for start, title in SECTIONS.items() if description.filled_by.startswith(start))
+
+
+def _entry(description: RelationDescription) -> str:
+    """A section with the columns, a row and a rule."""
+    relation = description.relation
+    old = f" `old:{relation.name}` has the older state." if description.has_old else ""
+    columns = [
+        (_key(column.name, relation), describe_kinds(column), column.meaning.replace("|", r"\|"))
+        for column in relation.columns
+    ]
+    grid = "".join(
+        "| " + " | ".join(line) + " |\n" for line in [("column", "kind", "meaning"), ("-", "-", "-"), *columns]
+    )
+    example = f"    {row_text(description)}\n    {description.rule}\n"
+    return f"\n### {relation.name}\n\n{relation.meaning}\nFilled by {description.filled_by}.{old}\n\n{grid}\n{example}"
+
+
+def _brief_sections(described: Iterable[RelationDescription], segments: int) -> Iterable[str]:
+    """A section for the relations that begin with the same segments of their names."""
+
+    def namespace(description: RelationDescription) -> str:
+        return ":".join(description.relation.name.split(":")[:segments])
+
+    for name, group in groupby(sorted(described, key=namespace), namespace):
+        yield f"\n### {name}\n\n" + "".join(map(_brief_entry, group))
+
+
+def _brief_entry(description: RelationDescription) -> str:
+    relation = description.relation
+    about = f": {description.type}" if description.type and "." not in relation.name else ""
+    if not description.type:
+        about = f": {relation.meaning}"
+    row = f"\n  `{row_text(description)}`  \n  `{description.rule}`" if description.example else ""
+    return f"- `{description.signature()}`{about}{row}\n"
+
+
+def _key(name: str, relation: Relation) -> str:
+    return f"**{name}**" if name in relation.key else name
+
+
+def row_text(description: RelationDescription) -> str:
+    """The example as `facts` prints it."""
+    facts = FactSet()
+    facts.add(description.relation.name, description.example or ())
+    return "".join(write_text(facts))

@@ -1,0 +1,215 @@
+"""The command `relations`, docs/relations.md, and the rows and rules that both show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.base.values import kind_of
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.doors.cli.main import main
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.descriptions import RelationDescription, describe_relations, read_examples
+from datalog_gate.schema.operator_files import read_catalogue
+from datalog_gate.schema.relations import FIXED
+from tests.pages import DOCS, assert_written
+from tests.relation_fixtures import EXAMPLES, examples_file, fixture_rows, relations_page
+
+
+@pytest.fixture(scope="module")
+def described() -> list[RelationDescription]:
+    """All descriptions, with the examples that the fixtures give."""
+    assert_written(EXAMPLES, examples_file())
+    read_examples.cache_clear()
+    return describe_relations()
+
+
+def test_each_example_is_a_row_of_its_fixture(described: list[RelationDescription]) -> None:
+    rows = fixture_rows()
+    shown = [(each.fixture, each.relation.name, each.example) for each in described if each.example]
+    assert len(shown) > 120
+    assert [(folder, name, row) for folder, name, row in shown if row not in rows[folder][name]] == []
+
+
+def test_an_example_has_values_of_its_columns(described: list[RelationDescription]) -> None:
+    wrong = [
+        (each.relation.name, column.name, value)
+        for each in described
+        for column, value in zip(each.relation.columns, each.example or (), strict=False)
+        if not kind_of(value) & column.kinds or (column.closed and value is not None and value not in column.allowed)
+    ]
+    assert wrong == []
+
+
+def test_each_relation_of_stacks_and_requests_has_an_example(described: list[RelationDescription]) -> None:
+    assert [each.relation.name for each in described if each.relation.name in FIXED and not each.example] == []
+
+
+def test_each_relation_that_the_loader_knows_is_described_and_on_the_page(described: list[RelationDescription]) -> None:
+    page = relations_page()
+    assert [each.relation for each in described] == [SHIPPED.relation(name) for name in SHIPPED.names()]
+    headings = {f"\n### {name}\n" for name in FIXED} | {
+        f"\n- `{each.signature()}`" for each in described if each.relation.name not in FIXED
+    }
+    assert [heading for heading in sorted(headings) if page.count(heading) != 1] == []
+
+
+def test_each_rule_loads_without_a_warning(described: list[RelationDescription]) -> None:
+    files = [RuleFile(f"r{at}", f"{each.relation.name}.dl", each.rule) for at, each in enumerate(described)]
+    policy = RuleFile("policy", "policy.dl", '@record("policy", "{stack}")\npolicy(stack) :- heat:root(stack=stack).')
+    rules = load([*files, policy])
+    assert rules.warnings == ()
+    assert [name for name in SHIPPED.names() if name not in rules.program.inputs | {"gate:unlocked"}] == []
+
+
+@pytest.mark.usefixtures("described")
+def test_the_page_is_the_generated_one() -> None:
+    assert_written(DOCS / "relations.md", relations_page())
+
+
+ACME = """{"source": "acme 1", "Acme::Box": {"relation": "acme:box", "properties": {
+  "size": {"kind": "integer"}, "x-tags": {"kind": "list", "item": {"kind": "string"}},
+  "colour": {"kind": "string", "required": true, "allowed": %s}}}}"""
+
+
+@pytest.mark.usefixtures("described")
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("heat:scaling", """\
+heat:scaling  The bounds of autoscaling groups.
+  id*      resource        The resource.
+  min      number or null  The least number of members.
+  max      number or null  The greatest number of members.
+  desired  number or null  The number of members to begin with.
+  filled by  the template; old:heat:scaling has the older state
+  row        heat:scaling(id=portal/workers, min=1, max=10, desired=2)
+  rule       wide(group, max) :- heat:scaling(id=group, max=max), max ?? 1000 > 20.
+"""),
+        ("nova:fl*", """\
+nova:flavors  The flavors.
+  id*          string
+  name         string or null
+  vcpus        number
+  ram          number
+  disk         number
+  ephemeral    number
+  rxtx_factor  number or null
+  filled by  an inventory
+  mandatory  id, vcpus, ram, disk, ephemeral
+  row        nova:flavors(id="f-1", name="m1.small", vcpus=1, ram=2048, disk=20, ephemeral=0, rxtx_factor=1)
+  rule       example(id, value) :- nova:flavors(id=id, name=value).
+"""),
+        ("old:gate:grant_s*", """\
+gate:grant_scope  The resources in the scope of a grant.
+  id        resource  The resource.
+  resource  resource  A resource that the grant or service is for.
+  filled by  the template: its resources of type DatalogGate::Policy; old:gate:grant_scope has the older state
+  row        gate:grant_scope(id=portal/edge, resource=portal/address)
+  rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
+"""),
+        ("acme:*", """\
+acme:box  Every resource of type Acme::Box.
+  _id*    resource                        The resource.
+  _stack  string                          The id of its stack.
+  size    number or null
+  colour  "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", 2 more
+  filled by  the template: its resources of type Acme::Box; old:acme:box has the older state
+  rule       example(id, value) :- acme:box(_id=id, size=value).
+
+acme:box.x_tags  The members of x_tags.
+  _id*     resource            The resource.
+  _index*  number              The position, from 0.
+  _value   string or resource
+  filled by  the template: its resources of type Acme::Box; old:acme:box.x_tags has the older state
+  rule       example(id, value) :- acme:box.x_tags(_id=id, _value=value).
+"""),
+    ],
+)  # fmt: skip
+def test_the_command_says_all_of_what_a_name_or_pattern_meets(
+    pattern: str, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "acme.json").write_text(ACME % json.dumps([f"c{number}" for number in range(12)]))
+    assert main(["relations", pattern, "--catalogue", str(tmp_path / "acme.json")]) == 0
+    assert capsys.readouterr() == (expected, "")
+
+
+def test_without_a_name_the_command_prints_a_line_for_each_relation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["relations"]) == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert [line.partition("(")[0] for line in lines] == list(SHIPPED.names())
+    assert [
+        line for line in lines if line.startswith(("heat:scaling(", "os:neutron:port.fixed_ips(", "nova:tags("))
+    ] == [
+        "heat:scaling(id*: resource, min?: number, max?: number, desired?: number)  The bounds of autoscaling groups.",
+        "nova:tags(server_id*, tag*)  The tags of servers.",
+        "os:neutron:port.fixed_ips(_id*, _index*, ip_address?, subnet?, subnet_id?)  The members of fixed_ips.",
+    ]
+    assert printed.err == (
+        "datalog-gate: * is of the key, ? may be null, no kind is a text; `relations NAME` says more, with a row and a"
+        " rule\n"
+    )
+
+
+@pytest.mark.usefixtures("described")
+def test_the_command_has_the_same_as_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["relations", "heat:requires", "--format", "json"]) == 0
+    why = ["explicit", "reference", "attribute", "implicit"]
+    column = {"kinds": "resource", "nullable": False, "key": True, "allowed": None}
+    assert json.loads(capsys.readouterr().out) == {
+        "schema": "datalog-gate/relations/1",
+        "relations": [
+            {
+                "name": "heat:requires",
+                "meaning": "The dependencies between the resources of a stack.",
+                "type": None,
+                "filled_by": "the template",
+                "old": True,
+                "columns": [
+                    {"name": "id", "meaning": "The resource.", **column},
+                    {"name": "required", "meaning": "A resource that must be there before.", **column},
+                    {
+                        "name": "why",
+                        "kinds": "string",
+                        "nullable": False,
+                        "key": False,
+                        "meaning": "How the template says so.",
+                        "allowed": why,
+                    },
+                ],
+                "mandatory": [],
+                "example": {
+                    "fixture": "fixtures/relations",
+                    "row": {
+                        "id": {"$resource": "portal/portal"},
+                        "required": {"$resource": "portal/data"},
+                        "why": "explicit",
+                    },
+                },
+                "rule": 'waits(r, required) :- heat:requires(id=r, required=required, why="explicit").',
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("heat:scalin", "there is no relation heat:scalin: did you mean heat:scaling?"),
+        ("old:gate:now", "there is no relation old:gate:now: did you mean gate:now?"),
+        ("zebra:*", "there is no relation zebra:*: `datalog-gate relations` lists all"),
+    ],
+)
+def test_a_name_that_nothing_has_is_wrong_usage(pattern: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["relations", pattern]) == 64
+    assert capsys.readouterr() == ("", f"datalog-gate: {message}\n")
+
+
+def test_a_type_that_an_operator_changed_has_no_example_of_the_shipped_one() -> None:
+    server = {"relation": "os:nova:server", "properties": {"size": {"kind": "any"}}}
+    text = json.dumps({"source": "acme", "OS::Nova::Server": server})
+    [description] = describe_relations("os:nova:server", read_catalogue([("acme.json", text)]))
+    assert (description.example, description.fixture) == (None, "")
