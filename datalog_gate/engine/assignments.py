@@ -232,21 +232,34 @@ _Level = tuple[Sequence[Match], Sequence[ScopedLiteral], Iterator[Assignment]]
 
 
 def _summarize(literal: Without | Fold, assignments: Iterable[Assignment]) -> Cause | bool | Value:
-    """Whether a negation holds, or the value of an aggregate; the least error if one decides it."""
-    least: Cause | None = None
+    """Whether a negation holds, or the value of an aggregate; the least error if one decides it.
+
+    An error of a tuple that is also there without error decides nothing, as with the rows of a rule.
+    """
+    terms = literal.terms if isinstance(literal, Fold) else ()
     rows: set[Row] = set()
+    failures: list[tuple[Row, Cause]] = []
     for binding, cause in assignments:
-        if cause is None and isinstance(literal, Without):
+        row = _values(terms, binding)
+        if cause:
+            failures.append((row, cause))
+        elif isinstance(literal, Without):
             return False
-        least = _least(least, cause)
-        if least is None and isinstance(literal, Fold):
-            rows.add(tuple(_value(term, binding) for term in literal.terms))
-    return least or (True if isinstance(literal, Without) else aggregate(literal.function, rows))
+        else:
+            rows.add(row)
+    causes = [cause for row, cause in failures if None in row or row not in rows]
+    if causes:
+        return min(causes)
+    return True if isinstance(literal, Without) else aggregate(literal.function, rows)
 
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:
     """The row of the head, with None for variables that are not bound."""
-    return tuple(term.value if isinstance(term, Const) else binding.get(term) for term in rule.arguments)
+    return _values(rule.arguments, binding)
+
+
+def _values(terms: Iterable[Operand], binding: Binding) -> Row:
+    return tuple(term.value if isinstance(term, Const) else binding.get(term) for term in terms)
 
 
 def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
