@@ -79,7 +79,12 @@ _ALL = (
     _signature("lower", "text:s", "result:s", "The text in lower case."),
     _signature("upper", "text:s", "result:s", "The text in upper case."),
     _signature("split", "text:s separator:s index:n", "part:s", "The part at the index, from 0; error past the end."),
-    _signature("replace", "text:s old:s new:s", "result:s", "The text with each old part replaced by the new one."),
+    _signature(
+        "replace",
+        "text:s old:s new:s",
+        "result:s",
+        "The text with each old part replaced by the new one; error if old is empty.",
+    ),
     _signature("trim", "text:s", "result:s", "The text without blanks at its ends."),
     _signature("matches", "text:s pattern:s", "", "The pattern, in RE2's syntax, occurs in the text."),
     # networks
