@@ -7,48 +7,55 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, given, reject, seed, settings
 
-from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.check import check, find_input
+from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.errors import EngineError
+from datalog_gate.base.errors import EngineError, RulesError
 from datalog_gate.base.values import Row
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Model
-from datalog_gate.schema.declaration import RelationRef
-from tests import naive
-from tests.programs import Facts, facts, programs
+from datalog_gate.language import ast
+from datalog_gate.language.parser import parse
+from tests import oracle
+from tests.programs import Facts
+from tests.rule_texts import DECLARED, cases
 
-Rows = dict[RelationRef, set[Row]]
-Answer = tuple[Rows, set[tuple[RelationRef, Row, Span, str]]]
-Case = tuple[ir.CheckedProgram, Facts]
+Rows = dict[str, set[Row]]
+Answer = tuple[Rows, dict[str, set[tuple[Row, Span]]]]
+GivenRows = dict[str, list[Row]]
 MOST = 5000
 """How many assignments the oracle tries: more would take it seconds."""
 ENDING = Budget(facts=100_000)
 """What native may take: some that shrinking makes would never end."""
 SECONDS = 10
 """How long pyDatalog may take for what it does in milliseconds."""
+SHAPES = {"an aggregate": "{", "not": "not ", "or": " or ", "in": " in [", "??": "??", "a local under not": "not ("}
 
 
 def main(count: int, number: int) -> None:
-    """Compare the engines on a number of programs, drawn by the seed, and print how far. The smallest case in which
-    they differ is an error."""
+    """Compare the engines on a number of programs that can be loaded, drawn by the seed, and print how far. The
+    smallest case in which they differ is an error."""
     tally: Counter[str] = Counter()
     with Apart() as apart:
 
         @drawn(count, number)
-        @given(programs(), facts())
-        def compare(program: ir.CheckedProgram, given_facts: Facts) -> None:
-            comparison = compared((program, given_facts), apart)
-            assert not comparison.difference, f"{written(program, given_facts)}\n{comparison.difference}"
-            tally[comparison.verdict] += 1
+        @given(cases())
+        def compare(case: tuple[str, GivenRows]) -> None:
+            comparison = compared(*case, apart)
+            if comparison is None:
+                tally["refused when loaded"] += 1
+                reject()
+            assert not comparison.difference, f"{case[0]}{case[1]}\n{comparison.difference}"
+            tally.update(comparison.verdicts)
 
         compare()
     for verdict, times in tally.most_common():
@@ -62,46 +69,71 @@ def drawn(count: int, number: int) -> Callable[[Callable[..., None]], Callable[.
 
 
 class Compared(NamedTuple):
-    """The difference between engines and oracle, if any, and how far they were compared."""
+    """The difference between engines and oracle, if any, and what was compared."""
 
     difference: str
-    verdict: str = ""
+    verdicts: tuple[str, ...] = ()
 
 
-def compared(case: Case, apart: Apart) -> Compared:
-    """Run the oracle and the engines."""
+def compared(text: str, rows: GivenRows, apart: Apart) -> Compared | None:
+    """Run the oracle and the engines; None if the rules are refused when they are loaded."""
+    loaded = load(text)
+    if loaded is None:
+        return None
+    module, program = loaded
     try:
-        rows, errors = oracle(case, MOST)
-    except naive.TooMuchError:
-        return Compared("", "left out: too much for the oracle")
-    native_rows, found_errors = answer(native.evaluate(*case, ENDING))
-    if native_rows != rows or found_errors != errors:
-        return Compared(f"native: {_differing(native_rows, rows)}, errors that only one has: {found_errors ^ errors}")
-    second = apart.answer(case)
+        expected = expected_answer(module, rows, MOST)
+    except oracle.TooMuchError:
+        return Compared("", ("left out: too much for the oracle",))
+    facts = filled(program, rows)
+    model = native.evaluate(program, facts, ENDING)
+    actual = answer(model, module)
+    if actual != expected:
+        return Compared(f"native: {actual}\noracle: {expected}")
+    derived, errors = expected
+    verdicts = [f"with {shape}" for shape, sign in SHAPES.items() if sign in text.removeprefix(DECLARED)]
+    verdicts += ["with recursion"] * any(stratum.recursive for stratum in program.strata)
+    verdicts += ["with rows"] * any(derived.values()) + ["with errors"] * any(errors.values())
+    second = apart.answer(program, facts)
     if isinstance(second, str):
-        refusal = second.startswith("pyDatalog refuses")
-        return Compared("" if refusal else second, f"refused by pyDatalog{'' if errors else ', though without errors'}")
-    if errors or second != rows:
-        return Compared(f"pydatalog: {_differing(second, rows)}, errors it did not meet: {errors}")
-    return Compared("", "answered by pyDatalog too")
+        if not second.startswith("pyDatalog refuses"):
+            return Compared(second)
+        return Compared("", ("refused by pyDatalog", *verdicts))
+    if any(errors.values()) or any(second[f"m:{name}"] != rows for name, rows in derived.items()):
+        return Compared(f"pydatalog: {second}\noracle: {expected}")
+    return Compared("", ("answered by pyDatalog too", *verdicts))
 
 
-def _differing(actual: Rows, expected: Rows) -> str:
-    more = {name: actual[name] - rows for name, rows in expected.items() if actual[name] - rows}
-    less = {name: rows - actual[name] for name, rows in expected.items() if rows - actual[name]}
-    return f"too much {more}, too little {less}"
+def load(text: str) -> tuple[ast.Module, CheckedProgram] | None:
+    """The module `m` of this text, parsed and checked; None if it is refused."""
+    module, diagnostics = parse(text, "m.dl", "m")
+    assert not diagnostics, diagnostics
+    try:
+        return module, check([module]).program
+    except RulesError:
+        return None
 
 
-def answer(model: Model) -> Answer:
-    """The rows and errors of a model."""
-    errors = {(error.relation, error.row, error.span, error.message) for error in model.errors}
-    return {name: set(table.rows) for name, table in model.tables.items()}, errors
+def filled(program: CheckedProgram, rows: GivenRows) -> Facts:
+    """The inputs of a program that take the rows of the module's relations."""
+    inputs = ((find_input(program, f"m:{name}"), name) for name in rows)
+    return {relation: rows[name] for relation, name in inputs if relation is not None}
 
 
-def oracle(case: Case, most: float = inf) -> Answer:
-    """The expected rows and errors. Errors: TooMuchError."""
-    rows, wrong = naive.evaluate(*case, most)
-    return rows, {(name, row, *cause) for name, causes in wrong.items() for row, cause in causes}
+def answer(model: Model, module: ast.Module) -> Answer:
+    """The rows and errors of the relations that the module's rules derive."""
+    names = {rule.head.name for rule in module.statements if isinstance(rule, ast.Rule)}
+    errors: dict[str, set[tuple[Row, Span]]] = {name: set() for name in names}
+    for error in model.errors:
+        errors.get(str(error.relation).removeprefix("m:"), set()).add((error.row, error.span))
+    return {name: set(model.rows(f"m:{name}")) for name in names}, errors
+
+
+def expected_answer(module: ast.Module, rows: GivenRows, most: float = inf) -> Answer:
+    """The answer of the oracle. Errors: TooMuchError."""
+    derived, wrong = oracle.evaluate(module, rows, most)
+    names = {rule.head.name for rule in module.statements if isinstance(rule, ast.Rule)}
+    return {name: derived[name] for name in names}, {name: wrong[name] for name in names}
 
 
 class Apart:
@@ -117,9 +149,9 @@ class Apart:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
 
-    def answer(self, case: Case) -> Rows | str:
-        """The rows, or why there are none."""
-        self._pipe.send(case)
+    def answer(self, program: CheckedProgram, facts: Facts) -> Rows | str:
+        """The rows by the printed names of relations, or why there are none."""
+        self._pipe.send((program, facts))
         if self._pipe.poll(SECONDS):
             answer: Rows | str = self._pipe.recv()
             return answer
@@ -134,43 +166,9 @@ def _serve(pipe: Connection) -> None:
     while True:
         program, facts = pipe.recv()
         try:
-            pipe.send({name: set(rows) for name, rows in answer_of(program, facts).items()})
+            pipe.send({str(name): set(rows) for name, rows in answer_of(program, facts).items()})
         except EngineError as error:
             pipe.send(str(error))
-
-
-def written(program: ir.CheckedProgram, facts: Facts) -> str:
-    """Write the program and its facts as text, with the place of each literal."""
-    rules = [f"{rule.span.line}: {_rule(rule)}" for stratum in program.strata for rule in stratum.rules]
-    return "\n".join(["", *rules, *(f"{name}{row}" for name, rows in facts.items() for row in rows)])
-
-
-def _rule(rule: ir.CheckedRule) -> str:
-    return f"{rule.relation}({_terms(rule.arguments)}) :- {_body(rule.body)}."
-
-
-def _body(body: Sequence[ir.CheckedLiteral]) -> str:
-    return ", ".join(map(_literal, body))
-
-
-def _literal(literal: ir.CheckedLiteral) -> str:
-    match literal:
-        case ir.Match(relation, arguments):
-            return f"{relation}({_terms(arguments)})"
-        case ir.Compare(comparator, left, right):
-            return f"{_terms([left])} {comparator} {_terms([right])}{'  # ?' if literal.when_unknown else ''}"
-        case ir.Call(builtin, inputs, outputs):
-            return f"{_terms(outputs)} = {builtin}({_terms(inputs)})"
-        case ir.Without(body):
-            return f"not ({_body(body)})"
-        case ir.Fold(function, terms, body, target):
-            return f"{target.name} = {function}{{ {_terms(terms)} : {_body(body)} }}"
-
-
-def _terms(terms: Sequence[ir.Pattern]) -> str:
-    return ", ".join(
-        "_" if term is None else term.name if isinstance(term, ir.Var) else repr(term.value) for term in terms
-    )
 
 
 if __name__ == "__main__":

@@ -243,41 +243,35 @@ def shuffled(draw: st.DrawFn, original: ir.CheckedProgram) -> ir.CheckedProgram:
     return replace(original, strata=tuple(strata))
 
 
-@st.composite
-def texts(draw: st.DrawFn) -> str:
-    """Rules as text over e(_, _), n(_) and s(_): `or`, `not` and aggregates inside each other, and builtins. Many are
-    refused when they are checked."""
-    fresh = count(1)
+def written(program: ir.CheckedProgram, facts: Facts) -> str:
+    """Write the program and its facts as text, with the place of each literal."""
+    rules = [f"{rule.span.line}: {_rule(rule)}" for stratum in program.strata for rule in stratum.rules]
+    return "\n".join(["", *rules, *(f"{name}{row}" for name, rows in facts.items() for row in rows)])
 
-    def choice(*choices: str) -> str:
-        return draw(st.sampled_from(choices))
 
-    def literal(known: tuple[str, ...], depth: int) -> str:
-        kinds = ["atom", "atom", "compare", "in", "builtin"] + ["not", "or", "fold"] * (depth > 0)
-        x, y = choice(*known), choice(*known, "z", "_", "1")
-        match choice(*kinds):
-            case "atom":
-                return choice(f"e({x}, {y})", f"e({y}, {x})", f"n({y})", f"s({x})")
-            case "compare":
-                return f"{x} {choice('=', '!=', '<')} {choice(*known, 'null', '1')}"
-            case "in":
-                return f'{x} in [{choice("1", "null")}, "a"]'
-            case "builtin":
-                return choice(
-                    f'unpack_date({x} ?? "2027-03-01", {y}, z, _)',
-                    f'matches({x} ?? "b", "a|0")',
-                    f"z = {x} ?? 1",
-                    f"{x} != null, z = {x} + 1",
-                )
-            case "not":
-                return f"not ({body(known, depth - 1)})"
-            case "or":
-                return f"({body(known, depth - 1)} or {body(known, depth - 1)})"
-        local, result = f"v{next(fresh)}", choice(*known, f"w{next(fresh)}")
-        inner = f"{choice('n', 's')}({local}), {body((*known, local), depth - 1)}"
-        return f"{result} = {choice('count', 'sum', 'min', 'list')}{{ {local} : {inner} }}"
+def _rule(rule: ir.CheckedRule) -> str:
+    return f"{rule.relation}({_terms(rule.arguments)}) :- {_body(rule.body)}."
 
-    def body(known: tuple[str, ...], depth: int) -> str:
-        return ", ".join(literal(known, depth) for _ in range(draw(st.integers(1, 2))))
 
-    return "\n".join(f"{name}(x, y) :- e(x, y), {body(('x', 'y'), 3)}." for name in ("p", "q"))
+def _body(body: Sequence[ir.CheckedLiteral]) -> str:
+    return ", ".join(map(_literal, body))
+
+
+def _literal(literal: ir.CheckedLiteral) -> str:
+    match literal:
+        case ir.Match(relation, arguments):
+            return f"{relation}({_terms(arguments)})"
+        case ir.Compare(comparator, left, right):
+            return f"{_terms([left])} {comparator} {_terms([right])}{'  # ?' if literal.when_unknown else ''}"
+        case ir.Call(builtin, inputs, outputs):
+            return f"{_terms(outputs)} = {builtin}({_terms(inputs)})"
+        case ir.Without(body):
+            return f"not ({_body(body)})"
+        case ir.Fold(function, terms, body, target):
+            return f"{target.name} = {function}{{ {_terms(terms)} : {_body(body)} }}"
+
+
+def _terms(terms: Sequence[ir.Pattern]) -> str:
+    return ", ".join(
+        "_" if term is None else term.name if isinstance(term, ir.Var) else repr(term.value) for term in terms
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,10 +25,10 @@ from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.findings import FactUse, Support, find_support
 from datalog_gate.engine import native
 from datalog_gate.engine.budget import Budget, Watch
+from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.why import Failure, Node, Premise, RowPattern, Total, Why
 from datalog_gate.schema.declaration import RelationRef
-from tests import naive
 from tests.programs import Facts, X, Y, Z, facts, place, program, programs, shuffled
 from tests.sampling import sample
 
@@ -106,7 +108,8 @@ def test_every_tree_replays_and_no_order_changes_it(
     checked: CheckedProgram, given_facts: Facts, data: st.DataObject
 ) -> None:
     why = explained(checked, given_facts)
-    rows, wrong = naive.evaluate(checked, given_facts)
+    model = native.evaluate(checked, given_facts)
+    rows = {name: set(model.rows(name)) for name in checked.relations}
     other = explained(
         data.draw(shuffled(checked)), {name: data.draw(st.permutations(some)) for name, some in given_facts.items()}
     )
@@ -126,12 +129,26 @@ def test_every_tree_replays_and_no_order_changes_it(
             )
             by_match = {match.span: next(below) for match in ordered}
             chosen = [by_match[literal.span] for literal in node.rule.body if isinstance(literal, Match)]
-            assert naive.replayed(node.rule, chosen, rows, wrong) == [(node.row, node.binding)]
+            assert replayed(node.rule, chosen, model, tuple(node.binding)) == [(*node.row, *node.binding.values())]
             for premise in node.premises:
                 if isinstance(premise, Total):
                     assert node.binding[premise.literal.target] == premise.value
                     assert (len(premise.first), sorted(premise.first, key=lambda value: row_key((value,)))) == (
                         min(premise.contributors, 5), list(premise.first))  # fmt: skip
+
+
+def replayed(rule: CheckedRule, chosen: list[Row], model: Model, variables: tuple[Var, ...]) -> list[Row]:
+    """The rows of the head, each with the values of the variables, if the matches of the rule read these rows alone."""
+    facts: Facts = {f"chosen {at}": [row] for at, row in enumerate(chosen)}
+    names = iter(facts)
+    body = tuple(replace(part, relation=next(names)) if isinstance(part, Match) else part for part in rule.body)
+    replay = CheckedRule("replay", (*rule.arguments, *variables), body, rule.span)
+    inputs = {str(name): len(row) for name, (row,) in facts.items()}
+    return list(
+        native.evaluate(program(Stratum(("replay",), (replay,), False), inputs=inputs), facts, before=model).rows(
+            "replay"
+        )
+    )
 
 
 def format_tree(node: Node) -> object:

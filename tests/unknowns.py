@@ -33,9 +33,9 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef, certain_version
-from tests.differential import drawn, written
+from tests.differential import drawn
 from tests.expressions import worded
-from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program
+from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program, written
 
 INPUTS = {"e": 2, "f": 2, "n": 1}
 FRESH: Value = 7
