@@ -112,19 +112,21 @@ def _rank(relation: Relation, row: Row) -> tuple[object, ...]:
 
 PAGE = """# What rules can read
 
-Every relation that a rule can read, with its columns. `datalog-gate relations` prints the same, for a name or for a
-pattern in quotes; `--format json` has it as data:
+Every relation that a rule can read, with its columns. `datalog-gate relations` prints the same, for a name, a
+resource type or a pattern in quotes; `--format json` has it as data:
 
     datalog-gate relations heat:scaling
-    datalog-gate relations 'os:nova:*'
+    datalog-gate relations OS::Nova::Server
+    datalog-gate relations 'os:neutron:*'
 
 This page is generated, as `REGENERATE=1 pytest tests/test_relations.py` does it. Each row that it shows is one that a
 fixture of this project gives: `datalog-gate facts TEMPLATE` prints those of your template.
 
 - **Columns** are read by name, `heat:resource(id=r, type=t)`; columns that are not mentioned are anything. Those of
   the key are in **bold**: no two rows are equal in them.
-- **Null**: a column of which it is said, or that has a `?`, may be null: a rule that orders it or computes with it
-  says what null means, `max ?? 1000 > 20`, and a join never matches two nulls ([language.md](language.md#rules)).
+- **Null**: a column of which it is said, or that has a `?`, may be null; "anything" is any kind, null too. A rule that
+  orders it or computes with it says what null means, `max ?? 1000 > 20`, and a join never matches two nulls
+  ([language.md](language.md#rules)).
 - **The older state**: `old:` before the name of what a template fills, `old:heat:resource(id=r)`, reads it of the
   stack as it was ([language.md](language.md#the-stack-as-it-was)). Relations for which it is not said have no older
   state.

@@ -114,6 +114,21 @@ def test_commands_take_catalogue_files(arguments: str, code: int, out: str, caps
     assert capsys.readouterr().out == out
 
 
+def test_a_list_with_a_hyphen_in_its_name_is_read_by_another_name_and_located_by_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tags = {"kind": "list", "item": {"kind": "string"}}
+    Path("box.json").write_text(json.dumps({"Acme::Box": {"relation": "acme:box", "properties": {"x-tags": tags}}}))
+    Path("box.yaml").write_text(
+        "heat_template_version: 2018-08-31\nresources:\n  box: {type: Acme::Box, properties: {x-tags: [a, b]}}\n"
+    )
+    assert main(["facts", "box.yaml", "--catalogue", "box.json", "--relation", "acme:box.x_tags"]) == 0
+    assert capsys.readouterr().out == (
+        'acme:box.x_tags(_id=box/box, _index=0, _value="a")   box.yaml:3:48\n'
+        'acme:box.x_tags(_id=box/box, _index=1, _value="b")   box.yaml:3:51\n'
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [["--catalogue", "acme.json"], []])
 def test_policy_tests_take_catalogue_files(options: list[str]) -> None:

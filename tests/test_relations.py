@@ -110,7 +110,7 @@ gate:grant_scope  The resources in the scope of a grant.
   row        gate:grant_scope(id=portal/edge, resource=portal/address)
   rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
 """),
-        ("acme:*", """\
+        ("Acme::*", """\
 acme:box  Every resource of type Acme::Box.
   _id*    resource                        The resource.
   _stack  string                          The id of its stack.
@@ -199,6 +199,7 @@ def test_the_command_has_the_same_as_data(capsys: pytest.CaptureFixture[str]) ->
     ("pattern", "message"),
     [
         ("heat:scalin", "there is no relation heat:scalin: did you mean heat:scaling?"),
+        ("OS::Nova::Servre", "there is no relation OS::Nova::Servre: did you mean OS::Nova::Server?"),
         ("old:gate:now", "there is no relation old:gate:now: did you mean gate:now?"),
         ("zebra:*", "there is no relation zebra:*: `datalog-gate relations` lists all"),
     ],

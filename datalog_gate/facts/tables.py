@@ -163,6 +163,8 @@ class TableRows:
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
         self._default = table.steps[0].default if table.steps else None
         self._flat = len(table.steps) == 1 and table.steps[0].kind == "list" and table.shape != "free"
+        if self._flat:  # the place of such a row is found by the name of its relation
+            self._flat = table.relation.name.endswith(f".{table.steps[0].name}")
 
     def rows(self, batch: Batch, rows: RelationRows) -> None:
         """Add the rows of a batch of resources of the table's type."""

@@ -99,11 +99,15 @@ class RelationDescription:
 
 
 def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> list[RelationDescription]:
-    """Describe the relations whose name is the pattern or matches it as in a shell, ``os:nova:*``; of ``old:heat:*``
-    those that rules can read as they were."""
+    """Describe the relations whose name or resource type is the pattern or matches it as in a shell, ``os:nova:*``,
+    ``OS::Nova::Server``; of ``old:heat:*`` those that rules can read as they were."""
     wanted = pattern.removeprefix(OLD)
-    descriptions = [_describe(name, catalogue) for name in catalogue.names() if fnmatchcase(name, wanted)]
-    return [description for description in descriptions if description.has_old or wanted == pattern]
+    return [
+        description
+        for description in (_describe(name, catalogue) for name in catalogue.names())
+        if fnmatchcase(description.relation.name, wanted) or fnmatchcase(description.type or "", wanted)
+        if description.has_old or wanted == pattern
+    ]
 
 
 @cache

@@ -136,7 +136,7 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     _add_catalogue(facts)
 
     relations = _add_command(commands, "relations", "facts_and_queries")
-    help_ = "a relation, or a pattern as in a shell (default: a line for each relation)"
+    help_ = "a relation, a resource type, or a pattern as in a shell (default: a line for each relation)"
     relations.add_argument("pattern", nargs="?", metavar="NAME|PATTERN", help=help_)
     relations.add_argument("--format", choices=("text", "json"), default="text")
     _add_catalogue(relations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ def facts(options: argparse.Namespace) -> int:
     catalogue = read_catalogue(*options.catalogue)
     for name in options.relation:
         if catalogue.relation(name) is None:
-            raise _no_relation(name, catalogue)
+            raise _no_relation(name, catalogue.names())
     format_facts = write if options.format == "jsonl" else write_text
     for root in find_roots(options):
         factset = flatten(read_root(root, options, catalogue), catalogue, options.relation or None)
@@ -48,7 +48,7 @@ def relations(options: argparse.Namespace) -> int:
     catalogue = read_catalogue(*options.catalogue)
     described = describe_relations(options.pattern or "*", catalogue)
     if not described:
-        raise _no_relation(options.pattern, catalogue)
+        raise _no_relation(options.pattern, (*catalogue.names(), *catalogue.types()))
     if options.format == "json":
         data = {"schema": "datalog-gate/relations/1", "relations": [each.to_json() for each in described]}
         print(json.dumps(data, ensure_ascii=False))
@@ -62,8 +62,8 @@ def relations(options: argparse.Namespace) -> int:
     return OK
 
 
-def _no_relation(name: str, catalogue: Catalogue) -> UsageError:
-    similar = did_you_mean(name, catalogue.names(), "`datalog-gate relations` lists all")
+def _no_relation(name: str, candidates: Iterable[str]) -> UsageError:
+    similar = did_you_mean(name, candidates, "`datalog-gate relations` lists all")
     return UsageError(f"there is no relation {name}: {similar}")
 
 
