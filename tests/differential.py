@@ -38,7 +38,10 @@ ENDING = Budget(facts=100_000)
 """What native may take: some that shrinking makes would never end."""
 SECONDS = 10
 """How long pyDatalog may take for what it does in milliseconds."""
-SHAPES = {"an aggregate": "{", "not": "not ", "or": " or ", "in": " in [", "??": "??", "a local under not": "not ("}
+SHAPES = {
+    "an aggregate": "{", "distinct": "{ distinct ", "not": "not ", "a body under not": "not (", "or": " or ",
+    "in": " in [", "??": "??",
+}  # fmt: skip
 
 
 def main(count: int, number: int) -> None:

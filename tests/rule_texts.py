@@ -37,7 +37,8 @@ INPUTS: Mapping[str, Mapping[str, Kind]] = {
     "mixed": {"value": NUMBER | STRING},
 }
 DECLARED = "".join(
-    f"relation {name}({', '.join(f'{column}: {kinds.describe()}' for column, kinds in columns.items())}).\n"
+    f"relation {name}({', '.join(f'{column}: {kinds.describe()}' for column, kinds in columns.items())})"
+    f"{' key(of)' if name == 'size' else ''}.\n"
     for name, columns in INPUTS.items()
 ).replace("anything", "any")
 MOST_ROWS = 5
@@ -272,7 +273,8 @@ class Writer:
         terms = [first, *(rest if self.rarely(2) else rest[: self.choose(2)])]
         if function == "sum" and self.rarely():
             terms[0] = f"({first} ?? 0) * 2" if inner.kinds.get(first, NUMBER) & NULL else f"{first} * 2"
-        text = f"{function}{{ {', '.join(terms)} : {', '.join(body)} }}"
+        distinct = "distinct " if self.rarely(2 if function in ("sum", "avg") else 6) else ""
+        text = f"{function}{{ {distinct}{', '.join(terms)} : {', '.join(body)} }}"
         numeric = function in ("count", "sum", "avg")
         if numeric and self.rarely(3):
             return f"{text} {self.pick(('>', '=', '<', '!='))} {self.pick(('1', '0', '2'))}"
