@@ -583,6 +583,12 @@ def _part(text: str, separator: str, index: Fraction) -> str:
     return parts[int(index)]
 
 
+def _replaced(text: str, old: str, new: str) -> str:
+    if not old:
+        raise NoValueError
+    return new.join(text.split(old))
+
+
 def _pick(least: bool) -> Callable[[Value, Value], tuple[Value]]:
     def pick(left: Value, right: Value) -> tuple[Value]:
         low, high = _ordered(left, right)
@@ -634,7 +640,7 @@ BUILTINS: Mapping[str, tuple[int, Callable[..., bool | tuple[Value, ...]]]] = {
     "lower": (1, lambda text: (_text(text).lower(),)),
     "upper": (1, lambda text: (_text(text).upper(),)),
     "split": (3, lambda text, separator, at: (_part(_text(text), _text(separator), _fraction(at)),)),
-    "replace": (3, lambda text, old, new: (_text(text).replace(_text(old), _text(new)),)),
+    "replace": (3, lambda text, old, new: (_replaced(_text(text), _text(old), _text(new)),)),
     "trim": (1, lambda text: (_text(text).strip(),)),
     "concat": (2, lambda left, right: (_text(left) + _text(right),)),
     "len": (1, lambda text: (len(_text(text)),)),
