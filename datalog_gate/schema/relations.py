@@ -74,7 +74,7 @@ _RELATIONS = (
     ),
     _relation(
         "heat:root(stack*)",
-        "The roots of what is judged. No stack that nobody could read may be one, as `heat:stack` has to leave open.",
+        "The root stacks, one for each template that is judged. Those that they hold are in `heat:stack` alone.",
         "large(stack, n) :- heat:root(stack=stack), n = count{ r : heat:resource(id=r, stack=stack) }, n > 100.",
     ),
     _relation(
@@ -289,7 +289,7 @@ _RELATIONS = (
     ),
     _relation(
         "gate:request(action)",
-        "What is asked.",
+        "The operation that is asked for.",
         'new(stack) :- heat:root(stack=stack), gate:request(action="create").',
         _one_of("action", "create update adopt restore delete suspend resume check snapshot rollback", "The action."),
     ),
@@ -309,7 +309,7 @@ _RELATIONS = (
     ),
     _relation(
         "gate:now(time)",
-        "When it is asked.",
+        "The time of the request.",
         'frozen(stack) :- heat:root(stack=stack), gate:now(time=now), starts_with(now, "2026-12-").',
         Column("time", Kind.STRING, "The time in UTC."),
     ),
