@@ -19,7 +19,7 @@ from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import RelationRef
-from datalog_gate.stack.model import Data, Parameter, Resource, Stack
+from datalog_gate.stack.model import Data, Parameter, Resource, Stack, Template
 from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
 from tests.expressions import as_words, worded
 
@@ -363,13 +363,27 @@ def test_an_open_group_of_which_nothing_was_read_may_hold_anything() -> None:
     }
 
 
-def test_an_open_group_of_stacks_may_hold_anything_in_them() -> None:
-    count = worded("get_param n")
-    member = replace(resource("0", "t.yaml", "web/g"), nested=stack(id="web/g/0", depth=2))
-    group = resource("g", "OS::Heat::ResourceGroup")
+@pytest.mark.parametrize(
+    ("kind", "name", "left_out", "may_hold"),
+    [
+        ("OS::Heat::ResourceGroup", "n%index%", True, True),  # another member may decide its condition otherwise
+        ("OS::Heat::ResourceGroup", "n%index%", False, False),
+        ("OS::Heat::ResourceGroup", "n", True, False),
+        ("OS::Heat::AutoScalingGroup", "n%index%", True, False),
+    ],
+)
+def test_an_open_group_of_stacks_may_hold_what_their_template_does(
+    kind: str, name: str, left_out: bool, may_hold: bool
+) -> None:
+    count, net = worded("get_param n"), resource("net", "OS::Neutron::Net", "web/g/0")
+    template = Template("web/g/0", {"net": {}, "server": {}} if left_out else {"net": {}}, {}, frozenset(), {})
+    inner = replace(stack(net, id="web/g/0", depth=2), template=template)
+    member = replace(resource("0", "t.yaml", "web/g"), nested=inner)
+    group = resource("g", kind, resource_def={"type": "t.yaml", "properties": {"name": name}})
     group = replace(group, nested=stack(member, id="web/g", depth=1), open_members=count)
     tag = tuple(any_of("os:nova:server.tags", column, "members.web/g", count) for column in ("_id", "_index", "_value"))
-    assert facts(stack(group), "os:nova:server.tags") == {"os:nova:server.tags": {tag: True}}
+    rows = {tag: True} if may_hold else {}
+    assert facts(stack(group), "os:nova:server.tags").get("os:nova:server.tags", {}) == rows
 
 
 def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:

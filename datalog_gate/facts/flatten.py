@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.gc import paused
+from datalog_gate.base.unknown import leaves
 from datalog_gate.base.values import TooLongError, Unknown, Value
 from datalog_gate.facts import stack_relations as of_stack
 from datalog_gate.facts.factset import FactSet
@@ -20,7 +21,7 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.resource_types import tables_of
-from datalog_gate.stack.model import Alike, EnvironmentFile, Path, Resource, Stack
+from datalog_gate.stack.model import CHAIN, DEPLOYMENTS, RESOURCE_GROUP, Alike, EnvironmentFile, Path, Resource, Stack
 from datalog_gate.stack.translation import as_heat_reads, to_move
 
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
@@ -193,11 +194,14 @@ def _add_member_wildcards(
     assert group.open_members
     stacks = tuple(group.nested.walk()) if group.nested else ()
     types = {resource.type for stack in stacks for resource in stack.resources}
+    if group.type in DEPLOYMENTS:
+        types.add(DEPLOYMENTS[group.type])
     deep = len(stacks) > 1 or not types
     names = [*EVERY_RESOURCE]
-    if deep:  # another member may decide its conditions otherwise
-        types = set(catalogue.types())
+    if deep:
         names += of_stack.STACK_ROWS
+    if not types or group.type == CHAIN or (_leaves_out(stacks[1:]) and not _are_alike(group)):
+        types = set(catalogue.types())
     if of_stack.POLICY in types:
         names += of_stack.GRANT_ROWS
     relations = [FIXED[name] for name in names]
@@ -207,6 +211,21 @@ def _add_member_wildcards(
             known = (group.id,) if relation.name == "heat:member" and not deep else ()
             row, path, unknown = wildcard(relation, known, ("members", group.id.path), group.open_members)
             facts.add(relation.name, row, (group, path), maybe or unknown)
+
+
+def _leaves_out(stacks: Iterable[Stack]) -> bool:
+    """Whether the template of a stack has resources that the stack does not: another may decide their conditions."""
+    return any(stack.template and stack.template.resources.keys() - stack.apart.named.keys() for stack in stacks)
+
+
+def _are_alike(group: Resource) -> bool:
+    """Whether the members of a group differ in nothing but their names."""
+    if group.type != RESOURCE_GROUP:
+        return True
+    variable = group.properties.get("index_var", "%index%")
+    definition = leaves(group.properties.get("resource_def"), keys=True)
+    texts = (leaf.expression if isinstance(leaf, Unknown) else leaf for leaf in definition)
+    return isinstance(variable, str) and not any(isinstance(text, str) and variable in text for text in texts)
 
 
 def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:

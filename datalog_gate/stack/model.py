@@ -104,6 +104,12 @@ class Resource:
         return self.defined(self.name).written(keys, functions) if self.defined else {}
 
 
+def sizes(group: Resource) -> Iterator[Unknown]:
+    """The unknowns that decide how many members a group has."""
+    members = group.nested.apart.others.values() if group.nested and group.type in GROUPS else ()
+    yield from dict.fromkeys(member.maybe for member in members if member.maybe)
+
+
 @dataclass(frozen=True, slots=True)
 class Alike:
     """Resources of one type: the properties of each by its name, and its id at the same index."""

@@ -5,18 +5,23 @@ Source: heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from math import inf
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.unknown import at_member
-from datalog_gate.base.values import ResourceId, Unknown, hidden_value
+from datalog_gate.base.unknown import at_member, derived, resources_read
+from datalog_gate.base.values import ResourceId, Unknown, bases, hidden_value
 from datalog_gate.stack import model
 from datalog_gate.stack.model import Data, Locate, Path, Resource
 from datalog_gate.template.document import Document
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
+
+LISTED = 16
+"""The most members that are listed of those that may exist."""
 
 VERSIONS: Mapping[str, tuple[str, str]] = {
     group: ("HeatTemplateFormatVersion", "2012-12-12")
@@ -111,24 +116,32 @@ def _makes(data: Mapping[str, Data], key: str | int, functions: frozenset[str]) 
 
 
 class Member(NamedTuple):
-    """One member's definition; `after` is the member that it waits for."""
+    """One member's definition. `after` is the member that it waits for, `maybe` decides whether it exists."""
 
     name: str
     type: str
-    properties: Mapping[str, Data]
+    properties: Mapping[str, Data] | Unknown
     metadata: Data = None
     after: str | None = None
+    maybe: Unknown | None = None
+
+
+class Size(NamedTuple):
+    """The number of a group's members: the least, the most, and what decides it if they differ."""
+
+    least: int
+    most: float
+    unknown: Unknown | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group's members, the place of their definition, and what keeps their number from being known. Where not even
-    one is sure, the first stands for all: it is `sampled`."""
+    """A group's members, those that may exist among them, the place of their definition, and what keeps more members
+    than these from being known."""
 
     members: tuple[Member, ...]
     where: Where
     open: Unknown | None = None
-    sampled: bool = False
 
 
 def read_group(
@@ -148,14 +161,15 @@ def read_group(
         case "OS::Heat::ResourceChain":
             return _chain(properties, where, tree)
         case "OS::Heat::AutoScalingGroup":
-            count, unsure = _size(properties, ("desired_capacity", "min_size"), where, tree)
-            place = where.within("resource")
-            return _members(properties.get("resource"), [str(at) for at in range(count)], None, place, unsure, tree)
-    sizes = ("Size",) if kind == "OS::Heat::InstanceGroup" else ("DesiredCapacity", "MinSize")
-    count, unsure = _size(properties, sizes, where, tree)
+            size = _scaling_size(properties, "desired_capacity", "min_size", "max_size", where, tree)
+            return _members(properties.get("resource"), size, (), None, where.within("resource"), None, tree)
+    if kind == "OS::Heat::InstanceGroup":
+        size = _size(properties, "Size", where, tree) or Size(1, 1)
+    else:
+        size = _scaling_size(properties, "DesiredCapacity", "MinSize", "MaxSize", where, tree)
     source = launch(properties.get("LaunchConfigurationName"))
     if source is None:
-        return Group((), where, unsure or Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())))
+        return Group((), where, size.unknown or Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())))
     definition: Data = {
         "type": "AWS::EC2::Instance",
         "properties": {**source.properties, "Tags": _tags(own, kind, properties.get("Tags"))},
@@ -165,7 +179,7 @@ def read_group(
     place = defined if isinstance(defined, Where) else where
     if where.hides(("properties", "Tags"), True):
         place.hide(("properties", "Tags"))
-    return _members(definition, [str(at) for at in range(count)], None, place, unsure, tree)
+    return _members(definition, size, (), None, place, None, tree)
 
 
 def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
@@ -179,52 +193,103 @@ def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
     return [*(tags or []), *({"Key": name, "Value": group} for name in names)]
 
 
-def _size(
-    properties: Mapping[str, Data], names: tuple[str, ...], where: Where, tree: Tree
-) -> tuple[int, Unknown | None]:
-    """The first of these numbers of members that is known, and the first unknown before it; an unknown alone counts
-    none. A number is as heat/engine/properties.py:258 makes it: of ``true``, ``2.5`` and ``' +0_2 '``, too."""
-    unsure: Unknown | None = None
-    for name in names:
-        value, place = properties.get(name), where(("properties", name))
-        if value is None or isinstance(value, Unknown):
-            unsure = unsure or value
-            continue
-        try:
-            number = int(value) if isinstance(value, str | int | float) else -1
-        except (ValueError, OverflowError):
-            number = -1
-        if number > MAX_RESOURCES:
-            tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
-        if number >= 0:
-            return number, unsure
-        # Heat refuses it; here nobody can say what it makes
-        unsure = unsure or Unknown(phrase(f"the number of members {tree.covered(str(value).strip())[:80]}"), place)
-    return (0 if unsure else 1), unsure
+def _scaling_size(
+    properties: Mapping[str, Data], desired: str, least: str, most: str, where: Where, tree: Tree
+) -> Size:
+    """The size that an autoscaling group starts with: the desired one, or else the least. Heat refuses one that is not
+    between the least and the most (heat/engine/resources/openstack/heat/autoscaling_group.py:232)."""
+    low, high = _size(properties, least, where, tree), _size(properties, most, where, tree)
+    size = _size(properties, desired, where, tree) or low or Size(1, 1)
+    if size.unknown is None or _comes_later(size.unknown):
+        return size
+    limits = [limit for limit in (low, high) if limit and not (limit.unknown and _comes_later(limit.unknown))]
+    return _decided(
+        size.unknown,
+        max(size.least, *(limit.least for limit in limits if limit is low)),
+        min(size.most, *(limit.most for limit in limits if limit is high)),
+        tree,
+    )
+
+
+def _comes_later(unknown: Unknown) -> bool:
+    """Whether the value is known only once resources are built, when Heat validates the group no more."""
+    return any(True for _ in resources_read(unknown))
+
+
+def _decided(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
+    """The size that an unknown decides within these bounds. If it is one of few, all of these can be tried."""
+    most = max(least, most)
+    if unknown.domain:
+        values = [value for value in unknown.domain if least <= _whole(value) <= most]
+        sizes = sorted({_whole(value) for value in values}) or [least]
+        size = replace(unknown, domain=tuple(values))
+    elif most - least <= LISTED:
+        sizes = list(range(least, int(most) + 1))
+        source = derived("the number of members by ", unknown)
+        size = replace(unknown, source=source, of=bases([unknown]), domain=tuple(sizes))
+    else:
+        return Size(least, most, unknown)
+    assumed = tree.assumed.of(size)
+    if isinstance(assumed, int):
+        return Size(assumed, assumed)
+    return Size(sizes[0], sizes[-1], size if len(sizes) > 1 else None)
+
+
+def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -> Size | None:
+    """The number of members that a property gives; None if it is not there. A number is as
+    heat/engine/properties.py:258 makes it: of ``true``, ``2.5`` and ``' +0_2 '``, too."""
+    value, place = properties.get(name), where(("properties", name))
+    if value is None:
+        return None
+    if isinstance(value, Unknown):
+        low, high = value.bounds
+        return _decided(value, int(max(0, low)), float(high), tree)
+    number = _whole(value)
+    if number > MAX_RESOURCES:
+        tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
+    if number >= 0:
+        return Size(number, number)
+    # Heat refuses it; here nobody can say what it makes
+    return Size(0, inf, Unknown(phrase(f"the number of members {tree.covered(str(value).strip())[:80]}"), place))
+
+
+def _whole(value: object) -> int:
+    """The whole number that Heat makes of a value; -1 if it makes none."""
+    try:
+        return int(value) if isinstance(value, str | int | float | Decimal) else -1
+    except (ValueError, OverflowError):
+        return -1
 
 
 def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
-    count, unsure = _size(properties, ("count",), where, tree)
+    size = _size(properties, "count", where, tree) or Size(1, 1)
     policies = properties.get("removal_policies")
-    unsure = unsure or (policies if isinstance(policies, Unknown) else None)
+    unsure = policies if isinstance(policies, Unknown) else None
     skipped: set[str] = set()
     for policy in policies if isinstance(policies, list) else []:
         removed = policy.get("resource_list") if isinstance(policy, dict) else policy
         for name in removed if isinstance(removed, list) else [removed]:
             unsure = unsure or (name if isinstance(name, Unknown) else None)
             skipped.add(str(name))
-    names = [name for name in map(str, range(count + len(skipped))) if name not in skipped][:count]
     variable = properties.get("index_var", "%index%")
     if not isinstance(variable, str) or not variable:
         tree.report("bad-template", "`index_var` must be a known text", where(("properties", "index_var")))
         variable = "%index%"
     place = where.within("resource_def")
-    return _members(properties.get("resource_def"), names, variable, place, unsure, tree)
+    return _members(properties.get("resource_def"), size, skipped, variable, place, unsure, tree)
 
 
 def _members(
-    definition: Data, names: list[str], variable: str | None, where: Where, unsure: Unknown | None, tree: Tree
+    definition: Data,
+    size: Size,
+    skipped: Collection[str],
+    variable: str | None,
+    where: Where,
+    unsure: Unknown | None,
+    tree: Tree,
 ) -> Group:
+    """The members by their definition. Those that may exist are listed if they are few; else the first of them is."""
+    unsure = unsure or size.unknown
     if isinstance(definition, Unknown) or (
         isinstance(definition, dict) and isinstance(definition.get("type"), Unknown)
     ):
@@ -235,18 +300,19 @@ def _members(
     properties, metadata = definition.get("properties") or {}, definition.get("metadata")
     if variable and isinstance(properties, dict):  # heat/engine/resources/openstack/heat/resource_group.py:637
         properties = {key: value for key, value in properties.items() if value is not None}
-    if isinstance(properties, Unknown):
-        return Group((), where, properties)
-    if not isinstance(properties, dict):
+    if not isinstance(properties, dict | Unknown):
         tree.report("bad-template", "`properties` must be a map", where(("properties",)))
         return Group((), where, unsure)
+    number = int(size.most) if size.most - size.least <= LISTED else size.least + 1
+    names = [name for name in map(str, range(number + len(skipped))) if name not in skipped][:number]
     members = []
-    sampled = unsure is not None and not names
-    for name in names or ["0"] * sampled:
+    for at, name in enumerate(names):
         own = _indexed(properties, variable, name, tree) if variable else properties
-        assert isinstance(own, dict)
-        members.append(Member(name, definition["type"], own, metadata))
-    return Group(tuple(members), where, unsure, sampled)
+        assert isinstance(own, dict | Unknown)
+        members.append(
+            Member(name, definition["type"], own, metadata, maybe=size.unknown if at >= size.least else None)
+        )
+    return Group(tuple(members), where, unsure if number < size.most or unsure != size.unknown else None)
 
 
 def _indexed(data: Data, variable: str, index: str, tree: Tree) -> Data:

@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil, floor, isfinite
 from typing import Any
 
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.unknown import leaves, undecided
-from datalog_gate.base.values import ResourceId, Unknown, Value, from_python, number
+from datalog_gate.base.values import OPEN, Bounds, ResourceId, Unknown, Value, from_python, number
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.stack.property_values import read_number
 from datalog_gate.template.assumptions import Assumptions
@@ -155,16 +156,29 @@ def _parameter(
     if chosen is None and own is not None:
         chosen = Given(own, "default")
     nobody_knows = no_value(name)
+    bounds = OPEN if hidden else _bounds(kind, constraints)
     if chosen is None:
         domain = () if hidden else _domain(kind, constraints)
-        nobody_knows = replace(nobody_knows, scalar=kind in SCALARS, domain=domain)
+        nobody_knows = replace(nobody_knows, scalar=kind in SCALARS, domain=domain, bounds=bounds)
         value = assumed.of(nobody_knows)
         if value is nobody_knows:
             return Parameter(name, kind, nobody_knows, "none", hidden, rest)
         chosen = Given("" if value is None else value, "none")  # as of a property, null is nothing
     elif not isinstance(chosen.value, Unknown):
         assumed.note_known(nobody_knows)
-    return Parameter(name, kind, read(chosen, nobody_knows), chosen.origin, hidden, rest)
+    value = read(chosen, nobody_knows)
+    if isinstance(value, Unknown) and not value.hidden:
+        low, high = value.bounds
+        value = replace(value, bounds=Bounds(max(low, bounds.low), min(high, bounds.high)))
+    return Parameter(name, kind, value, chosen.origin, hidden, rest)
+
+
+def _bounds(kind: str, constraints: Limits) -> Bounds:
+    """What the ranges of a number say, rounded outwards: a property for whole numbers makes 1 of 1.5."""
+    ranges: list[Any] = [limit for constraint, limit in constraints if constraint == "range" and kind == "number"]
+    lows = [floor(low) for low, _ in ranges if low is not None and isfinite(low)]
+    highs = [ceil(high) for _, high in ranges if high is not None and isfinite(high)]
+    return Bounds(max(lows, default=OPEN.low), min(highs, default=OPEN.high))
 
 
 def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:

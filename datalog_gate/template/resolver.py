@@ -6,11 +6,11 @@ Errors in the template are reported to the `Tree`, which all templates of one re
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from datalog_gate.base.unknown import LOGIC, call
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.values import ResourceId, Unknown, bases
 from datalog_gate.stack.model import Data, Locate, Path, Resource, Resources, Stack, Template
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect
 from datalog_gate.template.document import MAX_DEPTH, Document, size_of
@@ -252,8 +252,9 @@ class Scope:
                 value = compute(arguments)
             else:
                 value = repeat(arguments, self.dialect.date, lambda inner, what: self.write(inner, what, path[:-1]))
-        except Undecided:
-            return self.write(name, arguments, path[:-1])
+        except Undecided as undecided:
+            value = self.write(name, arguments, path[:-1])
+            return replace(value, of=bases(undecided.args)) if isinstance(value, Unknown) and undecided.args else value
         except TooLarge as error:
             self.tree.stop("too-large", f"`{name}` {error}", self.document.place(path[:-1]))
         except BadFunction as error:

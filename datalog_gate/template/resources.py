@@ -10,7 +10,8 @@ from dataclasses import replace as with_changes
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.base.unknown import derived
+from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
 from datalog_gate.template.document import MAX_DEPTH, Document, data_document
@@ -156,6 +157,11 @@ def _resource(
         tree.report("bad-environment", str(error), where(("type",)))
     nested: Stack | None = None
     unsure: Unknown | None = None
+    properties = member.properties
+    if isinstance(properties, Unknown):
+        names = _property_names(tree, kind, file or inside.base)
+        unsure = properties if names is None else None
+        properties = {name: _part(properties, name) for name in names or ()}
     if kind in NESTING or kind.endswith(TEMPLATE_ENDINGS):
         facade = {
             "metadata": (member.metadata or {}, where.hides(("metadata",), True)),
@@ -174,19 +180,19 @@ def _resource(
         if own.path in tree.held.stacks:
             nested = _of_held(tree, tree.held.stacks[own.path], below, where)
         elif kind == STACK:
-            nested, unsure = _of_text(scope, below, member.properties, where, source)
+            nested, unsure = _of_text(scope, below, properties, where, source)
         elif kind in GROUPS:
-            nested, unsure = _of_group(scope, kind, below, member.properties, where)
+            nested, unsure = _of_group(scope, kind, below, properties, where)
         elif kind in ELSEWHERE:
             unsure = Unknown(phrase(f"what {own.path} holds"), where(("type",)), unread=True)
         else:
-            nested, unsure = _of_file(tree, kind, file or inside.base, below, member.properties, where)
+            nested, unsure = _of_file(tree, kind, file or inside.base, below, properties, where)
     return Resource(
         id=own,
         name=member.name,
         type=kind,
         declared=member.type,
-        properties=member.properties,
+        properties=properties,
         requires=requires or {},
         defined=lambda _: where,
         metadata=member.metadata,
@@ -198,6 +204,19 @@ def _resource(
         hooks=inside.registry.read_option(member.name, "hooks"),
         restricted=inside.registry.read_option(member.name, "restricted_actions"),
     )
+
+
+def _property_names(tree: Tree, kind: str, base: str) -> Iterable[str] | None:
+    """The names of the properties that resources of the type have; None if nobody knows them."""
+    if known := tree.type_of(kind):
+        return [schema.name for schema in known.properties]
+    fetched = tree.fetch(kind, base) if kind.endswith(TEMPLATE_ENDINGS) else None
+    return declared_types(parsed(tree, *fetched).data) if fetched else None
+
+
+def _part(properties: Unknown, name: str) -> Unknown:
+    """The property of that name, where nobody knows any: it may be missing."""
+    return with_changes(properties, source=derived(f"{name} of ", properties), scalar=False, domain=(), bounds=OPEN)
 
 
 Nested = tuple[Stack | None, Unknown | None]
@@ -321,7 +340,6 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         return None, None
     group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
-    maybe = group.open if group.sampled else None
     dialect = dialect_of(dict([VERSIONS[kind]]))  # what is plain data in the template may be a function there
     assert isinstance(dialect, Dialect)
     inner = Scope(
@@ -342,9 +360,9 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
             inner.resolve(member.properties, (*at, "properties")),
             inner.resolve(member.metadata, (*at, "metadata")),
         )
-        if isinstance(resolved[0], dict):
+        if isinstance(resolved[0], dict | Unknown):
             read = member._replace(properties=resolved[0], metadata=resolved[1])
-            resources.append(_resource(scope, below, read, group.where, requires=inner.requires, maybe=maybe))
+            resources.append(_resource(scope, below, read, group.where, requires=inner.requires, maybe=member.maybe))
         else:
             tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
     stack = Stack(

@@ -71,13 +71,16 @@ def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type
     members = {member.name: member for member in nested.resources}
     if first.startswith("resource."):
         name, *attributes = first.split(".", 2)[1:]
-        if name not in members:
+        if name not in members or members[name].maybe:
             raise Undecided
         keys = [*attributes, *rest]
         return _of_member(members[name], keys, type_of) if keys else members[name].id
     scaling = group.type == SCALING_GROUP
     if group.open_members is not None or first in ("removed_rsrc_list", "show"):
         raise Undecided
+    for member in members.values():
+        if member.maybe:
+            raise Undecided(member.maybe)
     if scaling and first == "current_size":
         return select(len(members), rest)
     if first == "refs":

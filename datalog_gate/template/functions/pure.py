@@ -34,7 +34,7 @@ class TooLarge(BadFunction):
 
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
-    """The value depends on what nobody knows."""
+    """The value depends on what nobody knows: on the unknown that is given alone, if there is one."""
 
 
 def function(name: str, date: str) -> Callable[[Data], Data] | None:
