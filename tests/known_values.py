@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -90,16 +91,17 @@ def judged(rules: Rules, stack: Stack) -> Decision:
 
 
 def flips(before: Decision, after: Decision) -> Iterator[str]:
-    """Yield the findings that more values must not change. What was undetermined of a group's members has no name
-    yet."""
+    """Yield the findings that more values must not change. What is undetermined of a group's members may have no name
+    yet, or that of another member."""
     certain, open_ = read_findings(before.violations), read_findings(before.undetermined)
     now, still = read_findings(after.violations), read_findings(after.undetermined)
+    members = {(policy, member_name(subject)) for policy, subject in certain | open_}
     failed = {policy_error.policy for policy_error in (*before.errors, *after.errors)}
     for policy, subject in sorted(certain - now, key=str):
         if policy not in failed and (policy, None) not in certain:
             yield f"{policy} on {subject} was certain"
     for policy, subject in sorted((now | still) - certain - open_, key=str):
-        if policy not in failed and (policy, None) not in open_ | certain:
+        if policy not in failed and not members & {(policy, None), (policy, member_name(subject))}:
             yield f"{policy} on {subject} was ruled out"
 
 
@@ -110,7 +112,16 @@ def rows(stack: Stack) -> set[tuple[RelationRef, Row]]:
 
 def read_findings(findings: Sequence[Violation]) -> PolicySubjects:
     """The findings by policy and subject."""
-    return {(finding.policy, finding.resource.path if finding.resource else None) for finding in findings}
+    return {
+        (policy, finding.resource.path if finding.resource else None)
+        for finding in findings
+        for policy in finding.policies
+    }
+
+
+def member_name(subject: str | None) -> str | None:
+    """The path that a member of a group shares with all members."""
+    return None if subject is None else re.sub(r"/\d+(?=/|$)", "/0", subject)
 
 
 def main() -> int:

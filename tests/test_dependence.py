@@ -30,6 +30,8 @@ parameters:
   free: {type: string}
   flag: {type: boolean}
   many: {type: number, constraints: [{allowed_values: [1, 2]}]}
+  few: {type: number, constraints: [{range: {min: 0, max: 2}}]}
+  free_size: {type: number}
 conditions:
   prod: {equals: [{get_param: free}, prod]}
   test: {not: prod}
@@ -44,6 +46,7 @@ GROUP = """\
       count: {get_param: many}
       resource_def: {type: OS::Nova::Server, properties: {image: i, flavor: f, availability_zone: nova-2}}
 """
+SIZE, DECIDES = "the number of members of g", "decides how many members g has"
 EITHER = "db stands in nova-2; or db stands in nova-3"
 IF = f"{EITHER}: denied if parameter az is nova-2 or nova-3"
 
@@ -100,8 +103,12 @@ def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]
         (server("{list_join: ['-', [{get_attr: [net, show, a, 0]}, {get_param: az}]]}"), [],
          ["db stands in nova-2: depends on show.a.0 of `net` and parameter az"],
          ['{list_join: ["-", [{get_attr: [net, show, a, 0]}, {get_param: az}]]} in web']),
-        (GROUP, ["web/g/0 stands in nova-2"], ["web/g/1 stands in nova-2: denied if parameter many is 2"],
-         ["{get_param: many} in web"]),
+        (GROUP, ["web/g/0 stands in nova-2"], [], []),
+        (GROUP.replace("many", "few"), [],
+         [f"web/g/0 stands in nova-2: denied if {SIZE} is 1 or 2; parameter few {DECIDES}"],
+         ["the number of members by {get_param: few} in web"]),
+        (GROUP.replace("many", "free_size"), [], [f"web/g/0 stands in nova-2: parameter free_size {DECIDES}"],
+         ["{get_param: free_size} in web"]),
     ],
 )  # fmt: skip
 def test_a_finding_says_for_which_values_it_holds(
@@ -144,7 +151,7 @@ def test_what_is_settled_counts_as_certain(
 
 def test_what_stops_a_stack_says_for_which_values() -> None:
     decision = judge(server("{get_param: az}"), rules("deny", ', on_unknown="deny"'))
-    assert format_denial(decision, 500) == f"zone: {IF} at <template>:14:85 [decision {decision.id[:6]}]"
+    assert format_denial(decision, 500) == f"zone: {IF} at <template>:16:85 [decision {decision.id[:6]}]"
 
 
 @pytest.mark.parametrize(

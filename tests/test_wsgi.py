@@ -171,7 +171,7 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     reason = f"The policies can't judge what depends on {unread}: {advice}"
     assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, reason)
     fetched = {**CHOSEN, "resources": {"web": {"type": "http://example.org/web.yaml"}}}
-    hangs = "depends on what http://example.org/web.yaml holds"
+    hangs = "depends on what http://example.org/web.yaml holds; so do 2 more policies"
     denied = f"The policies deny this stack: count: ? has a bad count: {hangs}"
     assert door.message(body_of(fetched)) == (403, denied)
     assert door.heat.requests == []

@@ -20,12 +20,12 @@ from datalog_gate.analysis.policy import Level
 from datalog_gate.analysis.slices import resting
 from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import EngineError, InputError
-from datalog_gate.base.values import FALSE, SECRET, TRUE, Unknown, Value, bases, show
+from datalog_gate.base.values import FALSE, SECRET, TRUE, ResourceId, Unknown, Value, bases, show
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import Budget
 from datalog_gate.facts.factset import FactSet
-from datalog_gate.stack.model import Stack
+from datalog_gate.stack.model import Stack, sizes
 
 TRIES = 256
 """How many combinations of values are tried for one finding."""
@@ -266,6 +266,7 @@ class Dependence:
         self._roots = {stack.id for stack in stacks}
         self._conditions: dict[object, str] = {}
         self._negated: dict[object, str] = {}
+        self._sizes: dict[object, dict[str, None]] = {}
         for stack in (nested for root in stacks for nested in root.walk()):
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
@@ -273,8 +274,13 @@ class Dependence:
                     self._conditions.setdefault(truth.source, f"{CONDITION}{name}{where}")
                     if truth.function in ("not", "Fn::Not"):
                         self._negated.setdefault(truth.arguments, f"{CONDITION}{name}{where}")
+            for resource in stack.apart.others.values():
+                for unknown in sizes(resource):
+                    self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
 
     def format_unknowns(self, because: Sequence[Unknown]) -> str:
+        if len(because) == 1 and because[0].source in self._sizes:
+            return self._size(because[0])
         words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._parts(unknown)))
         return f"depends on {_listed(words, ' and ')}" if words else ""
 
@@ -283,7 +289,8 @@ class Dependence:
         merged = _merge_cases(cases)
         because = _in_order({unknown for case in merged for unknown in case})
         clauses = [" and ".join(self._clause(unknown, case[unknown]) for unknown in _in_order(case)) for case in merged]
-        return tuple(because), f"{VERBS[level]} if {_listed(clauses, '; or if ')}"
+        causes = [self._size(unknown) for unknown in because if unknown.source in self._sizes and unknown.of]
+        return tuple(because), "; ".join([f"{VERBS[level]} if {_listed(clauses, '; or if ')}", *causes])
 
     def _clause(self, unknown: Unknown, values: frozenset[Value]) -> str:
         name = self._name(unknown)
@@ -297,9 +304,21 @@ class Dependence:
         named = unknown.source in self._conditions
         return (unknown,) if named or not unknown.of else unknown.of
 
+    def _size(self, unknown: Unknown) -> str:
+        """The sentence on an unknown that decides how many members groups have."""
+        deciding = list(dict.fromkeys(self._name(part) for part in unknown.of or (unknown,)))
+        groups = list(self._sizes[unknown.source])
+        verbs = "decides" if len(deciding) == 1 else "decide", "has" if len(groups) == 1 else "have"
+        return f"{_listed(deciding, ' and ')} {verbs[0]} how many members {_listed(groups, ' and ')} {verbs[1]}"
+
+    def _short(self, resource: ResourceId) -> str:
+        return resource.name if resource.stack in self._roots else resource.path
+
     def _name(self, unknown: Unknown) -> str:
         if unknown.hidden:
             return "a hidden value"
+        if unknown.of and unknown.source in self._sizes:
+            return f"the number of members of {_listed(list(self._sizes[unknown.source]), ' and ')}"
         if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
             return condition
         match unknown.function, unknown.arguments:

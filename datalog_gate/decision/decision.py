@@ -180,6 +180,8 @@ class Violation:
     """Whether it was there before, and so stops nothing."""
     depends: str = ""
     """The words for `because`: what decides it, or for which values it holds."""
+    also: tuple[str, ...] = ()
+    """The other policies that the same unknown leaves undetermined, where nothing was read that they could judge."""
 
     def to_json(self) -> dict[str, object]:
         data: dict[str, object] = {
@@ -195,12 +197,22 @@ class Violation:
             "change": self.change,
             "because": [{"expression": unknown.expression, "place": _place(unknown.place)} for unknown in self.because],
         }
-        return {**data, "waiver": self.waiver.to_json()} if self.waiver else data
+        if self.waiver:
+            data["waiver"] = self.waiver.to_json()
+        if self.also:
+            data["also"] = list(self.also)
+        return data
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """All policies of the finding."""
+        return (self.policy, *self.also)
 
     @property
     def full_message(self) -> str:
-        """The message, with what the finding depends on."""
-        return f"{self.message}: {self.depends}" if self.depends else self.message
+        """The message, with what the finding depends on, and how many policies do too."""
+        also = f"; so do {len(self.also)} more polic{'y' if len(self.also) == 1 else 'ies'}" if self.also else ""
+        return f"{self.message}: {self.depends}{also}" if self.depends else self.message
 
     @property
     def enforced(self) -> bool:

@@ -12,6 +12,7 @@ from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import Row, row_key
 from datalog_gate.decision.case_analysis import CaseAnalysis, Reread, Settlement
+from datalog_gate.decision.causes import merge
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.decision import Decision, Grant, Violation, Waiver, compute_outcome
 from datalog_gate.decision.evaluation import Evaluation, evaluation
@@ -36,15 +37,17 @@ class Judgement:
     """The policies that judged: those of the request's action that are not off."""
     reader: FindingReader
     """The rules, stacks, request and evaluation, and the findings that were read off the model."""
-    settled: Sequence[tuple[Violation, Violation]]
-    """Each finding that case analysis made, with the undetermined one that it was."""
+    origins: Sequence[tuple[Violation, Violation]]
+    """Each finding that case analysis made or that was merged, with one that it was."""
 
     def evidence(self) -> dict[Violation, Fact]:
         """The relation and row of the model behind each finding."""
         evidence: dict[Violation, Fact] = {}
         for violation, fact in self.reader.read:
             evidence.setdefault(violation, fact)
-        return evidence | {violation: evidence[origin] for violation, origin in self.settled}
+        for violation, origin in self.origins:
+            evidence[violation] = evidence[origin]
+        return evidence
 
 
 def decide(
@@ -59,8 +62,8 @@ def judge(
     rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, reread: Reread | None = None
 ) -> Judgement:
     """Judge the stacks as one set of facts; their ids differ. With `reread`, which reads a stack again under an
-    assumption, case analysis settles what is undetermined where it can. Errors: EngineError if the engine refuses the
-    program or runs out of time."""
+    assumption, case analysis settles what is undetermined where it can, and the rest is merged by cause. Errors:
+    EngineError if the engine refuses the program or runs out of time."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
     evaluated = evaluation(rules, stacks, request, policies, engine)
@@ -73,6 +76,7 @@ def judge(
     undetermined = _in_order(reader.undetermined(policies, certain))
     errors = sorted(reader.errors(policies), key=lambda error: error.policy)
     settlement = Settlement(undetermined=undetermined)
+    merged = [(violation, violation) for violation in undetermined]
     if reread and undetermined:
 
         def judge_again(rules: PolicySet, stacks: Sequence[Stack], budget: Budget) -> Decision:
@@ -82,6 +86,8 @@ def judge(
         analysis = CaseAnalysis(rules, stacks, evaluated.facts, *findings, request.budget, reread, judge_again)
         settlement = analysis.settle()
         certain = _in_order((*certain, *settlement.violations, *settlement.waived))
+        unwaived = [violation for violation in certain if not violation.waiver]
+        merged = merge(settlement.undetermined, unwaived, stacks)
     violations = tuple(violation for violation in certain if not violation.waiver)
     met = {violation.waiver or violation.lapsed for violation in certain}
     waivers = tuple(waiver for waiver in request.waivers if waiver in met)
@@ -94,7 +100,7 @@ def judge(
         action=request.action,
         stacks=ids,
         violations=violations,
-        undetermined=tuple(settlement.undetermined),
+        undetermined=tuple(violation for violation, _ in merged),
         waived=tuple(violation for violation in certain if violation.waiver),
         errors=tuple(errors),
         grants=grants,
@@ -107,7 +113,7 @@ def judge(
         compared=bool(request.against),
         statistics={"rewritten": evaluated.program.rewritten},
     )
-    return Judgement(decision, policies, reader, settlement.origins)
+    return Judgement(decision, policies, reader, [*settlement.origins, *merged])
 
 
 def _in_order(violations: Iterable[Violation]) -> list[Violation]:

@@ -282,11 +282,12 @@ class DecisionPoint:
         if trace:
             notify = {policy.id: policy.lists.get("notify", ()) for policy in trace.rules.policies}
             for violation in (*trace.decision.violations, *trace.decision.undetermined):
-                if recipients := notify.get(violation.policy):
-                    message = printable(violation.full_message)
-                    LOG.warning(
-                        "decision %s: %s: %s (notify %s)", answer.id, violation.policy, message, ", ".join(recipients)
-                    )
+                message = printable(violation.full_message)
+                for policy in violation.policies:
+                    if recipients := notify.get(policy):
+                        LOG.warning(
+                            "decision %s: %s: %s (notify %s)", answer.id, policy, message, ", ".join(recipients)
+                        )
         LOG.info("decision %s on %s of %s: %s", answer.id, operation.action, stack_name, answer.verdict)
         if self.settings.decision_log:
             self._log.write(build_record(operation, answer, trace, why, self._now()))

@@ -123,7 +123,9 @@ class Explanation:
         """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
         decision, program = self.judgement.decision, self._program
         violations = (*decision.violations, *decision.undetermined, *decision.waived)
-        unclean = {violation.policy for violation in violations} | {error.policy for error in decision.errors}
+        unclean = {policy for violation in violations for policy in violation.policies} | {
+            error.policy for error in decision.errors
+        }
         return {
             policy.id: {
                 str(whole_version(relation)): len(self._facts.rows.get(relation, ()))

@@ -302,7 +302,9 @@ def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
 def _count_findings(decision: Decision) -> Counter[tuple[str, object]]:
     """Count the violations, certain or not, by policy and row, and the errors by policy and message."""
     violations = (*decision.violations, *decision.undetermined)
-    counts = Counter[tuple[str, object]]((violation.policy, violation.row) for violation in violations)
+    counts = Counter[tuple[str, object]](
+        (policy, violation.row) for violation in violations for policy in violation.policies
+    )
     counts.update((error.policy, error.message) for error in decision.errors)
     return counts
 

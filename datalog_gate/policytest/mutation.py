@@ -237,7 +237,10 @@ def _module(relation: RelationRef) -> str:
 
 def _findings(decision: Decision, policies: set[str]) -> list[dict[str, object]]:
     findings: tuple[Violation | PolicyError, ...] = (*decision.violations, *decision.undetermined, *decision.errors)
-    return [finding.to_json() for finding in findings if finding.policy in policies]
+    named = [
+        (finding, finding.policies if isinstance(finding, Violation) else (finding.policy,)) for finding in findings
+    ]
+    return [finding.to_json() for finding, names in named if not policies.isdisjoint(names)]
 
 
 def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:

@@ -72,16 +72,17 @@ class Suite:
         findings = [
             CaseFinding(
                 list=name,
-                name=violation.policy,
+                name=policy,
                 place=violation.place,
                 message=violation.message,
                 resource=violation.resource,
                 violation=violation,
-                policy=violation.policy,
+                policy=policy,
             )
             for name, violations in (("violations", decision.violations), ("undetermined", decision.undetermined))
             for violation in violations
-            if violation.policy in self.policies
+            for policy in violation.policies
+            if policy in self.policies
         ]
         for failure in decision.errors:
             if failure.policy in self.policies:

@@ -1,0 +1,73 @@
+"""The causes of undetermined findings: each leads to one finding.
+
+What nobody could read, such as a template at an address, or the members of a group of unknown size, may violate every
+policy that reads it. The same member may violate a policy as often as it may exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from datalog_gate.analysis.policy import LEVELS
+from datalog_gate.decision.decision import Violation
+from datalog_gate.stack.model import Stack, sizes
+
+
+def merge(
+    undetermined: Sequence[Violation], certain: Iterable[Violation], stacks: Iterable[Stack]
+) -> list[tuple[Violation, Violation]]:
+    """Merge the findings of one cause, each result with a finding that it was.
+
+    Findings about nothing that was read are one for all policies, that of the gravest effect, which names the other
+    policies. Those about members that may exist are one for each policy and group, and none where a member of the same
+    group certainly violates the policy.
+    """
+    groups = {
+        f"{resource.id.path}/": deciding
+        for root in stacks
+        for stack in root.walk()
+        for resource in stack.apart.others.values()
+        if (deciding := tuple(sizes(resource)))
+    }
+    violated = {(violation.policy, _group(violation, groups), violation.tolerated) for violation in certain}
+    told: set[object] = {
+        (policy, (unknown,), tolerated) for policy, group, tolerated in violated if group for unknown in groups[group]
+    }
+    merged: dict[object, list[Violation]] = {}
+    for violation in sorted(undetermined, key=lambda violation: violation.resource is None):
+        policy, because, tolerated = violation.policy, violation.because, violation.tolerated
+        key: object = id(violation)
+        if group := _group(violation, groups):
+            if (policy, group, tolerated) in violated:
+                continue
+            told.add((policy, because, tolerated))
+            key = policy, group, because, tolerated
+        elif violation.resource is None and len(because) == 1:
+            if (policy, because, tolerated) in told:
+                continue
+            key = because, tolerated
+        merged.setdefault(key, []).append(violation)
+    order = {id(violation): at for at, violation in enumerate(undetermined)}
+    return sorted(map(_merge_all, merged.values()), key=lambda pair: order[id(pair[1])])
+
+
+def _merge_all(violations: Sequence[Violation]) -> tuple[Violation, Violation]:
+    gravest = min(violations, key=_effect)
+    policies = dict.fromkeys(violation.policy for violation in violations)
+    others = tuple(policy for policy in policies if policy != gravest.policy)
+    return replace(gravest, also=others) if others else gravest, gravest
+
+
+def _effect(violation: Violation) -> tuple[bool, bool, bool, int]:
+    """The less, the graver is what the finding does to the outcome."""
+    denies = violation.enforced and violation.on_unknown == "deny"
+    refuses = violation.enforced and violation.on_unknown != "allow"
+    recorded = "record" in (violation.level, violation.mode) or violation.on_unknown == "allow"
+    return not denies, not refuses, recorded, LEVELS.index(violation.level)
+
+
+def _group(violation: Violation, groups: Iterable[str]) -> str | None:
+    """The outermost group with members that may exist in which the blamed resource is."""
+    path = violation.resource.path if violation.resource else ""
+    return next((group for group in groups if path.startswith(group)), None)
