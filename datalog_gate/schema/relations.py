@@ -20,6 +20,25 @@ TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}
 ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
 """Relations that have one row at most."""
 
+VERSIONS = (
+    "2013-05-23 2014-10-16 2015-04-30 2015-10-15 2016-04-08 2016-10-14 2017-02-24 2017-09-01 2018-03-02 2018-08-31 "
+    "2021-04-16 newton ocata pike queens rocky wallaby 2010-09-09 2012-12-12"
+)
+SECTIONS = (
+    "heat_template_version description parameter_groups parameters resources outputs conditions "
+    "AWSTemplateFormatVersion HeatTemplateFormatVersion Description Parameters Mappings Resources Outputs Conditions"
+)
+ENVIRONMENT_SECTIONS = (
+    "parameters parameter_defaults resource_registry parameter_merge_strategies encrypted_param_names event_sinks"
+)
+FUNCTIONS = (
+    "get_param get_resource get_attr get_file list_join str_replace resource_facade repeat digest str_split map_merge "
+    "yaql map_replace if filter str_replace_strict make_url list_concat list_concat_unique contains "
+    "str_replace_vstrict equals not and or Ref Fn::GetAtt Fn::FindInMap Fn::If Fn::Equals Fn::Not Fn::And Fn::Or "
+    "Fn::GetAZs Fn::Join Fn::Split Fn::Replace Fn::Base64 Fn::MemberListToMap Fn::ResourceFacade Fn::Select"
+)
+"""What templates of all versions take, apart by blanks; the reader of templates has them by version."""
+
 MAYBE_STRING = Kind.STRING | Kind.NULL
 _SHARED = {
     column.name: column
@@ -30,7 +49,7 @@ _SHARED = {
         Column("path", Kind.STRING, r"The way to the value, `networks.0.port`; a dot in a key is written `\.`."),
         Column("value", Kind.ANY, "The value; a list or map where one is taken whole is its JSON text."),
         Column("service", Kind.STRING, "The name of a service."),
-        Column("function", Kind.STRING, "The function's name."),
+        Column("function", Kind.STRING, "The function's name.", tuple(FUNCTIONS.split()), closed=True),
         Column("parameter", Kind.STRING, "The parameter's name."),
         Column("target", Kind.RESOURCE, "The resource referred to."),
     )
@@ -69,7 +88,7 @@ _RELATIONS = (
         Column("name", Kind.STRING, "The name of the stack."),
         Column("parent", Kind.RESOURCE | Kind.NULL, "The resource that holds the stack."),
         Column("depth", Kind.NUMBER, "0 for the root."),
-        Column("version", Kind.STRING, "The template's version."),
+        _one_of("version", VERSIONS, "The template's version."),
         Column("description", MAYBE_STRING, "The template's description."),
     ),
     _relation(
@@ -97,13 +116,13 @@ _RELATIONS = (
     _relation(
         "heat:update_policy(id*, path*, value)",
         "Every scalar in the update policy.",
-        'one_by_one(r) :- heat:update_policy(id=r, path="rolling_updates.max_batch_size", value=1).',
+        'one_by_one(r) :- heat:update_policy(id=r, path="rolling_update.max_batch_size", value=1).',
     ),
     _relation(
         "heat:deletion_policy(id*, policy)",
         "What becomes of a resource when it leaves the stack.",
         'kept(r) :- heat:deletion_policy(id=r, policy="Retain").',
-        Column("policy", Kind.STRING, "Delete, Retain or Snapshot; Delete where the template is silent."),
+        _one_of("policy", "Delete Retain Snapshot", "Delete where the template is silent."),
     ),
     _relation(
         "heat:requires(id*, required*, why)",
@@ -169,7 +188,11 @@ _RELATIONS = (
         "heat:parameter(stack*, name*, type, value, origin, hidden)",
         "The parameters with the values that are in force.",
         'unset(stack, name) :- heat:parameter(stack=stack, name=name, origin="default", hidden=true).',
-        Column("type", Kind.STRING, "The declared type."),
+        _one_of(
+            "type",
+            "string number comma_delimited_list json boolean",
+            "The declared type, by HOT's name in templates of CloudFormation too.",
+        ),
         _one_of("origin", "default environment parameters parent none", "Where the value comes from."),
         Column("hidden", Kind.BOOLEAN, "The value is a secret, which rules see and nobody is shown."),
     ),
@@ -207,14 +230,14 @@ _RELATIONS = (
         "heat:section(stack, section)",
         "The sections of a template.",
         'no_outputs(stack) :- heat:root(stack=stack), not heat:section(stack=stack, section="outputs").',
-        Column("section", Kind.STRING, "The section's name as written, `resources` or `Resources`."),
+        _one_of("section", SECTIONS, "The section's name as written, `resources` or `Resources`."),
     ),
     _relation(
         "heat:environment(file*, section*, key*, value)",
         "Every scalar of each environment file, as written. The values of hidden parameters are unknown.",
         'mapped(file, type) :- heat:environment(file=file, section="resource_registry", key=type).',
         Column("file", Kind.STRING, "The environment file's name."),
-        Column("section", Kind.STRING, "The section of the environment."),
+        _one_of("section", ENVIRONMENT_SECTIONS, "The section of the environment."),
         Column("key", Kind.STRING, "The key in the section, or the way into it, `resources.web.hooks`."),
     ),
     _relation(

@@ -6,34 +6,68 @@ A least fixpoint, like that of the kinds: the texts that flow into a column, fro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
 from datalog_gate.analysis.types import name_of
-from datalog_gate.base.diagnostics import Diagnostic, Span, closest, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
+from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, relation_name
 
-OF_PROPERTIES = ("heat:property", "heat:reference", "heat:unknown")
-"""Relations whose `path` begins with the name of a property."""
+OF_SCALARS = ("heat:property", "heat:reference")
+"""Relations whose `path` leads to a scalar in the properties."""
+OF_CALLS = (
+    "heat:attribute", "heat:function", "heat:nested_function", "heat:text", "heat:uses_parameter", "heat:uses_file",
+)  # fmt: skip
+"""Relations whose `path` leads to a function in the properties, or after a dot elsewhere in the definition."""
+OF_PROPERTIES = (*OF_SCALARS, "heat:unknown", *OF_CALLS)
+PARTS = ("metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
+_ROLES = (
+    "admin manager member reader service heat_stack_owner heat_stack_user creator observer audit swiftoperator "
+    "ResellerAdmin key-manager:service-admin load-balancer_admin load-balancer_global_observer load-balancer_member "
+    "load-balancer_observer load-balancer_quota_admin"
+)
+"""The roles that the policies of OpenStack's services name."""
+
+
+class Domain(NamedTuple):
+    """The texts that a column or variable can hold: `complete` says that there are no others, `listed` that they come
+    from the catalogue alone. Where an operator may add to them, `what` says what they are."""
+
+    texts: frozenset[str]
+    complete: bool = True
+    listed: bool = False
+    what: str = ""
+
+
+_OF_PARAMETERS = (
+    "type default description label hidden constraints immutable schema tags Type Default Description NoEcho Label "
+    "ConstraintDescription AllowedValues AllowedPattern MinLength MaxLength MinValue MaxValue"
+)
+FIRST_STEPS = {
+    ("heat:update_policy", "path"): Domain(
+        frozenset(("rolling_update", "batch_create", "RollingUpdate", "AutoScalingRollingUpdate")),
+        complete=False,
+        listed=True,
+    ),
+    ("heat:parameter_attribute", "attribute"): Domain(frozenset(_OF_PARAMETERS.split()), listed=True),
+}
+"""Columns that hold a path into what a template writes, with the words that it can begin with."""
+ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
+"""Types that have the attributes of their members or the outputs of their stacks."""
+WITHOUT_PATTERN = {"starts_with": str.startswith, "ends_with": str.endswith, "contains": str.__contains__}
+"""Builtins that test a text against a part of it."""
 MOST_VISITS = 20
 """The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
 MOST_TEXTS = 1000
 """A column with more texts counts as one that can hold any text."""
 LONGEST = 200
 """In a longer body facts are not compared with what they join: that takes quadratic time."""
-
-
-class Domain(NamedTuple):
-    """The texts that a column or variable can hold: `complete` says that there are no others, `listed` that they come
-    from the catalogue alone."""
-
-    texts: frozenset[str]
-    complete: bool = True
-    listed: bool = False
 
 
 Domains = dict[tuple[RelationRef, int], Domain | None]
@@ -84,6 +118,10 @@ def check_values(
 def _listed(name: RelationRef, column: Column, types: Sequence[str]) -> Domain | None:
     if relation_name(name) == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
+    if relation_name(name) == "gate:role":
+        return Domain(
+            frozenset(_ROLES.split()), complete=False, listed=True, what="role that OpenStack's own policies name"
+        )
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
 
 
@@ -100,7 +138,9 @@ def _either(first: Domain | None, other: Domain | None) -> Domain | None:
         return None
     full = [domain for domain in (first, other) if domain.texts]
     listed = bool(full) and all(domain.listed for domain in full)
-    return _bounded(Domain(first.texts | other.texts, first.complete and other.complete, listed))
+    return _bounded(
+        Domain(first.texts | other.texts, first.complete and other.complete, listed, first.what or other.what)
+    )
 
 
 def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
@@ -156,19 +196,29 @@ class _Judge:
                     if (domain := known.get(value)) and domain.listed:
                         domain = domain._replace(complete=False)
                         yield from _strange(f"{name_of(value)} is never", default, domain, span)
+                case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in WITHOUT_PATTERN:
+                    domain = known.get(value)
+                    if domain and domain.listed and domain.texts and not domain.what:
+                        yield from _no_such_text(value, name, part, domain, span)
                 case ir.Without(inner) | ir.Fold(_, _, inner):
                     yield from self.body(inner, known)
 
     def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Known) -> Iterator[Diagnostic]:
+        name = relation_name(match.relation)
         for at, argument in enumerate(match.arguments):
             domain = self.domains[match.relation, at]
             column = self.relations[match.relation].columns[at].name
             if isinstance(argument, ir.Const):
-                what = f"{column} of {match.relation} is never"
-                if column == "path" and relation_name(match.relation) in OF_PROPERTIES:
-                    domain = self._properties(match, body)
-                    argument = ir.Const(str(argument.value).partition(".")[0])
-                yield from _strange(what, argument, domain, match.span)
+                if column == "path" and name in OF_PROPERTIES:
+                    yield from self._path(match, argument, body)
+                elif first := FIRST_STEPS.get((name, column)):
+                    step = ir.Const(str(argument.value).partition(".")[0])
+                    what = f"{column} of {match.relation} never begins with"
+                    yield from _strange(what, step, first, match.span)
+                elif column == "attribute" and name == "heat:attribute":
+                    yield from self._attribute(match, argument, body)
+                else:
+                    yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
             elif argument and domain and not domain.listed and match.relation in self.facts and len(body) <= LONGEST:
                 rest = _known([literal for literal in body if literal is not match], outer, self.domains).get(argument)
                 if rest and rest.listed:
@@ -182,19 +232,85 @@ class _Judge:
                 if self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
                     yield diagnostic
 
-    def _properties(self, match: ir.Match, body: Sequence[ir.CheckedLiteral]) -> Domain:
-        """The properties of the type that the body says the resource is of; of all types, if it does not."""
-        of_type = [
-            argument.value
-            for literal in body
-            if isinstance(literal, ir.Match)
-            and relation_name(literal.relation) == "heat:resource"
-            and literal.arguments[0] == match.arguments[0]
-            for argument in literal.arguments[3:]
-            if isinstance(argument, ir.Const)
-        ]
-        kinds = [self.catalogue.type(str(name)) for name in of_type or self.catalogue.types()]
-        return Domain(frozenset(schema.name for kind in kinds if kind for schema in kind.properties), False, True)
+    def _path(self, match: ir.Match, path: ir.Const, body: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        name, text, span = relation_name(match.relation), str(path.value), match.span
+        what = f"path of {match.relation} is never {text!r}"
+        if name in OF_CALLS and text.startswith("."):
+            domain = Domain(frozenset(f".{part}" for part in PARTS), listed=True)
+            first = ir.Const(f".{text.split('.')[1]}")
+            yield from _strange(f"path of {match.relation} never begins with", first, domain, span)
+            return
+        own = self._types_of(match.arguments[0], body)
+        types = own or [kind for kind in map(self.catalogue.type, self.catalogue.types()) if kind]
+        meaning = read_path(text, types, whole=name not in OF_SCALARS)
+        if meaning.problem:
+            why = f": {meaning.problem}" if meaning.steps or own else ""
+            near = _near(text.partition(".")[0], {schema.name for kind in types for schema in kind.properties})
+            severe = own or (near and not meaning.steps)
+            yield Diagnostic("unknown-value", what + why, span, meaning.suggestion, "error" if severe else "warning")
+        elif name == "heat:property":
+            yield from self._value_at(text, match, meaning, body, bool(own))
+
+    def _value_at(
+        self, path: str, match: ir.Match, meaning: PathMeaning, body: Sequence[ir.CheckedLiteral], certain: bool
+    ) -> Iterator[Diagnostic]:
+        """What is wrong with a constant beside a path, whose property has a kind: ``path="size", value="10"``."""
+        for constant, span in constants(match.arguments[2], match.span, body):
+            kind = kind_of(constant.value)
+            if meaning.kinds and not kind & (meaning.kinds | Kind.NULL):
+                message = f"the property {path} is {(meaning.kinds & ~Kind.NULL).describe()}, not {kind.describe()}"
+                suggestion = None
+                if kind == Kind.STRING and meaning.kinds & (Kind.NUMBER | Kind.BOOLEAN):
+                    suggestion = f"write the value without quotes: {str(constant.value).lower()}"
+                elif kind != Kind.STRING and Kind.STRING in meaning.kinds:
+                    suggestion = f'write the value in quotes: "{str(constant.value).lower()}"'
+                yield Diagnostic("kind-mismatch", message, span, suggestion, "error" if certain else "warning")
+
+    def _attribute(
+        self, match: ir.Match, attribute: ir.Const, body: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[Diagnostic]:
+        own = [kind for kind in self._types_of(match.arguments[2], body) if not kind.name.startswith(ANY_ATTRIBUTE)]
+        types = own or [kind for kind in map(self.catalogue.type, self.catalogue.types()) if kind]
+        domain = Domain(frozenset(name for kind in types for name in (*kind.attributes, "show")), bool(own), True)
+        of = own[0].name if own else f"attribute of {match.relation}"
+        what = f"{of} has no attribute" if own else f"{of} is never"
+        yield from _strange(what, attribute, domain, match.span)
+
+    def _types_of(self, resource: ir.Pattern, body: Sequence[ir.CheckedLiteral]) -> list[ResourceType]:
+        """The types that the body says a resource is of; none, if it does not say any that the catalogue has."""
+        if resource is None:
+            return []
+        names: list[str | None] = []
+        for literal in body:
+            if isinstance(literal, ir.Match) and literal.arguments and literal.arguments[0] == resource:
+                relation = relation_name(literal.relation)
+                if relation == "heat:resource" and isinstance(literal.arguments[3], ir.Const):
+                    names.append(str(literal.arguments[3].value))
+                elif self.relations[literal.relation].named_only:
+                    names.append(self.catalogue.owner(relation.partition(".")[0]))
+        return [kind for kind in (self.catalogue.type(name) for name in names if name) if kind]
+
+
+def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]) -> Iterator[tuple[ir.Const, Span]]:
+    """The constants that an argument is, or is said to be equal to, with their places."""
+    if isinstance(operand, ir.Const):
+        yield operand, span
+    for literal in body if isinstance(operand, ir.Var) else ():
+        if isinstance(literal, ir.Compare) and literal.comparator == "=" and operand in (literal.left, literal.right):
+            other = literal.right if literal.left == operand else literal.left
+            if isinstance(other, ir.Const):
+                yield other, literal.span
+
+
+def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:
+    if any(WITHOUT_PATTERN[builtin](text, part) for text in domain.texts):
+        return
+    starts = {text[: len(part)] for text in domain.texts} if builtin == "starts_with" else domain.texts
+    what = {"starts_with": "starts with", "ends_with": "ends with", "contains": "contains"}[builtin]
+    severity: Severity = "error" if domain.complete else "warning"
+    otherwise = "one of " + ", ".join(sorted(domain.texts)[:12]) if domain.complete else None
+    suggestion = did_you_mean(part, starts, otherwise)
+    yield Diagnostic("unknown-value", f"{name_of(value)} never {what} {part!r}", span, suggestion, severity)
 
 
 def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span: Span) -> Iterator[Diagnostic]:
@@ -203,10 +319,19 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
     for text in _texts(constant):
         if text in domain.texts or not domain.texts:
             continue
-        near = closest(text, domain.texts)
-        severe = (domain.complete and domain.listed) or (near is not None and _letters_apart(text, near) <= 2)
+        if domain.what:
+            named = ", ".join(sorted(domain.texts)[:12])
+            suggestion = did_you_mean(text, domain.texts, f"they name {named}; state your own as facts of a relation")
+            yield Diagnostic("unknown-value", f"{text!r} is no {domain.what}", span, suggestion, "warning")
+            continue
+        severe = (domain.complete and domain.listed) or _near(text, domain.texts)
         suggestion = did_you_mean(text, domain.texts, "one of " + ", ".join(sorted(domain.texts)[:12]))
         yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
+
+
+def _near(text: str, texts: Collection[str]) -> bool:
+    near = closest(text, texts)
+    return near is not None and _letters_apart(text, near) <= 2
 
 
 def _letters_apart(word: str, other: str) -> int:

@@ -1,0 +1,96 @@
+"""Constants that are a path into properties, ``networks.0.port``, against the schemas of resource types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.values import Kind
+from datalog_gate.schema.declaration import Property, ResourceType
+from datalog_gate.schema.resource_types import SCALARS, member_of
+
+STEP = re.compile(r"(?:\\.|[^.\\])+")
+"""A step of a path: a dot in a key is written ``\\.``."""
+
+
+class PathMeaning(NamedTuple):
+    """What a path means in a type: the kinds of its value, or why there is nothing, with what to write instead. How far
+    the path leads, in steps, tells which of several types the author may have meant."""
+
+    steps: int
+    kinds: Kind = Kind(0)
+    problem: str = ""
+    suggestion: str | None = None
+
+
+def read_path(path: str, types: Sequence[ResourceType], whole: bool) -> PathMeaning:
+    """The best meaning of the path in any of the types. `whole` says that it may name a list or map as a whole."""
+    steps = [step.replace("\\.", ".") for step in STEP.findall(path)]
+    meanings = [_in_type(steps, kind, whole) for kind in types]
+    good = [meaning.kinds for meaning in meanings if not meaning.problem]
+    if good:
+        kinds = Kind(0)
+        for given in good:
+            kinds |= given
+        return PathMeaning(len(steps), kinds)
+    best = max(meanings, key=lambda meaning: meaning.steps)
+    if best.steps or len(types) == 1:
+        return best
+    names = {schema.name for kind in types for schema in kind.properties}
+    first = steps[0] if steps else path
+    return PathMeaning(0, problem=f"no type has a property {first}", suggestion=_first_step(first, steps[1:], names))
+
+
+def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeaning:
+    schemas = {schema.name: schema for schema in kind.properties}
+    first = steps[0] if steps else ""
+    if first not in schemas:
+        return PathMeaning(
+            0, problem=f"{kind.name} has no property {first}", suggestion=_first_step(first, steps[1:], schemas)
+        )
+    schema, member = schemas[first], False
+    for at, step in enumerate(steps[1:], 1):
+        written = ".".join(steps[:at])
+        if schema.kind == "list" and not member:
+            if not step.isdecimal():
+                rest = ".".join(steps[at:])
+                suggestion = f"write the index of a member, {written}.0.{rest}"
+                if step in ("*", "_"):
+                    suggestion = f"read {kind.relation}.{first}(_id=...), which has a row for each member"
+                return PathMeaning(at, problem=f"{written} is a list", suggestion=suggestion)
+            if schema.children:
+                member = True
+                continue
+            schema = schema.item or Property("_value", "any")
+        elif schema.kind == "any" or (schema.kind == "map" and not schema.children):
+            return PathMeaning(len(steps), Kind.ANY)
+        elif schema.kind in SCALARS:
+            return PathMeaning(at, problem=f"{written} is a {schema.kind}: nothing is below it", suggestion=None)
+        elif step not in schema.parts:
+            advice = did_you_mean(step, schema.parts, "it has " + ", ".join(sorted(schema.parts)[:12]))
+            return PathMeaning(at, problem=f"{written} has no {step}", suggestion=advice)
+        else:
+            schema, member = schema.parts[step], False
+    if schema.kind in SCALARS:
+        return PathMeaning(len(steps), SCALARS[schema.kind] | Kind.NULL)
+    if whole:
+        return PathMeaning(len(steps), Kind.ANY)
+    written, parts = ".".join(steps), sorted(schema.parts)
+    index = ".0" if schema.kind == "list" and not member else ""
+    if not parts and (schema.kind != "list" or member_of(schema).kind == "any"):
+        return PathMeaning(len(steps), Kind.ANY)
+    below = f"{written}{index}" + (f".{parts[0]}" if parts else "")
+    what = "list" if index else "map"
+    return PathMeaning(len(steps), problem=f"{written} is a {what}", suggestion=f"write a path below it, like {below}")
+
+
+def _first_step(first: str, rest: Sequence[str], names: Sequence[str] | set[str] | dict[str, Property]) -> str | None:
+    if first in ("properties", "Properties") and rest and rest[0] in names:
+        return f"leave {first} out: {'.'.join(rest)}"
+    head = re.split(r"[\[/]", first)[0]
+    if head != first and head in names:
+        inner = re.sub(r"[\[\]/]+", ".", first).strip(".")
+        return f"write {'.'.join((inner, *rest))}"
+    return did_you_mean(first, names)
