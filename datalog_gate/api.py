@@ -211,10 +211,10 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
 
     files = read_rules([Path(path) for path in paths])
     rules = load(files, catalogue)
-    modules, _ = parse_all(files)
+    modules, notes = parse_all(files)
     tests = {Path(file.file).parent / "test.yaml" for file in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
-    if lints := lint_modules(modules, check(modules, catalogue=catalogue), tested, catalogue):
+    if lints := lint_modules(modules, check(modules, found=notes, catalogue=catalogue), tested, catalogue):
         raise RulesError(lints, rules.sources)
 
 

@@ -252,6 +252,8 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
     assert printed.err == (
         "warning[no-inventory] the rules read cinder:volumes, nova:servers, which nothing fills\n"
         "  help  give --inventory FILE.jsonl\n"
+        "warning[unfilled] the rules read cinder:volumes, of which i.jsonl has no row\n"
+        "  help  collect them, unless there are none\n"
     )
 
 

@@ -30,6 +30,7 @@ POLICY = '@deny("a", "{x}")\np(x) :- '
 TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
 WAIVER = "waivers:\n  - {id: W-1, policy: a, key: {x: web}, owner: net, reason: known, expires: 2028-01-01}\n"
 OK = POLICY + "heat:stack(id=x).\n"
+LATER = OK.replace('"{x}"', '"{x}", enforce_from="2207-03-01"')
 RULES, SUITE, FACTS, LINT = "rules", "suite", "facts template.yaml", "lint ."
 Files = Mapping[str, str | bytes]
 
@@ -96,6 +97,43 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         RULES,
         'p(x) :- heat:stack(name=x), matches(x, "a(b").',
         'p(x) :- heat:stack(name=x), matches(x, "a(b)").'),
+    "narrow-range": (
+        RULES,
+        "p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 65535 <= 22.",
+        "p(x) :- os:neutron:security_group_rule(_id=x, port_range_min=a), a ?? 0 <= 22."),
+    "null-join": (
+        RULES,
+        'bad("m1"). bad(null). p(x) :- os:nova:server(_id=x, image=i), bad(i).',
+        'bad("m1"). p(x) :- os:nova:server(_id=x, image=i), (i = null or bad(i)).'),
+    "argument-order": (
+        RULES,
+        'p(x) :- heat:resource(id=x, name=n), starts_with("web-", n).',
+        'p(x) :- heat:resource(id=x, name=n), starts_with(n, "web-").'),
+    "loose-pattern": (
+        RULES,
+        'p(x) :- heat:resource(id=x, name=n), matches(n, "^web|db$").',
+        'p(x) :- heat:resource(id=x, name=n), matches(n, "^(web|db)$").'),
+    "by-position": (
+        RULES,
+        'p(x) :- nova:servers(x, "ACTIVE").',
+        'p(x) :- nova:servers(id=x, status="ACTIVE").'),
+    "one-form": (
+        RULES,
+        "@deny p(x) :- os:neutron:security_group.rules(_id=x, remote_ip_prefix=null).",
+        "@deny p(x) :- os:neutron:security_group.rules(_id=x, remote_ip_prefix=null). "
+        "p(x) :- os:neutron:security_group_rule(_id=x, remote_ip_prefix=null)."),
+    "unread-file": (
+        "check template.yaml --rules .",
+        {"template.yaml": GOOD, "m.dl": OK, "n.datalog": OK},
+        {"template.yaml": GOOD, "m.dl": OK.replace("deny", "warn")}),
+    "far-date": (
+        "check template.yaml --rules m.dl --now 2027-01-01 --fail-on warn",
+        {"template.yaml": GOOD, "m.dl": LATER},
+        {"template.yaml": GOOD, "m.dl": LATER.replace("2207", "2027").replace("=x", "=x, depth=1")}),
+    "unfilled": (
+        "check template.yaml --rules m.dl",
+        {"template.yaml": GOOD, "m.dl": POLICY + 'heat:stack(id=x), not gate:role("admin").\n'},
+        {"template.yaml": GOOD, "m.dl": POLICY + "heat:stack(id=x), not os:neutron:net().\n"}),
     "unsupported": (RULES, "p(x) :- q+(x). q(1).", "p(x) :- q(x). q(1)."),
     "too-large": (RULES, "p(" + "(" * 26 + "1" + ")" * 26 + ").", "p(((1)))."),
     "private-relation": (

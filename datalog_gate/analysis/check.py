@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.congress.normalize import translate
 from datalog_gate.analysis.lint.allowed_values import check_values
+from datalog_gate.analysis.lint.contradictions import find_contradictions
+from datalog_gate.analysis.lint.idle_policies import find_idle_policies
+from datalog_gate.analysis.lint.misuse import find_misuse
 from datalog_gate.analysis.lint.single_use import find_rare_texts
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
@@ -73,7 +76,7 @@ def check(
         diagnostics += find_rare_texts(module)
     rules, relations, wrong = _lower(modules, names)
     diagnostics += wrong
-    if names.query is None and not found:  # what can't be parsed may read them
+    if names.query is None and not _has_error(found):  # what can't be parsed may read them
         diagnostics += names.unread(modules)
     policies = Policies(modules, names, relations)
     rules += _define_unlocked(policies.unlocks)
@@ -85,6 +88,8 @@ def check(
     diagnostics += _check_services(rules, policies.unlocks)
     in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
     diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=not _has_error(diagnostics))
+    if not _has_error(diagnostics):
+        diagnostics += _doubts(modules, in_order_of_strata, relations, policies, names)
     if _has_error(diagnostics):
         raise RulesError(diagnostics, sources)
     if all_rules != rules:
@@ -93,6 +98,22 @@ def check(
     policies_by_id = tuple(policies.policies[identity] for identity in sorted(policies.policies))
     program = _program(rules, relations, strata, names)
     return Checked(tuple(modules), program, policies_by_id, tuple(policies.unlocks), in_order(diagnostics))
+
+
+def _doubts(
+    modules: Sequence[Module],
+    rules: Sequence[CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    policies: Policies,
+    names: Names,
+) -> Iterator[Diagnostic]:
+    """Yield the warnings about rules without an error that let stacks pass which they were hardly meant to."""
+    written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
+    yield from find_contradictions(rules, relations, {rule.span: rule.head.name_span for rule in written})
+    annotated = {policy.relation for policy in policies.policies.values()}
+    yield from find_misuse(rules, relations, annotated, names.congress)
+    own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]
+    yield from find_idle_policies(rules, own)
 
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:

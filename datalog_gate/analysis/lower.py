@@ -12,7 +12,7 @@ from typing import Any
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.single_use import find_single_uses
-from datalog_gate.analysis.patterns import refusal
+from datalog_gate.analysis.patterns import find_looseness, refusal
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.values import Kind
@@ -26,6 +26,7 @@ MOST_ALTERNATIVES = 1000
 MOST_CONDITIONS = 1000  # of one conjunction: finding their order takes the square of that
 MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
 LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
+WIDE = 6  # columns: in a wider table of the catalogue they are best named
 NOW = "gate:now"
 Conjunction = tuple[ir.CheckedLiteral, ...]
 Scope = Mapping[str, ir.Var]
@@ -124,12 +125,27 @@ class Lowering:
             case ast.Membership():
                 return self._membership(literal, scope)
             case ast.Disjunction():
+                self._check_choices(literal)
                 bodies = (self._body(branch, scope, literal.span) for branch in literal.branches)
                 return list(chain.from_iterable(bodies))
             case ast.Negation():
                 inner = self._with_locals(literal.body, (), scope)
                 negated = enumerate(self._body(literal.body, inner, literal.span))
                 return [tuple(ir.Without(self._own_locals(body, scope, at), literal.span) for at, body in negated)]
+
+    def _check_choices(self, choices: ast.Disjunction) -> None:
+        """Warn of ``(x != "a" or x != "b")``, which holds of anything."""
+        unequal: dict[ast.Term, ast.Term] = {}
+        for branch in choices.branches:
+            match branch:
+                case (ast.Comparison("!=", ast.Variable() as variable, ast.Constant() as constant),):
+                    key = replace(variable, span=choices.span)
+                    if replace(constant, span=choices.span) != unequal.setdefault(
+                        key, replace(constant, span=choices.span)
+                    ):
+                        message = f"any {variable.name} is unequal to one of two values: this always holds"
+                        suggestion = f"write `,` for `or`, or not ({variable.name} in [...])"
+                        self._warn("never-fires", message, choices.span, suggestion)
 
     def _atom(self, atom: ast.Atom, scope: Scope) -> Conjunction:
         meaning = self.names.relation(atom, self._module)
@@ -157,6 +173,11 @@ class Lowering:
             message = f"{relation.ref} has {wide} columns, here {positional}"
             self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []
+        if positional > 1 and wide > WIDE and self.names.catalogue.relation(relation.ref):
+            given = relation.columns[:positional]
+            shown = ", ".join(f"{column.name}=..." for column in given)
+            message = f"{relation.ref} has {wide} columns: those by position are {', '.join(c.name for c in given)}"
+            self._warn("by-position", message, atom.span, f"write {atom.name}({shown}), of those that are meant")
         written = dict(enumerate(atom.arguments))
         for named in atom.named:
             at = None if loose else relation.positions.get(named.column)
@@ -206,6 +227,8 @@ class Lowering:
                 syntax = "https://github.com/google/re2/wiki/Syntax has the syntax"
                 suggestion = "pip install datalog-gate[re2]" if "installed" in why else syntax
                 self._report("bad-pattern", why, term.span, suggestion)
+            elif column.name == PATTERN and (loose := find_looseness(_text(term))):
+                self._warn("loose-pattern", loose[0], term.span, loose[1])
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
@@ -324,6 +347,15 @@ class Lowering:
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+
+    def _warn(self, code: str, message: str, span: Span, suggestion: str) -> None:
+        """Report what is probably a mistake; what Congress takes may be meant as it is there."""
+        if self._module not in self.names.congress:
+            self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning"))
+
+
+def _text(term: ast.Term) -> str:
+    return term.value if isinstance(term, ast.Constant) and isinstance(term.value, str) else ""
 
 
 def operands(literal: ir.CheckedLiteral) -> tuple[ir.Pattern, ...]:

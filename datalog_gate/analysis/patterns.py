@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -54,3 +55,50 @@ def refusal(pattern: object) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def find_looseness(pattern: str) -> tuple[str, str] | None:
+    """What is probably wrong with a pattern, and what to write: an anchor that binds one of several alternatives, a
+    ``*`` that was meant as a shell does."""
+    branches = _branches(re.sub(r"^\(\?[a-zA-Z]+\)", "", pattern))
+    for bound, anchor, where in ((_starts_bound, "^", "first"), (_ends_bound, "$", "last")):
+        if len(branches) > 1 and len(set(map(bound, branches))) > 1:
+            bare = "|".join(branch.removeprefix("^").removesuffix("$") for branch in branches)
+            front = "^" if any(map(_starts_bound, branches)) else ""
+            back = "$" if any(map(_ends_bound, branches)) else ""
+            message = (
+                f"`{anchor}` binds the {where} alternative only" if bound(branches[0 if anchor == "^" else -1]) else ""
+            )
+            return message or f"`{anchor}` binds some alternatives only", f'write "{front}({bare}){back}"'
+    if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
+        return "`*` repeats the character before it", f'write "^{pattern.replace("*", ".*")}$"'
+    return None
+
+
+def _starts_bound(branch: str) -> bool:
+    return branch.startswith(("^", "\\A"))
+
+
+def _ends_bound(branch: str) -> bool:
+    return branch.endswith("\\z") or (branch.endswith("$") and not branch.endswith("\\$"))
+
+
+def _branches(pattern: str) -> list[str]:
+    """The alternatives of a pattern that stand outside of all parentheses."""
+    branches, depth, start, at, in_class = [], 0, 0, 0, False
+    while at < len(pattern):
+        letter = pattern[at]
+        if letter == "\\":
+            at += 1
+        elif in_class:
+            in_class = letter != "]"
+        elif letter == "[":
+            in_class = True
+            at += pattern[at + 1 : at + 2] in ("]", "^") and 1 + (pattern[at + 1 : at + 3] == "^]")
+        elif letter in "()":
+            depth += 1 if letter == "(" else -1
+        elif letter == "|" and depth == 0:
+            branches.append(pattern[start:at])
+            start = at + 1
+        at += 1
+    return [*branches, pattern[start:]]

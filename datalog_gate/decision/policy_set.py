@@ -50,15 +50,18 @@ class RuleFile:
     limits: tuple[Limit, ...] | None = None
     limits_file: str = ""
     limits_text: str = ""
+    notes: tuple[Diagnostic, ...] = ()
+    """Warnings about the folder that it was found in."""
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         if self.entries is not None:
-            return parse_library(self.entries, self.file, self.module, self.title)
+            module, diagnostics = parse_library(self.entries, self.file, self.module, self.title)
+            return module, (*self.notes, *diagnostics)
         module, diagnostics = parse(self.text, self.file, self.module, congress=self.congress)
         if self.limits is None:
-            return module, diagnostics
+            return module, (*self.notes, *diagnostics)
         module, wrong = _add_limits(module, self.limits)
-        return module, (*diagnostics, *wrong)
+        return module, (*self.notes, *diagnostics, *wrong)
 
 
 def _add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Diagnostic]]:

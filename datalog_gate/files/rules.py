@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,13 @@ GROUP = "datalog_gate.rules"
 """The group of entry points for packs that are Python packages. Each names the package that holds the rules."""
 LIMITS_MODULE = "limits.dl"
 PACK_FILE = "pack.yaml"
+RULE = re.compile(r"^(@(deny|warn|record|unlock)\b|[a-z_][\w:]*\([^)\n]*\)\s*:-)", re.MULTILINE)
+"""The beginning of a rule."""
+NO_RULE_ENDINGS = (
+    ".dl", *YAML, ".md", ".rst", ".adoc", ".html", ".json", ".py", ".bak", ".orig", ".rej", ".swp", ".tmp", ".disabled",
+    ".off", ".old",
+)  # fmt: skip
+"""Endings of rules, and of what may show rules and is none: pages, programs, copies, what was put aside."""
 NO_RULES = ("test.yaml", PACK_FILE, LIMITS_FILE)
 """Files beside rules: their tests, the description of a pack, and its limits, which `LIMITS_MODULE` declares."""
 
@@ -42,7 +50,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     sources: dict[str, str] = {}
     for name in paths:
         pack, path = find_rules(name)
-        before = len(files) + len(diagnostics)
+        first, failed = len(files), len(diagnostics)
         for file in _rule_files(path) if path.is_dir() else [path]:
             if file.is_dir() and file.is_symlink():
                 message = f"{file} is a link to a folder, which is not followed"
@@ -57,8 +65,12 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
             except InputError as error:
                 diagnostics += error.diagnostics
                 sources |= error.sources
-        if len(files) + len(diagnostics) == before:
-            diagnostics.append(Diagnostic("no-policy", f"{path} holds no rule file", None, "rule files end in .dl"))
+        unread = _unread_files(path) if path.is_dir() else []
+        if len(files) > first:
+            files[first] = replace(files[first], notes=tuple(unread))
+        elif len(diagnostics) == failed:
+            advice = unread[0].suggestion if unread else "rule files end in .dl"
+            diagnostics.append(Diagnostic("no-policy", f"{path} holds no rule file", None, advice))
     if diagnostics:
         diagnostics += [diagnostic for file in files for diagnostic in file.parse()[1]]
         raise RulesError(diagnostics, sources | texts(files))
@@ -82,6 +94,23 @@ def _rule_files(folder: Path) -> list[Path]:
             or (file.is_dir() and file.is_symlink())
         )
     )
+
+
+def _unread_files(folder: Path) -> list[Diagnostic]:
+    """A warning for each file whose text is rules, and whose ending says that it is not."""
+    diagnostics = []
+    for file in sorted(folder.rglob("*")):
+        if file.suffix.lower() in NO_RULE_ENDINGS or file.name.endswith("~") or file.name.startswith("."):
+            continue
+        try:
+            if not file.is_file() or file.stat().st_size > MAX_BYTES or not RULE.search(file.read_text("utf-8")):
+                continue
+        except (OSError, UnicodeDecodeError):
+            continue
+        name = file.name.strip().partition(".")[0]
+        message, advice = f"{file} holds rules, and is not read", f"rename it to {name}.dl"
+        diagnostics.append(Diagnostic("unread-file", message, None, advice, "warning"))
+    return diagnostics
 
 
 def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile | None:

@@ -11,12 +11,11 @@ from functools import partial
 from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
-from datalog_gate.base.values import Value
 from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
 from datalog_gate.language.walk import nodes
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -72,23 +71,11 @@ def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationR
 
 
 def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
-    """The reason why a rule can't hold: a relation without rows, or conditions that exclude each other."""
+    """The reason why a rule can't hold: a relation without rows. Conditions that exclude each other are found by
+    `contradictions`."""
     for literal in rule.body:
         if isinstance(literal, Match) and literal.relation not in live:
             return f"nothing ever is in {literal.relation}"
-    equal: dict[Var, Value] = {}
-    for literal in rule.body:
-        if not isinstance(literal, Compare):
-            continue
-        if literal.left == literal.right and literal.comparator in ("!=", "<", ">"):
-            return f"both sides of {literal.comparator} are the same"
-        for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
-            if not isinstance(other, Const) or literal.comparator != "=":
-                continue
-            if isinstance(side, Const) and side != other:
-                return "two constants that differ are said to be equal"
-            if isinstance(side, Var) and equal.setdefault(side, other.value) != other.value:
-                return f"{side.name} is said to be two things"
     return None
 
 

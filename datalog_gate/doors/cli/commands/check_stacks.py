@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, Severity, render
 from datalog_gate.base.errors import EngineError, GateError, InputError
 from datalog_gate.base.values import ResourceId, Unknown, show
+from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.option_parser import FAIL_ON
@@ -26,11 +28,16 @@ from datalog_gate.doors.cli.reports import (
     format_waiver_notes,
 )
 from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
+from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
     from datalog_gate.services.contract import Request
 
+LONGEST_WAIT = 366
+"""Days from which on a policy's `enforce_from` is probably a slip."""
+LIMITS_STEM = "limits"
+"""The module of a pack whose relations `limits.yaml` fills, if with no row."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 """The exit code for several templates is the first of these that any of them gives."""
 
@@ -40,7 +47,9 @@ def check(options: argparse.Namespace) -> int:
     roots = find_roots(options)
     caller, caller_error = read_caller_file(options.caller)
     rules = load_rules(options)
-    for warning in (*rules.warnings, *_unfilled_relations(rules.program, options.inventory)):
+    inventory = _load_inventory(rules, options.inventory)
+    unfilled = _unfilled_relations(rules, options, caller, inventory)
+    for warning in (*rules.warnings, *_distant_policies(rules, options.now), *unfilled):
         print(render(warning, rules.sources), file=sys.stderr)
     if caller_error:
         raise caller_error
@@ -48,7 +57,7 @@ def check(options: argparse.Namespace) -> int:
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     entries = []
     for group in [roots] if options.together else [[root] for root in roots]:
-        entry = _check_group(group, options, rules, caller, waivers)
+        entry = _check_group(group, options, rules, caller, waivers, inventory)
         entries.append(entry)
         if options.format not in WHOLE_DOCUMENTS:
             _print_entry(entry, options.format)
@@ -69,6 +78,7 @@ def _check_group(
     rules: Rules,
     caller: dict[str, object] | None,
     waivers: tuple[Waiver, ...],
+    inventory: Inventory | str | None,
 ) -> ReportEntry:
     """Judge templates as one set of facts."""
     name = ", ".join(root.template for root in group)
@@ -80,7 +90,7 @@ def _check_group(
             against=read_old_stack(group[0], options, rules.catalogue),
             caller=caller,
             services=options.services,
-            inventory=options.inventory,
+            inventory=inventory,
             waivers=waivers,
             now=options.now,
             engine=options.engine,
@@ -93,6 +103,16 @@ def _check_group(
     except EngineError as error:
         print_note(f"{name}: {error}")
         return ReportEntry(name, error)
+
+
+def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
+    """Load the inventory once; one that can't be read stays a path, which each decision reports."""
+    if path is None:
+        return None
+    try:
+        return rules.inventory(path)
+    except InputError:
+        return path
 
 
 def _print_entry(entry: ReportEntry, form: str) -> None:
@@ -116,24 +136,71 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
     return OK
 
 
-def _unfilled_relations(program: CheckedProgram, inventory: str | None) -> list[Diagnostic]:
-    """Warn if no inventory fills what policies read, and no ``pack.yaml`` says that its rules need none."""
+def _distant_policies(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
+    """Warn of policies that are enforced from a day more than a year ahead."""
+    today = (now or datetime.now(UTC)).date()
+    for policy in rules.policies:
+        if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
+            message = f"{policy.id} only warns until {policy.enforce_from}"
+            yield Diagnostic("far-date", message, policy.span, "write the day from which it is to deny", "warning")
+
+
+def _unfilled_relations(
+    rules: Rules, options: argparse.Namespace, caller: dict[str, object] | None, inventory: Inventory | str | None
+) -> list[Diagnostic]:
+    """Warn once of what policies read and this run does not fill, unless a ``pack.yaml`` says that its rules are worth
+    having without."""
     from datalog_gate.analysis.check import matches
-    from datalog_gate.doors.cli.commands.rule_files import has_optional_inventory
+    from datalog_gate.doors.cli.commands.rule_files import is_optional
+
+    readers: dict[RelationRef, set[Path]] = {}
+    for rule in rules.program.rules:
+        for match in matches(rule.body):
+            readers.setdefault(match.relation, set()).add(Path(rule.span.file).parent)
+    names: dict[Diagnostic, list[str]] = {}
+    for name in sorted(readers, key=str):
+        need = _missing_input(name, rules, options, caller, inventory)
+        if need and any(not is_optional(folder, need[0]) for folder in readers[name]):
+            names.setdefault(Diagnostic(*need[1:3], None, need[3], "warning"), []).append(str(name))
+    return [
+        replace(diagnostic, message=f"the rules read {', '.join(read)}, {diagnostic.message}")
+        for diagnostic, read in names.items()
+    ]
+
+
+def _missing_input(
+    name: RelationRef,
+    rules: Rules,
+    options: argparse.Namespace,
+    caller: dict[str, object] | None,
+    inventory: Inventory | str | None,
+) -> tuple[str, str, str, str] | None:
+    """The input that would fill a relation, which this run lacks: what a ``pack.yaml`` calls it, the code, what is
+    wrong, and what to give; or None."""
     from datalog_gate.schema import cloud
 
-    if inventory:
-        return []
-    relations: dict[Path, set[str]] = {}
-    for stratum in program.strata:
-        for rule in stratum.rules:
-            if read := {str(match.relation) for match in matches(rule.body) if cloud.relation(str(match.relation))}:
-                relations.setdefault(Path(rule.span.file).parent, set()).update(read)
-    needed = set[str]().union(*(names for folder, names in relations.items() if not has_optional_inventory(folder)))
-    if not needed:
-        return []
-    message = f"the rules read {', '.join(sorted(needed))}, which nothing fills"
-    return [Diagnostic("no-inventory", message, None, "give --inventory FILE.jsonl", "warning")]
+    if not isinstance(name, str):
+        return None
+    has_rows = isinstance(inventory, str) or bool(inventory and inventory.rows.get(name))
+    if cloud.relation(name):
+        if inventory is None:
+            return "inventory", "no-inventory", "which nothing fills", "give --inventory FILE.jsonl"
+        empty = f"of which {options.inventory} has no row"
+        return None if has_rows else ("inventory", "unfilled", empty, "collect them, unless there are none")
+    if name in ("gate:caller", "gate:role") and caller is None:
+        return "caller", "unfilled", "and the run has no caller", "give --caller FILE.json"
+    if name == "gate:role" and caller and not caller.get("roles"):
+        return "caller", "unfilled", f"and {options.caller} has no roles", 'write {"roles": ["member"]} there'
+    if name == "gate:service" and not options.services:
+        return "services", "unfilled", "and no service is enabled", "give --services NAME"
+    if name in ("heat:status", "heat:physical") and not options.stack:
+        return "inventory", "unfilled", "which only a stack in Heat has", "give --stack NAME"
+    if name not in rules.program.inputs or rules.catalogue.relation(name) or has_rows:
+        return None
+    module, _, bare = name.rpartition(":")
+    if rules.program.relations[name].generated or module.rpartition(":")[2] == LIMITS_STEM:  # limits.yaml says []
+        return None
+    return "facts", "unfilled", "which nothing fills", f"write facts, `{bare}(...).`, or give rows with --inventory"
 
 
 def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:

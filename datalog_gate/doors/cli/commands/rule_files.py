@@ -19,6 +19,7 @@ from datalog_gate.template.document import read_document
 
 SCHEMA = "datalog-gate/rules/1"
 REQUIRED_FIELDS = ("version", "summary")
+OPTIONAL_FIELDS = ("inventory", "caller")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,10 @@ def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
         raise UsageError(f"{target} can't be written: {error}") from None
 
 
-def has_optional_inventory(folder: Path) -> bool:
-    """Whether the pack in the folder says that its rules are useful without an inventory. Errors: InputError."""
-    return _read_pack_file(folder / PACK_FILE).get("inventory") == "optional"
+def is_optional(folder: Path, field: str) -> bool:
+    """Whether the pack in the folder says ``inventory: optional``, or so of the caller: that its rules are worth having
+    without. Errors: InputError."""
+    return field in OPTIONAL_FIELDS and _read_pack_file(folder / PACK_FILE).get(field) == "optional"
 
 
 def _read_pack_file(file: Path) -> dict[str, str]:
@@ -124,7 +126,7 @@ def _read_pack_file(file: Path) -> dict[str, str]:
     text = read_text(file)
     document = read_document(text, str(file))
     data = document.data if isinstance(document.data, dict) else {}
-    has_fields = set(data) - {"inventory"} == set(REQUIRED_FIELDS)
+    has_fields = set(data) - set(OPTIONAL_FIELDS) == set(REQUIRED_FIELDS)
     if not has_fields or not all(isinstance(value, str) for value in data.values()):
         message = f"{PACK_FILE} has {' and '.join(REQUIRED_FIELDS)}, each a text"
         diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')

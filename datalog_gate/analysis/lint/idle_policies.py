@@ -1,0 +1,127 @@
+"""Policies that judge nothing on the actions they are for, or only half of what a template can say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lint.allowed_values import constants
+from datalog_gate.analysis.policy import ACTIONS, Policy
+from datalog_gate.analysis.strata import reads
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.schema.declaration import RelationRef, is_old, relation_name
+
+ALL = frozenset[str](ACTIONS)
+COMPARING = frozenset({"update", "restore", "rollback", "delete"})
+"""The actions of a stack that was there before, which `old:` relations describe."""
+OF_CHANGES: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "heat:change": {
+        "create": COMPARING - {"delete"},
+        "update": COMPARING - {"delete"},
+        "replace": COMPARING - {"delete"},
+    },
+    "heat:disruption": {},
+}
+"""For relations of a change the actions on which they have rows, by constant, where not on all comparing ones."""
+INLINE, SEPARATE = "os:neutron:security_group.rules", "os:neutron:security_group_rule"
+"""Two forms of one thing: the rules that a security group lists, and those that are resources."""
+
+
+def find_idle_policies(rules: Sequence[ir.CheckedRule], policies: Sequence[Policy]) -> Iterator[Diagnostic]:
+    yield from _find_other_actions(rules, policies)
+    yield from _find_single_forms(rules, policies)
+
+
+def _find_other_actions(rules: Sequence[ir.CheckedRule], policies: Sequence[Policy]) -> Iterator[Diagnostic]:
+    """Report the policies whose rules need an action on which they are not judged."""
+    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
+    for rule in rules:
+        by_relation.setdefault(rule.relation, []).append(rule)
+    possible: dict[RelationRef, frozenset[str]] = dict.fromkeys(by_relation, frozenset())
+    changed = True
+    while changed:  # upwards from nothing: what only rests on itself has no row
+        changed = False
+        for relation, alternatives in by_relation.items():
+            now = frozenset[str]().union(*(_actions(rule.body, possible, by_relation) for rule in alternatives))
+            changed |= now != possible[relation]
+            possible[relation] = now
+    for policy in policies:
+        actions = possible.get(policy.relation, ALL)
+        if actions and not actions & policy.on:
+            judged, needed = (
+                ", ".join(action for action in ACTIONS if action in some) for some in (policy.on, actions)
+            )
+            message = f"{policy.id} is judged on {judged}, and its rules hold on {needed} only"
+            names = ", ".join(f'"{action}"' for action in ACTIONS if action in actions - {"rollback"})
+            suggestion = f"write on=[{names}]" if names else "no policy may gate rollback"
+            yield Diagnostic("never-fires", message, policy.span, suggestion)
+
+
+def _actions(
+    body: Sequence[ir.CheckedLiteral],
+    possible: Mapping[RelationRef, frozenset[str]],
+    rules: Mapping[RelationRef, Sequence[ir.CheckedRule]],
+) -> frozenset[str]:
+    """The actions on which the body can hold."""
+    actions = ALL
+    for literal in body:
+        if not isinstance(literal, ir.Match):
+            continue
+        name = relation_name(literal.relation)
+        if literal.relation in possible:
+            actions &= possible[literal.relation]
+        elif name == "gate:request":
+            if given := _constants(literal.arguments[0], literal, body, rules):
+                actions &= frozenset(given)
+        elif name in OF_CHANGES:
+            given = _constants(literal.arguments[1], literal, body, rules)
+            narrow = OF_CHANGES[name]
+            actions &= frozenset[str]().union(*(narrow.get(change, COMPARING) for change in given or [""]))
+        elif is_old(literal.relation):
+            actions &= COMPARING
+    return actions
+
+
+def _constants(
+    operand: ir.Pattern,
+    match: ir.Match,
+    body: Sequence[ir.CheckedLiteral],
+    rules: Mapping[RelationRef, Sequence[ir.CheckedRule]],
+) -> list[str]:
+    """The texts that the body leaves for the operand; none if any may be."""
+    given = [str(constant.value) for constant, _ in constants(operand, match.span, body)]
+    for literal in body:
+        if isinstance(literal, ir.Match) and literal is not match and literal.arguments == (operand,):
+            facts = rules.get(literal.relation, ())
+            if facts and all(not rule.body and isinstance(rule.arguments[0], ir.Const) for rule in facts):
+                given += [str(rule.arguments[0].value) for rule in facts if isinstance(rule.arguments[0], ir.Const)]
+    return given
+
+
+def _find_single_forms(rules: Sequence[ir.CheckedRule], policies: Sequence[Policy]) -> Iterator[Diagnostic]:
+    """Report the policies that read one of two forms, where nothing in the rules reads the other."""
+    read: dict[RelationRef, set[RelationRef]] = {}
+    for rule in rules:
+        read.setdefault(rule.relation, set()).update(match.relation for _, match in reads(rule.body))
+    everything = {relation_name(name) for names in read.values() for name in names}
+    if (INLINE in everything) == (SEPARATE in everything):
+        return
+    one, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
+    for policy in policies:
+        if one in map(relation_name, _below(policy.relation, read)):
+            message = f"{policy.id} reads {one}, and a template may say the same in {other}"
+            bare = policy.relation.rpartition(":")[2]
+            suggestion = f"read {other} too, in a second rule of {bare}"
+            yield Diagnostic("one-form", message, policy.span, suggestion, "warning")
+
+
+def _below(relation: RelationRef, read: Mapping[RelationRef, Collection[RelationRef]]) -> set[RelationRef]:
+    """All relations that a relation rests on."""
+    below: set[RelationRef] = set()
+    waiting: list[RelationRef] = [relation]
+    while waiting:
+        for name in read.get(waiting.pop(), ()):
+            if name not in below:
+                below.add(name)
+                waiting.append(name)
+    return below

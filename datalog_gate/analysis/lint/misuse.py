@@ -1,0 +1,355 @@
+"""What is valid in a rule but hardly meant, so that stacks pass which should not: all of it is a warning.
+
+``starts_with("web-", name)`` asks whether `name` begins the constant; ``min ?? 65535 <= 22`` is false of a rule without
+a lower bound, which opens every port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lint.allowed_values import constants
+from datalog_gate.analysis.types import name_of
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind, Value, show
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+
+SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
+"""What YAML makes of words without quotes."""
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+WILD = re.compile(r"\^.+|.+\$|.*\.[*+].*|[\w./:-]+[*%]|[*%][\w./:-]+")
+"""A text that looks like a pattern of a shell, of SQL or of `matches`."""
+MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
+BESIDE_VALUES = ("heat:metadata", "heat:environment")
+"""Relations whose column `value` holds what a template says, of any kind."""
+NULLS = ("null", "None", "nil", "NULL", "Null")
+HAYSTACK = {
+    "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
+    "contains": "whether {1} contains {0}", "matches": "whether the pattern {0} occurs in {1}",
+}  # fmt: skip
+"""Builtins that take the text first, with what they tell after their arguments are swapped."""
+
+
+def find_misuse(
+    rules: Sequence[ir.CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    policies: Collection[RelationRef],
+    congress: Collection[str],
+) -> Iterator[Diagnostic]:
+    """Check the rules but those of the `congress` modules, whose language is another."""
+    own = [rule for rule in rules if relation_name(rule.relation).rpartition(":")[0] not in congress]
+    facts: dict[RelationRef, list[ir.CheckedRule]] = {}
+    for rule in own:
+        if not rule.body:
+            facts.setdefault(rule.relation, []).append(rule)
+    review = _Review(relations, facts, {rule.relation for rule in rules})
+    for rule in own:
+        if not rule.body:
+            yield from review.fact(rule)
+            continue
+        yield from review.body(rule.body, (), False)
+        yield from review.null_joins(rule.body, rule.relation in policies)
+    yield from review.other_kinds()
+
+
+@dataclass(slots=True)
+class _Review:
+    relations: Mapping[RelationRef, Relation]
+    facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
+    derived: Collection[RelationRef]
+    _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
+    """The constants that are compared with a column of any kind, by relation and column."""
+
+    def fact(self, rule: ir.CheckedRule) -> Iterator[Diagnostic]:
+        for argument in rule.arguments:
+            yield from _blanks(argument, rule.span)
+
+    def body(
+        self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral], negated: bool
+    ) -> Iterator[Diagnostic]:
+        """Check a body; `outer` are the literals of those around it."""
+        around = (*outer, *body)
+        for literal in body:
+            match literal:
+                case ir.Match():
+                    yield from self._match(literal, around)
+                case ir.Compare("=" | "!=", left, right, span):
+                    yield from _blanks(left, span)
+                    yield from _blanks(right, span)
+                case ir.Compare(_, left, right, span):
+                    yield from self._moment(left, right, around, span)
+                case ir.Call():
+                    yield from _argument_order(literal)
+                    yield from self._case_of_result(literal, around)
+                case ir.Without(inner):
+                    yield from self.body(inner, around, True)
+                case ir.Fold(_, _, inner):
+                    yield from self.body(inner, around, negated)
+        if not negated:
+            yield from self._ranges(body)
+
+    def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        relation = self.relations[match.relation]
+        name = relation_name(match.relation)
+        for at, (column, argument) in enumerate(zip(relation.columns, match.arguments, strict=True)):
+            yield from _blanks(argument, match.span)
+            given = list(constants(argument, match.span, around)) + self._listed(argument, around)
+            texts = [(constant.value, span) for constant, span in given if isinstance(constant.value, str)]
+            if column.kinds == Kind.ANY and (name in BESIDE_VALUES or column.name == "_value"):
+                self._values.setdefault((match.relation, column.name), []).extend(given)
+            if name == "gate:now" and texts:
+                message = f"the time is never {texts[0][0]!r}: it is written like 2027-03-01T12:00:00+00:00"
+                yield _warning(
+                    "unknown-value", message, texts[0][1], 'compare it, time >= "2027-03-01", or use days_until'
+                )
+            for text, span in texts:
+                if name == "heat:resource" and column.name in ("stack", "name") and "::" in text:
+                    message = f"{column.name} of {match.relation} is never {text!r}, which is a type"
+                    yield _warning("unknown-value", message, span, f'write type="{text}"')
+                elif name == "heat:resource" and column.name == "name" and "/" in text:
+                    message = f"name of {match.relation} is never {text!r}: no name holds a slash"
+                    yield _warning("unknown-value", message, span, f'write "{text.rpartition("/")[2]}"')
+                elif (relation.named_only or (name == "heat:resource" and at)) and not column.allowed:
+                    if WILD.fullmatch(text) and not column.name.startswith("_"):
+                        part = text.strip("^$").removesuffix(".*").strip("*%")
+                        message = f"{text!r} is compared as it is, not as a pattern"
+                        suggestion = f'use starts_with({column.name}, "{part}") or matches'
+                        yield _warning("loose-pattern", message, span, suggestion)
+                    elif text in NULLS and Kind.NULL in column.kinds:
+                        message = f"{text!r} is a text, and what a template leaves out is null"
+                        yield _warning("unknown-value", message, span, "write null without quotes")
+
+    def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
+        """The constants of the lists that the body says the variable is in."""
+        lists = (
+            literal.relation
+            for literal in around
+            if isinstance(literal, ir.Match) and literal.arguments == (operand,) and isinstance(operand, ir.Var)
+            and self.relations[literal.relation].generated == "in"
+        )  # fmt: skip
+        rows = (rule for name in lists for rule in self.facts.get(name, ()))
+        return [(rule.arguments[0], rule.span) for rule in rows if isinstance(rule.arguments[0], ir.Const)]
+
+    def other_kinds(self) -> Iterator[Diagnostic]:
+        """Report constants whose twin of another kind a template may say as well, and nothing compares with."""
+        for (relation, column), given in self._values.items():
+            known = {constant.value for constant, _ in given}
+            for constant, span in given:
+                for twin in _twins(constant.value, relation_name(relation) != "heat:environment"):
+                    if twin not in known:
+                        here, there = _quoted(constant.value), _quoted(twin)
+                        what = "a text" if isinstance(constant.value, str) else "no text"
+                        message = f"{here} is {what}: a template that says {there} passes"
+                        yield _warning(
+                            "kind-mismatch", message, span, f"write `{column.strip('_')} in [{there}, {here}]`"
+                        )
+                        break
+
+    def _case_of_result(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Report a constant that `lower` or `upper` never gives."""
+        change: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
+        if call.builtin not in change or not call.outputs:
+            return
+        output = call.outputs[0]
+        given = [*constants(output, call.span, around), *self._listed(output, around)]
+        for literal in around:
+            match literal:
+                case ir.Call("starts_with" | "ends_with" | "contains", (text, ir.Const() as part), _, span):
+                    given += [(part, span)] if text == output else []
+        for constant, span in given:
+            if isinstance(constant.value, str) and (written := change[call.builtin](constant.value)) != constant.value:
+                message = f"{call.builtin} never gives {constant.value!r}"
+                yield _warning("unknown-value", message, span, f'write "{written}"')
+
+    def _moment(
+        self, left: ir.Operand, right: ir.Operand, around: Sequence[ir.CheckedLiteral], span: Span
+    ) -> Iterator[Diagnostic]:
+        for operand, other in ((left, right), (right, left)):
+            if not isinstance(other, ir.Const) or not isinstance(other.value, str) or MOMENT.fullmatch(other.value):
+                continue
+            if any(
+                isinstance(near, ir.Match) and near.relation == "gate:now" and operand in near.arguments
+                for near in around
+            ):
+                message = f"{other.value!r} is no time: texts are compared letter by letter"
+                yield _warning("unknown-value", message, span, 'write it like "2027-03-01"')
+
+    def null_joins(
+        self, body: Sequence[ir.CheckedLiteral], of_policy: bool, outer: Sequence[ir.CheckedLiteral] = ()
+    ) -> Iterator[Diagnostic]:
+        """Report a join of what may be null on both sides: with a fact that says null, and in the rule of a policy of
+        two relations that rules derive. Elsewhere such a join is most often meant."""
+        tested = {
+            side
+            for literal in (*outer, *body)
+            if isinstance(literal, ir.Compare) and literal.comparator == "!=" and literal.null_test
+            for side in (literal.left, literal.right)
+        }
+        places: dict[ir.Var, list[tuple[ir.Match, int]]] = {}
+        for literal in (*body, *outer):
+            if isinstance(literal, ir.Match):
+                for at, argument in literal.column_terms:
+                    if isinstance(argument, ir.Var) and argument not in tested:
+                        places.setdefault(argument, []).append((literal, at))
+        own = {id(literal) for literal in body}
+        for var, several in places.items():
+            if len(several) > 1 and any(id(match) in own for match, _ in several):
+                yield from self._null_join(var, several, of_policy and not outer)
+        for literal in body:
+            if isinstance(literal, ir.Without | ir.Fold):
+                yield from self.null_joins(literal.body, of_policy, (*outer, *body))
+
+    def _null_join(self, var: ir.Var, places: Sequence[tuple[ir.Match, int]], of_policy: bool) -> Iterator[Diagnostic]:
+        columns = [self.relations[match.relation].columns[at] for match, at in places]
+        if not all(Kind.NULL in column.kinds for column in columns):
+            return
+        name = name_of(var)
+        stated = [match for match, at in places if self._states_null(match.relation, at)]
+        if stated:
+            message = f"{stated[0].relation} holds null, which no {name} that is null ever joins"
+            suggestion = f"test for it, `({name} = null or ...)`, and leave null out of {stated[0].relation}"
+            yield _warning("null-join", message, stated[0].span, suggestion)
+        elif of_policy and all(match.relation in self.derived for match, _ in places):
+            first, second = (match for match, _ in places[:2])
+            names = dict.fromkeys(str(match.relation) for match in (first, second))
+            message = f"{name} may be null in both rows, of {' and '.join(names)}, and two nulls never join"
+            suggestion = f'give it a default where it is derived, `{name} ?? "none"`, or say `{name} != null` here'
+            yield _warning("null-join", message, second.span, suggestion)
+
+    def _states_null(self, relation: RelationRef, column: int) -> bool:
+        """Whether a fact of the relation has a null that is written out in the column."""
+        return any(fact.arguments[column] == ir.Const(None) for fact in self.facts.get(relation, ()))
+
+    def _ranges(self, body: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Check comparisons with the bounds of a range, a pair of columns like `port_range_min` and `port_range_max`,
+        whose null means that there is no bound."""
+        for match in body:
+            if not isinstance(match, ir.Match):
+                continue
+            positions = self.relations[match.relation].positions
+            for low, at in positions.items():
+                high = low.replace("min", "max")
+                if low == high or high not in positions or not self._may_be_null(match, at, positions[high]):
+                    continue
+                bounds = match.arguments[at], match.arguments[positions[high]]
+                lows, highs = (_comparisons(bound, body) for bound in bounds)
+                yield from _excluding_defaults(low, lows, "<")
+                yield from _excluding_defaults(high, highs, ">")
+                at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
+                at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
+                exact = isinstance(bounds[0], ir.Const) and bounds[0] == bounds[1] and bounds[0].value is not None
+                if at_least & at_most or exact:
+                    value = bounds[0].value if exact and isinstance(bounds[0], ir.Const) else (at_least & at_most).pop()
+                    message = f"only the range {show(value)} to {show(value)} is found: one that is wider passes"
+                    suggestion = (
+                        f"write {low}=low, {high}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
+                    )
+                    yield _warning("narrow-range", message, match.span, suggestion)
+
+    def _may_be_null(self, match: ir.Match, *columns: int) -> bool:
+        return all(Kind.NULL in self.relations[match.relation].columns[at].kinds for at in columns)
+
+
+Comparison = tuple[str, Value, Value, Span]
+"""A comparison of a bound: the sign, the constant, the default where the bound is null (or None), the place."""
+
+
+def _comparisons(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral]) -> list[Comparison]:
+    if not isinstance(bound, ir.Var):
+        return []
+    defaults: dict[ir.Operand, Value] = {bound: None}
+    for literal in body:
+        if isinstance(literal, ir.Call) and literal.builtin == "??" and literal.inputs[0] == bound:
+            default, output = literal.inputs[1], literal.outputs[0]
+            if isinstance(default, ir.Const) and isinstance(output, ir.Var):
+                defaults[output] = default.value
+    for literal in body:
+        if isinstance(literal, ir.Compare) and literal.comparator == "=":
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                if other in defaults and isinstance(side, ir.Var):
+                    defaults.setdefault(side, defaults[other])
+    flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+    result: list[Comparison] = []
+    for literal in body:
+        if isinstance(literal, ir.Compare) and literal.comparator in flipped:
+            for side, other, sign in (
+                (literal.left, literal.right, literal.comparator),
+                (literal.right, literal.left, flipped[literal.comparator]),
+            ):
+                if side in defaults and isinstance(other, ir.Const):
+                    result.append((sign, other.value, defaults[side], literal.span))
+    return result
+
+
+def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Iterator[Diagnostic]:
+    """Report a default under which a range without the bound is not found. `sign` is the way that finds wide ranges."""
+    for comparator, limit, default, span in comparisons:
+        if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
+            continue
+        holds = {"<": default < limit, "<=": default <= limit, ">": default > limit, ">=": default >= limit}
+        if not holds[comparator]:
+            message = (
+                f"without {column}, which means no bound, this is {show(default)} {comparator} {show(limit)}: false"
+            )
+            yield _warning("narrow-range", message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
+
+
+def _argument_order(call: ir.Call) -> Iterator[Diagnostic]:
+    name, inputs = call.builtin, call.inputs
+    if len(inputs) < 2 or name not in (*HAYSTACK, "cidr_contains", "ip_in_network"):
+        return
+    first, second = inputs[:2]
+    if name in HAYSTACK:
+        if isinstance(first, ir.Const) and isinstance(second, ir.Var):
+            shown = _quoted(first.value), name_of(second)
+            message = f"{name} takes the text first: this is not {HAYSTACK[name].format(*shown)}"
+            yield _warning("argument-order", message, call.span, f"write {name}({shown[1]}, {shown[0]})")
+        return
+    network, inner = (first, second) if name == "cidr_contains" else (second, first)
+    if isinstance(inner, ir.Const) and isinstance(network, ir.Var) and _is_network(inner.value):
+        order = (_quoted(inner.value), name_of(network))
+        written = ", ".join(order if name == "cidr_contains" else order[::-1])
+        message = f"this holds where {order[1]} is as wide as all of {order[0]}, not where it lies in it"
+        yield _warning("argument-order", message, call.span, f"write {name}({written})")
+
+
+def _is_network(value: Value) -> bool:
+    """Whether the text is a network that is neither a single address nor everything."""
+    try:
+        network = ip_network(str(value), strict=False)
+    except ValueError:
+        return False
+    return 0 < network.prefixlen < network.max_prefixlen
+
+
+def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
+    if isinstance(operand, ir.Const) and isinstance(operand.value, str):
+        stripped = operand.value.strip()
+        if stripped and stripped != operand.value:
+            message = f"{operand.value!r} has a blank at its {'start' if operand.value[0].isspace() else 'end'}"
+            yield _warning("unknown-value", message, span, f'write "{stripped}"')
+
+
+def _twins(value: Value, text: bool) -> list[Value]:
+    """What a template that means the value may hold as well. `text` says that Heat makes a text of it anyway."""
+    if isinstance(value, Boolean):
+        return ["true" if value == TRUE else "false"] if text else []
+    if isinstance(value, int):
+        return [str(value)] if text else []
+    if not isinstance(value, str):
+        return []
+    if value.lower() in SPELT:
+        return [SPELT[value.lower()]]
+    return [int(value)] if NUMBER.fullmatch(value) and "." not in value and str(int(value)) == value else []
+
+
+def _quoted(value: Value) -> str:
+    return f'"{value}"' if isinstance(value, str) else show(value)
+
+
+def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:
+    return Diagnostic(code, message, span, suggestion, "warning")
