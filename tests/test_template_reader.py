@@ -643,7 +643,7 @@ resources:
         ("ResourceGroup", "count: '\uff12', resource_def: {type: A}", ["0", "1"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, desired_capacity: 2, resource: {type: A}", ["0", "1"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 9, resource: {type: A}", ["0"], None),
-        ("AutoScalingGroup", "min_size: 1, max_size: 90, desired_capacity: {get_param: n}, resource: {type: A}", ["0", "1?"], "{get_param: n} in web"),
+        ("AutoScalingGroup", "min_size: 1, max_size: 66, desired_capacity: {get_param: n}, resource: {type: A}", ["0", "1?"], "{get_param: n} in web"),
         ("AutoScalingGroup", "min_size: 1, max_size: 3, desired_capacity: {get_param: n}, resource: {type: A}", ["0", "1?", "2?"], None),
         ("AutoScalingGroup", "min_size: 1, max_size: 3, desired_capacity: {get_param: few}, resource: {type: A}", ["0", "1", "2?"], None),
         ("AutoScalingGroup", "min_size: {get_param: two}, max_size: 9, resource: {type: A}", ["0", "1", "2?"], None),
@@ -662,7 +662,7 @@ parameters:
   n: {{type: number}}
   two: {{type: number, constraints: [{{allowed_values: [3, 2.5, 2]}}]}}
   few: {{type: number, constraints: [{{range: {{min: 2.5}}}}, {{range: {{max: 5}}}}]}}
-  lots: {{type: number, constraints: [{{range: {{min: 2, max: 19}}}}]}}
+  lots: {{type: number, constraints: [{{range: {{min: 2, max: 67}}}}]}}
   same: {{type: number, constraints: [{{range: {{min: 2, max: 2}}}}]}}
   hidden: {{type: number, hidden: true, constraints: [{{range: {{min: 2, max: 2}}}}]}}
 resources:

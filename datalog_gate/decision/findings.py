@@ -376,7 +376,11 @@ def find_deciding_unknowns(
         about = [leaf for leaf in near if subject is None or leaf.row[:1] == (subject,)]
         unknowns = [unknown for leaf in about for unknown in _unknowns(leaf, facts)]
         unknowns = unknowns or [unknown for leaf in near for unknown in _unknowns(leaf, facts)]
-    return tuple(dict.fromkeys(unknowns))
+    return tuple(
+        unknown
+        for unknown in dict.fromkeys(unknowns)
+        if not any(other != unknown and rests_on(unknown, other) for other in unknowns)
+    )
 
 
 def _columns(wanted: Collection[RelationRef], program: CheckedProgram) -> dict[RelationRef, tuple[int, ...]]:

@@ -20,8 +20,10 @@ from datalog_gate.stack.model import Data, Locate, Path, Resource
 from datalog_gate.template.document import Document
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 
-LISTED = 16
+LISTED = 64
 """The most members that are listed of those that may exist."""
+ROOM = 250
+"""How many resources a tree may have before such members are no longer listed."""
 
 VERSIONS: Mapping[str, tuple[str, str]] = {
     group: ("HeatTemplateFormatVersion", "2012-12-12")
@@ -223,7 +225,7 @@ def _decided(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
         values = [value for value in unknown.domain if least <= _whole(value) <= most]
         sizes = sorted({_whole(value) for value in values}) or [least]
         size = replace(unknown, domain=tuple(values))
-    elif most - least <= LISTED:
+    elif _are_listed(least, most, tree):
         sizes = list(range(least, int(most) + 1))
         source = derived("the number of members by ", unknown)
         size = replace(unknown, source=source, of=bases([unknown]), domain=tuple(sizes))
@@ -233,6 +235,11 @@ def _decided(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
     if isinstance(assumed, int):
         return Size(assumed, assumed)
     return Size(sizes[0], sizes[-1], size if len(sizes) > 1 else None)
+
+
+def _are_listed(least: int, most: float, tree: Tree) -> bool:
+    """Whether all members that may exist are listed."""
+    return most == least or (most - least <= LISTED and tree.resources + most <= ROOM)
 
 
 def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -> Size | None:
@@ -303,7 +310,7 @@ def _members(
     if not isinstance(properties, dict | Unknown):
         tree.report("bad-template", "`properties` must be a map", where(("properties",)))
         return Group((), where, unsure)
-    number = int(size.most) if size.most - size.least <= LISTED else size.least + 1
+    number = int(size.most) if _are_listed(size.least, size.most, tree) else size.least + 1
     names = [name for name in map(str, range(number + len(skipped))) if name not in skipped][:number]
     members = []
     for at, name in enumerate(names):
