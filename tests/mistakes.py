@@ -1,0 +1,457 @@
+"""Mistakes that a new author of rules makes, by kind: docs/mistakes.md shows what is said of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+CHECK = "check web.yaml --rules rules.dl"
+POLICY = '@deny("a", "{x}")\np(x) :- '
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+parameters:
+  key: {type: string, default: ops}
+resources:
+  server:
+    type: OS::Nova::Server
+    deletion_policy: Retain
+    metadata: {tier: front, critical: true}
+    properties:
+      name: web-1
+      flavor: m1.huge
+      image: cirros
+      key_name: {get_param: key}
+      metadata: {public: true, slots: 5}
+      networks: [{port: {get_resource: port}}]
+      user_data: {str_replace: {template: "ip $ip", params: {$ip: {get_attr: [port, mac_address]}}}}
+  port:
+    type: OS::Neutron::Port
+    properties: {network: net1, port_security_enabled: false}
+  group:
+    type: OS::Neutron::SecurityGroup
+    properties:
+      rules:
+        - {protocol: tcp, port_range_min: 22, port_range_max: 22, remote_ip_prefix: 0.0.0.0/0}
+        - {remote_ip_prefix: 0.0.0.0/0}
+  separate:
+    type: OS::Neutron::SecurityGroupRule
+    properties: {security_group: {get_resource: group}, protocol: tcp, port_range_min: 22, port_range_max: 22}
+  volume:
+    type: OS::Cinder::Volume
+    properties: {size: 600}
+  other:
+    type: OS::Cinder::Volume
+    properties: {size: 600}
+outputs:
+  address: {value: {get_attr: [server, first_address]}}
+"""
+"""The template that all of them are tried on: web.yaml."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mistake:
+    """Rules with a mistake, the body of a policy `p(x)` or the whole text of rules.dl; other files by name; the
+    command."""
+
+    text: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    command: str = CHECK
+
+    @property
+    def rules(self) -> str:
+        """The text of rules.dl; empty if there is none."""
+        return self.text if not self.text or ":-" in self.text or "@" in self.text else f"{POLICY}{self.text}.\n"
+
+
+FLAVORS = {
+    "i.jsonl": '{"relation": "nova:flavors", "row": {"id": "1", "name": "m1.huge", "vcpus": 1, "ram": 1, "disk": 1, '
+    '"ephemeral": 0, "rxtx_factor": 1}}\n'
+}
+WITH_CALLER = f"{CHECK} --caller caller.json"
+WITH_INVENTORY = f"{CHECK} --inventory i.jsonl"
+FOLDER = "check web.yaml --rules r"
+SERVER = '@deny("b", "{x}")\np(x) :- os:nova:server(_id=x).\n'
+
+MISTAKES: dict[str, tuple[Mistake, ...]] = {
+    "Names and values": (
+        Mistake('heat:deletion_policy(id=x, policy="retain")'),
+        Mistake('heat:deletion_policy(id=x, policy="Keep")'),
+        Mistake('heat:deletion_policy(id=x, policy=d), d = "snapshot"'),
+        Mistake(
+            'heat:stack(id=x), gate:role("Admin")', files={"caller.json": '{"roles": ["admin"]}'}, command=WITH_CALLER
+        ),
+        Mistake(
+            'heat:stack(id=x), gate:role("administrator")',
+            files={"caller.json": '{"roles": ["admin"]}'},
+            command=WITH_CALLER,
+        ),
+        Mistake('heat:attribute(id=x, target=t, attribute="mac_adress"), os:neutron:port(_id=t)'),
+        Mistake('heat:attribute(id=x, target=t, attribute="first_address"), os:neutron:port(_id=t)'),
+        Mistake('heat:attribute(id=x, attribute="mac_adress")'),
+        Mistake('os:nova:server(_id=x), heat:property(id=x, path="size", value=v), v != null'),
+        Mistake('heat:property(id=x, path="networks.port")'),
+        Mistake('heat:property(id=x, path="networks[0].port")'),
+        Mistake('heat:property(id=x, path="networks.*.port")'),
+        Mistake('heat:property(id=x, path="networks")'),
+        Mistake('heat:property(id=x, path="networks.0.prt")'),
+        Mistake('heat:property(id=x, path="networks/0/port")'),
+        Mistake('heat:property(id=x, path="properties.flavor", value="m1.huge")'),
+        Mistake('heat:reference(id=x, path="network.0.port")'),
+        Mistake('heat:function(id=x, path="userdata")'),
+        Mistake('heat:function(id=x, function="getparam")'),
+        Mistake('heat:nested_function(id=x, function="get_parm")'),
+        Mistake('heat:parameter(stack=x, name="key", type="text")'),
+        Mistake('heat:parameter(stack=x, name="key", type="integer")'),
+        Mistake('heat:parameter(stack=x, origin="env")'),
+        Mistake('heat:parameter_attribute(stack=x, attribute="constraint")'),
+        Mistake('heat:stack(id=x, version="2018-8-31")'),
+        Mistake('heat:section(stack=x, section="output")'),
+        Mistake(
+            'heat:environment(file=x, section="parameter")',
+            files={"env.yaml": "parameters: {key: ops}\n"},
+            command="check web.yaml -e env.yaml --rules rules.dl",
+        ),
+        Mistake('heat:update_policy(id=x, path="batch_creat.max_batch_size")'),
+        Mistake('heat:stack(id=x), gate:request("Create")'),
+        Mistake('heat:stack(id=x), gate:request(action="modify")'),
+        Mistake('heat:status(id=x, status="COMPLETED")'),
+        Mistake('heat:change(x, "replaced")'),
+        Mistake('heat:requires(id=x, why="depends_on")'),
+        Mistake('heat:hook(id=x, hook="precreate")'),
+        Mistake('heat:resource(id=x, type="os::nova::server")'),
+        Mistake('heat:resource(id=x, type=t), starts_with(t, "OS::Nvoa::")'),
+        Mistake('heat:resource(id=x, type=t), contains(t, "Nova:Server")'),
+        Mistake('heat:resource(id=x, type=t), t in ["OS::Nova::Server ", "OS::Nova::Svr"]'),
+        Mistake('os:neutron:security_group.rules(_id=x, protocol="TCP")'),
+        Mistake('os:neutron:security_group.rules(_id=x, ethertype="ipv4")'),
+        Mistake('os:neutron:security_group.rules(_id=x, direction="inbound")'),
+        Mistake('heat:resource(x, _, "OS::Nova::Server")'),
+        Mistake(
+            'os:nova:server(_id=x, name=n), nova:servers(_, n, "ACTIVE")', files={"i.jsonl": ""}, command=WITH_INVENTORY
+        ),
+        Mistake('heat:property(x, "m1.huge", "flavor")'),
+        Mistake('os:nova:server(x, "web")'),
+        Mistake('heat:resource(id=x, name="web/server")'),
+        Mistake(
+            "relation Banned(name: string).\n"
+            'Banned("m1.huge").\n'
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n"
+        ),
+        Mistake('os:nova:server(_id=x, flavor=F), f = "m1.huge"'),
+        Mistake('os:nova:server(_id=x, Flavor="m1.huge")'),
+        Mistake("OS:Nova:Server(_id=x)"),
+        Mistake("OS::Nova::Server(_id=x)"),
+        Mistake(
+            '@unlock("edge") g(x) :- gate:grant(id=x, service="edge").\n'
+            '@deny("a", "{x}")\n'
+            'p(x) :- os:nova:server(_id=x), not gate:unlocked("Edge", x).\n'
+        ),
+        Mistake('os:nova:server(_id=x, flavor="m1.huge ")'),
+        Mistake('os:nova:server(_id=x, flavor=f), f in [" m1.huge", "m1.large"]'),
+        Mistake(
+            "relation banned(name: string).\n"
+            'banned("m1.huge ").\n'
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n"
+        ),
+        Mistake("os:nova:server(_id=x, networks=n), n != null"),
+    ),
+    "Values of another kind": (
+        Mistake('os:nova:server.metadata(_id=x, _key="public", _value="true")'),
+        Mistake('os:nova:server.metadata(_id=x, _key="slots", _value="5")'),
+        Mistake('heat:metadata(id=x, path="critical", value="true")'),
+        Mistake('heat:metadata(id=x, path="critical", value="yes")'),
+        Mistake('heat:property(id=x, path="port_security_enabled", value="false")'),
+        Mistake('heat:property(id=x, path="size", value="600")'),
+        Mistake('os:neutron:port(_id=x, port_security_enabled="false")'),
+        Mistake('os:cinder:volume(_id=x, size="600")'),
+        Mistake("os:neutron:port(_id=x, port_security_enabled=0)"),
+        Mistake("os:neutron:port(_id=x, port_security_enabled=no)"),
+        Mistake('heat:parameter(stack=x, hidden="true")'),
+        Mistake('os:cinder:volume(_id=x, size=n), n ?? 0 > "500"'),
+        Mistake('os:nova:server(_id=x), x = "server"'),
+        Mistake("heat:stack(id=x), os:nova:server(_id=x)"),
+        Mistake('@deny("a", "{x}")\np(x, y) :- os:nova:server(_id=x, name=n), y = n ?? "" + "-x", y != "".\n'),
+        Mistake('@deny("a", "{x}")\np(x, y) :- heat:resource(id=x, name=n), y = "id-" + n.\n'),
+        Mistake('heat:stack(id=x), gate:now(t), t > "2027-3-1"'),
+        Mistake('heat:stack(id=x), gate:now("2026-11-23")'),
+    ),
+    "What a template leaves out": (
+        Mistake(
+            "relation bad(p: string or null).\n"
+            'bad("udp").\n'
+            "bad(null).\n"
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:neutron:security_group.rules(_id=x, protocol=p), bad(p).\n"
+        ),
+        Mistake(
+            "zone(s, z) :- os:nova:server(_id=s, availability_zone=z).\n"
+            '@deny("a", "{x}")\n'
+            "p(x, y) :- zone(x, z), zone(y, z), x != y.\n"
+        ),
+        Mistake(
+            "zone(s, z) :- os:nova:server(_id=s, availability_zone=z).\n"
+            "volzone(v, z) :- os:cinder:volume(_id=v, availability_zone=z).\n"
+            '@deny("a", "{x}")\n'
+            "p(x, y) :- zone(x, z), volzone(y, z).\n"
+        ),
+        Mistake("os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a <= 22, b >= 22"),
+        Mistake(
+            "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a ?? 65535 <= 22, b ?? 0 >= 22"
+        ),
+        Mistake("os:neutron:security_group.rules(_id=x, port_range_max=a), a ?? 0 >= 22"),
+        Mistake("os:neutron:security_group.rules(_id=x, port_range_min=a), low = a ?? 65535, low <= 22"),
+        Mistake("os:nova:server(_id=x, availability_zone=z), z = None"),
+        Mistake('os:nova:server(_id=x, availability_zone="null")'),
+        Mistake("os:nova:server(_id=x, availability_zone=NULL)"),
+        Mistake("os:nova:server(_id=x, availability_zone=z), z is null"),
+        Mistake("os:nova:server(_id=x, availability_zone=z), z == null"),
+        Mistake("os:cinder:volume(_id=x), heat:resource(id=x, name=n), n = null"),
+    ),
+    "Conditions that hold of nothing, or of everything": (
+        Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 1000, n ?? 0 < 100"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n > 1000, n < 100"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n > 1000, n = 600"),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x, n) :- heat:stack(id=x), n = count{ v : os:cinder:volume(_stack=x, _id=v) }, n > 10, n < 2.\n"
+        ),
+        Mistake('os:nova:server(_id=x, flavor=f), f = "m1.huge", f = "m1.large"'),
+        Mistake('os:nova:server(_id=x, flavor="m1.huge"), os:nova:server(_id=x, flavor="m1.large")'),
+        Mistake('os:nova:server(_id=x, flavor=f), f in ["m1.huge", "m1.large"], f = "m1.tiny"'),
+        Mistake(
+            "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a ?? 0 >= 22, b ?? 65535 <= 22"
+        ),
+        Mistake("os:neutron:security_group.rules(_id=x, port_range_min=22, port_range_max=22)"),
+        Mistake('os:nova:server(_id=x, flavor=f), (f != "m1.small" or f != "m1.huge")'),
+        Mistake('os:nova:server(_id=x, flavor=f), not (f != "m1.small" or f != "m1.huge")'),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x, n) :- heat:stack(id=x), n = count{ v : os:cinder:volume(_stack=x, _id=v) }, n < 0.\n"
+        ),
+        Mistake("os:nova:server(_id=x), x != x"),
+        Mistake("heat:stack(id=x, depth=d), d < 0"),
+    ),
+    "Builtins and patterns": (
+        Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, contains("web", n)'),
+        Mistake(
+            'os:neutron:security_group.rules(_id=x, remote_ip_prefix=c), c != null, not cidr_contains(c, "10.0.0.0/8")'
+        ),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches("^web", n)'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^db|web$")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, not matches(n, "^db|web-1|dns$")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "db-*")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "*.example.com")'),
+        Mistake('os:nova:server(_id=x, name="web-*")'),
+        Mistake('os:nova:server(_id=x, name="web%")'),
+        Mistake('os:nova:server(_id=x, name="^web.*")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "\\d+")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, lower(n, "Web-1")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, lower(n, l), starts_with(l, "Web")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, upper(n, l), l in ["web-1", "DB"]'),
+        Mistake(
+            'os:neutron:security_group.rules(_id=x, remote_ip_prefix=c), c != null, cidr_contains("10.0.0.0/33", c)'
+        ),
+        Mistake(
+            'os:neutron:security_group.rules(_id=x, remote_ip_prefix=c), c != null, ip_in_network("10.0.0.0/8", c)'
+        ),
+        Mistake('heat:resource(id=x, name=n), lower(n) = "web"'),
+        Mistake("heat:resource(id=x, name=n), len(n) > 3"),
+    ),
+    "Aggregates": (
+        Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count(os:nova:server(_stack=x)), n > 0.\n'),
+        Mistake("heat:stack(id=x), count(s : os:nova:server(_stack=x, _id=s)) > 0"),
+        Mistake("heat:stack(id=x), count(s, n), n > 0"),
+        Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ os:nova:server(_stack=x) }, n > 0.\n'),
+        Mistake(
+            '@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ s | os:nova:server(_stack=x, _id=s) }, n > 0.\n'
+        ),
+        Mistake(
+            '@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ s: os:nova:server(_stack=x, _id=s) }, n > 0.\n'
+        ),
+        Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = sum(z), os:cinder:volume(size=z), n > 0.\n'),
+    ),
+    "Policies": (
+        Mistake('os:nova:server(_id=x), gate:request("delete")'),
+        Mistake('os:nova:server(_id=x), gate:request(a), a in ["delete", "suspend"]'),
+        Mistake('@deny("a", "{x}", on=["create"])\np(x) :- old:os:nova:server(_id=x), not os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{x}", on=["create"])\np(x) :- heat:change(x, "replace").\n'),
+        Mistake(
+            'deleting() :- gate:request("delete").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), deleting().\n'
+        ),
+        Mistake('@deny("a", "{x}", on=["creat"])\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{x}", on=[])\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{x}", enforce_from="2029-03-01")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{x}", enforce_from="01.03.2027")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('@denny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake("p(x) :- os:nova:server(_id=x).\n"),
+        Mistake(
+            'relation q(a: string).\n@deny("a", "{x}")\nrelation p(x: resource).\np(x) :- os:nova:server(_id=x).\n'
+        ),
+        Mistake('@deny("a", "{x}", on_unknown="block")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{server}")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake(
+            '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n@warn("b", "{x}")\np(x) :- os:cinder:volume(_id=x).\n'
+        ),
+    ),
+    "Two forms of one thing": (
+        Mistake(
+            "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a ?? 0 <= 22, b ?? 65535 >= 22"
+        ),
+        Mistake(
+            "os:neutron:security_group_rule(_id=x, port_range_min=a, port_range_max=b), a ?? 0 <= 22, b ?? 65535 >= 22"
+        ),
+    ),
+    "What a run lacks": (
+        Mistake(
+            'relation banned(name: string).\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n'
+        ),
+        Mistake(
+            'relation banned(name: string).\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n',
+            files=FLAVORS,
+            command=WITH_INVENTORY,
+        ),
+        Mistake('heat:stack(id=x), gate:caller(project="p1")'),
+        Mistake('heat:stack(id=x), gate:role("member")'),
+        Mistake('heat:stack(id=x), gate:role("member")', files={"caller.json": '{"user": "u1"}'}, command=WITH_CALLER),
+        Mistake('os:nova:server(_id=x, image=i), glancev2:images(id=i, visibility="public")'),
+        Mistake(
+            'os:nova:server(_id=x, image=i), glancev2:images(id=i, visibility="public")',
+            files=FLAVORS,
+            command=WITH_INVENTORY,
+        ),
+        Mistake(
+            '@unlock("edge") g(x) :- gate:grant(id=x, service="edge").\n'
+            '@deny("a", "{x}")\n'
+            'p(x) :- heat:stack(id=x), gate:service("edge").\n'
+        ),
+        Mistake('heat:status(id=x, status="FAILED")'),
+        Mistake('os:nova:server(_id=x, flavor="tiny")', command="check web.yaml --rules rules.dl -P kye=x"),
+    ),
+    "Files and modules": (
+        Mistake(
+            files={
+                "r/a.dl": '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n',
+                "r/b.datalog": SERVER,
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/a.dl": '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n',
+                "r/b.dl.txt": SERVER,
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={"r/a.dl": '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n', "r/b": SERVER},
+            command=FOLDER,
+        ),
+        Mistake(files={"r/b.pl": SERVER}, command=FOLDER),
+        Mistake(files={"r/open-ssh.dl": SERVER}, command=FOLDER),
+        Mistake(files={"r/my-net/ssh.dl": SERVER}, command=FOLDER),
+        Mistake(files={"r/open ssh.dl": SERVER}, command=FOLDER),
+        Mistake(files={"r/10_ssh.dl": SERVER}, command=FOLDER),
+        Mistake(command="check web.yaml --rules web.yaml"),
+        Mistake(files={"t/web.yaml": TEMPLATE}, command="check web.yaml --rules t"),
+        Mistake("os:nova:server(_id=x)", command="check rules.dl --rules rules.dl"),
+        Mistake(
+            "os:nova:server(_id=x)",
+            files={"env.yaml": "parameters: {key: ops}\n"},
+            command="check env.yaml --rules rules.dl",
+        ),
+        Mistake("os:nova:server(_id=x)", command="check web.yaml -e web.yaml --rules rules.dl"),
+        Mistake(files={"test.yaml": "cases: []\n"}, command="check web.yaml --rules test.yaml"),
+        Mistake(
+            files={
+                "r/cap/limits.dl": "relation most(n: number).\nexport most.\n",
+                "r/cap/limits.yaml": "most: 1\n",
+                "r/cap/a.dl": 'import limits.\n@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), most(n), n < 9.\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={"r/a.dl": 'import net:limits.\n@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), most(n), n < 9.\n'},
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/b.dl": "q(1). export q.",
+                "r/a.dl": 'import "b.dl".\n@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), q(n), n < 9.\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/lists.dl": 'team("web").\n',
+                "r/a.dl": '@deny("a", "{x}")\np(x) :- heat:resource(id=x, name=n), team(n).\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/lists.dl": 'team("web").\n',
+                "r/a.dl": 'import lists.\n@deny("a", "{x}")\np(x) :- heat:resource(id=x, name=n), team(n).\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/lists.dl": 'team("web").\n',
+                "r/a.dl": '@deny("a", "{x}")\np(x) :- heat:resource(id=x, name=n), lists:team(n).\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/lists.dl": 'team("web"). export team.\n',
+                "r/a.dl": '@deny("a", "{x}")\np(x) :- heat:resource(id=x, name=n), team(n).\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/lists.dl": 'team("web").\n',
+                "r/a.dl": 'export team.\n@deny("a", "{x}")\np(x) :- heat:resource(id=x, name=n), team(n).\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(
+            files={
+                "r/limits.dl": "relation most(n: number).\nexport most.\n",
+                "r/limits.yml": "most: 1\n",
+                "r/a.dl": 'import limits.\n@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), most(n), n < 9.\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake(command="check web.yaml --rules nothere"),
+        Mistake("os:nova:server(_id=x)", command="check wbe.yaml --rules rules.dl"),
+    ),
+    "Signs and words": (
+        Mistake('os:nova:server(_id=x, flavor=f), f == "m1.huge"'),
+        Mistake('os:nova:server(_id=x, flavor=f) and f = "m1.huge"'),
+        Mistake('os:nova:server(_id=x, flavor=f) && f = "m1.huge"'),
+        Mistake('os:nova:server(_id=x, flavor=f), f <> "m1.huge"'),
+        Mistake('os:nova:server(_id=x, flavor=f), f not in ["m1.tiny"]'),
+        Mistake("os:nova:server(_id=x, flavor=f), g := f"),
+        Mistake('os:nova:server(_id=x, flavor=f), f in ("a", "b")'),
+        Mistake('@deny("a", "{x}")\np(x) if os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{x}")\np(x) <- os:nova:server(_id=x).\n'),
+        Mistake('os:nova:server(_id=x, flavor=f), f = "a" or f = "b"'),
+        Mistake('os:nova:server(_id=x, flavor=f), (f = "a" | f = "b")'),
+        Mistake('@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f)\n  f = "a".\n'),
+        Mistake('@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f),\n'),
+        Mistake("(os:nova:server(_id=x) ; os:cinder:volume(_id=x))"),
+        Mistake("os:nova:server(_id: x)"),
+        Mistake("os:cinder:volume(_id=x, size=s), s ?? 0 > 500GB"),
+        Mistake('os:nova:server(_id=x, name=n), n like "web%"'),
+        Mistake('-- a comment\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('os:nova:server(_id=x, name=n), n = f"web"'),
+        Mistake("os:nova:server(_id=x, networks.0.port=p)"),
+        Mistake("os:nova:server(_id=x), Not os:nova:server(_id=x)"),
+    ),
+}
+"""By kind of mistake."""
