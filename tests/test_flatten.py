@@ -386,6 +386,25 @@ def test_an_open_group_of_stacks_may_hold_what_their_template_does(
     assert facts(stack(group), "os:nova:server.tags").get("os:nova:server.tags", {}) == rows
 
 
+def test_an_open_group_may_hold_more_resources_of_the_types_that_were_read_and_what_these_alone_have() -> None:
+    count, wanted = worded("get_param n"), ("heat:resource", "heat:scaling", "heat:deployment", "heat:member")
+    server = resource("0", "OS::Nova::Server", "web/g")
+    group = replace(
+        resource("g", "OS::Heat::ResourceGroup"), nested=stack(server, id="web/g", depth=1), open_members=count
+    )
+    named = {name: any_of("heat:resource", name, "members.web/g", count) for name in ("id", "stack", "name", "declared")}
+    more = (named["id"], named["stack"], named["name"], "OS::Nova::Server", named["declared"])
+    members = tuple(any_of("heat:member", name, "web/g members.web/g", count) for name in ("id", "index"))
+    assert facts(stack(group), *wanted) == {
+        "heat:resource": {
+            (group.id, WEB, "g", group.type, group.type): False,
+            (server.id, "web/g", "0", server.type, server.type): False,
+            more: True,
+        },
+        "heat:member": {(group.id, server.id, 0): False, (group.id, *members): True},
+    }
+
+
 def test_the_stack_tells_its_parameters_outputs_conditions_and_files() -> None:
     attributes = {"label": "Key", "tags": ["x"], "default": "s3cret"}
     of = replace(

@@ -21,7 +21,17 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.resource_types import tables_of
-from datalog_gate.stack.model import CHAIN, DEPLOYMENTS, RESOURCE_GROUP, Alike, EnvironmentFile, Path, Resource, Stack
+from datalog_gate.stack.model import (
+    CHAIN,
+    DEPLOYMENTS,
+    GROUPS,
+    RESOURCE_GROUP,
+    Alike,
+    EnvironmentFile,
+    Path,
+    Resource,
+    Stack,
+)
 from datalog_gate.stack.translation import as_heat_reads, to_move
 
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
@@ -200,17 +210,24 @@ def _add_member_wildcards(
     names = [*EVERY_RESOURCE]
     if deep:
         names += of_stack.STACK_ROWS
+    kinds: Iterable[str] = sorted(types)
     if not types or group.type == CHAIN or (_leaves_out(stacks[1:]) and not _are_alike(group)):
-        types = set(catalogue.types())
+        types, kinds = set(catalogue.types()), ()
     if of_stack.POLICY in types:
         names += of_stack.GRANT_ROWS
     relations = [FIXED[name] for name in names]
     relations += [table.relation for name in sorted(types) for table in _tables(catalogue, name)]
     for relation in relations:
-        if wants(relation.name):
-            known = (group.id,) if relation.name == "heat:member" and not deep else ()
+        if wants(relation.name) and not types.isdisjoint(of_stack.TYPES.get(relation.name, types)):
+            nests = not kinds or not types.isdisjoint(GROUPS)
+            known = () if relation.name != "heat:member" or nests else (group.id,)
             row, path, unknown = wildcard(relation, known, ("members", group.id.path), group.open_members)
-            facts.add(relation.name, row, (group, path), maybe or unknown)
+            rows = [row]
+            if relation.name == "heat:resource" and kinds:
+                at = relation.positions["type"]
+                rows = [(*row[:at], kind, *row[at + 1 :]) for kind in kinds]
+            for row in rows:
+                facts.add(relation.name, row, (group, path), maybe or unknown)
 
 
 def _leaves_out(stacks: Iterable[Stack]) -> bool:

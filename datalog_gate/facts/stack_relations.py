@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import repeat
@@ -26,6 +26,8 @@ SCALING = {
 }
 """The properties of autoscaling groups with the least, the most and the first number of members."""
 _DEPLOYMENTS = frozenset({"OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"})
+TYPES: Mapping[str, Collection[str]] = {DEPLOYMENT: _DEPLOYMENTS, "heat:scaling": SCALING}
+"""The types that alone have rows in a relation."""
 _CONFIG_BODIES = {
     "OS::Heat::SoftwareConfig": "config",
     "OS::Heat::StructuredConfig": "config",
