@@ -392,7 +392,8 @@ def test_an_open_group_may_hold_more_resources_of_the_types_that_were_read_and_w
     group = replace(
         resource("g", "OS::Heat::ResourceGroup"), nested=stack(server, id="web/g", depth=1), open_members=count
     )
-    named = {name: any_of("heat:resource", name, "members.web/g", count) for name in ("id", "stack", "name", "declared")}
+    columns = ("id", "stack", "name", "declared")
+    named = {name: any_of("heat:resource", name, "members.web/g", count) for name in columns}
     more = (named["id"], named["stack"], named["name"], "OS::Nova::Server", named["declared"])
     members = tuple(any_of("heat:member", name, "web/g members.web/g", count) for name in ("id", "index"))
     assert facts(stack(group), *wanted) == {
