@@ -32,6 +32,7 @@ from datalog_gate.decision.decision import SHORT, Decision, Waiver
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.redaction import redact_definition
 from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.templates import unreadable
 from datalog_gate.stack.model import Stack
 
 LOG = logging.getLogger(__name__)
@@ -215,13 +216,13 @@ def _append(path: Path, line: bytes, limit: int) -> None:
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:
     """Read the records in order, and a diagnostic for a line that is none. Errors: InputError if there is no file."""
     older = Path(f"{path}.1")
-    for file in [older, path] if older.exists() else [path]:
+    for file in [older, path] if os.path.exists(older) else [path]:
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
                     yield _parse_record(line, Span(str(file), number, 1, number, 1))
-        except OSError as error:
-            raise InputError.of(f"{file} can't be read: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            raise unreadable(file, error) from None
 
 
 def _parse_record(line: str, place: Span) -> Record | Diagnostic:

@@ -14,7 +14,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.values import from_python
 from datalog_gate.decision.policy_set import LIMITS_FILE, Limit, RuleFile, texts
-from datalog_gate.files.templates import MAX_BYTES, read_text
+from datalog_gate.files.templates import MAX_BYTES, list_files, read_text
 from datalog_gate.language.ast import Atom, Constant, Rule
 from datalog_gate.template.document import Document, read_document
 
@@ -51,21 +51,27 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     for name in paths:
         pack, path = find_rules(name)
         first, failed = len(files), len(diagnostics)
-        for file in _rule_files(path) if path.is_dir() else [path]:
-            if file.is_dir() and file.is_symlink():
+        is_folder = os.path.isdir(path)
+        try:
+            candidates = _rule_files(path) if is_folder else [path]
+        except InputError as error:
+            diagnostics += error.diagnostics
+            continue
+        for file in candidates:
+            if os.path.isdir(file) and file != path:
                 message = f"{file} is a link to a folder, which is not followed"
                 diagnostics.append(Diagnostic("unreadable", message, None, f"name it: --rules {file}"))
                 continue
-            inner = file.relative_to(path).with_suffix("").parts if path.is_dir() else (file.stem,)
+            inner = file.relative_to(path).with_suffix("").parts if is_folder else (file.stem,)
             module = ":".join((*pack, *inner))
             try:
                 if rules := _rule_file(file, module, congress, alone=file == path):
                     files.append(rules)
-                    packs.append(path.resolve().name if not pack and (path / PACK_FILE).is_file() else "")
+                    packs.append(path.resolve().name if not pack and os.path.isfile(path / PACK_FILE) else "")
             except InputError as error:
                 diagnostics += error.diagnostics
                 sources |= error.sources
-        unread = _unread_files(path) if path.is_dir() else []
+        unread = _unread_files(path) if is_folder else []
         if len(files) > first:
             files[first] = replace(files[first], notes=tuple(unread))
         elif len(diagnostics) == failed:
@@ -83,17 +89,18 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
 
 
 def _rule_files(folder: Path) -> list[Path]:
-    """The files that may hold rules, and links to folders; not the ``..data`` of a folder that Kubernetes mounts."""
-    return sorted(
+    """The files that may hold rules, and links to folders; not the ``..data`` of a folder that Kubernetes mounts.
+    Errors: InputError for a folder that can't be read."""
+    return [
         file
-        for file in folder.rglob("*")
+        for file in list_files(folder)
         if not any(part.startswith("..") for part in file.relative_to(folder).parts)
         and (
             file.suffix.lower() == ".dl"
             or (file.suffix.lower() in YAML and file.name not in NO_RULES)
-            or (file.is_dir() and file.is_symlink())
+            or os.path.isdir(file)
         )
-    )
+    ]
 
 
 def _unread_files(folder: Path) -> list[Diagnostic]:
@@ -201,7 +208,7 @@ def find_rules(path: Path) -> tuple[tuple[str, ...], Path]:
     Return the name of the pack, or (), and the path. No code of the pack is run. Errors: RulesError if two packages
     are this pack, or it has no folder.
     """
-    if path.exists() or len(path.parts) != 1:
+    if os.path.exists(path) or len(path.parts) != 1:
         return (), path
     from importlib.metadata import entry_points
     from importlib.util import find_spec

@@ -73,10 +73,10 @@ def read_stack(
     if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
         path = Path(source)
         name = root_name(path)
-        if path.is_dir():
-            paths = [path / "env.yaml", *paths] if (path / "env.yaml").is_file() else paths
+        if os.path.isdir(path):
+            paths = [path / "env.yaml", *paths] if os.path.isfile(path / "env.yaml") else paths
             path = path / "template.yaml"
-        body, label, root = read_text(path), str(path), Path(files_root or path.parent).resolve()
+        body, label, root = read_text(path), str(path), resolve(files_root or path.parent)
     else:
         body, label, name = source or template or "", "<template>", "stack"
     environment_texts: list[tuple[str, Text]] = [(str(path), read_text(path)) for path in paths]
@@ -124,10 +124,10 @@ def read_before(
     an ``env.yaml`` has only that environment. A template outside `files_root` is its own root.
     Assumptions need not be used.
     """
-    own = isinstance(source, Path) and (source / "env.yaml").is_file()
-    if isinstance(after, Path) and (after / "env.yaml").is_file():
+    own = isinstance(source, Path) and os.path.isfile(source / "env.yaml")
+    if isinstance(after, Path) and os.path.isfile(after / "env.yaml"):
         environments = [after / "env.yaml", *environments]
-    inside = isinstance(source, Path) and files_root and source.resolve().is_relative_to(Path(files_root).resolve())
+    inside = isinstance(source, Path) and files_root and resolve(source).is_relative_to(resolve(files_root))
     return read_stack(
         source,
         environments=() if own else environments,
@@ -157,7 +157,38 @@ def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
 
 def root_name(path: Path) -> str:
     """The default name of a root stack: the stem of its template, or the name of its folder."""
-    return path.resolve().name if path.is_dir() else path.stem
+    return resolve(path).name if os.path.isdir(path) else path.stem
+
+
+def resolve(path: str | Path) -> Path:
+    """The whole path without links; one that leads nowhere, or round, stays as it is. Errors: InputError for a NUL."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError as error:
+        raise unreadable(path, error) from None
+
+
+def list_files(folder: Path) -> list[Path]:
+    """List the files below a folder in order, and links to folders, which are not followed.
+
+    Errors: InputError for a folder that can't be read: what it holds would be missing without a word.
+    """
+    files: list[Path] = []
+    failures: list[OSError] = []
+    for parent, folders, names in os.walk(folder, onerror=failures.append):
+        links = (name for name in folders if os.path.islink(os.path.join(parent, name)))
+        files += [Path(parent, name) for name in (*names, *links)]
+    if failures:
+        raise InputError(
+            [diagnostic for error in failures for diagnostic in unreadable(error.filename, error).diagnostics]
+        )
+    return sorted(files)
+
+
+def unreadable(path: str | Path, error: Exception) -> InputError:
+    """The error for a path that can't be read, with the system's reason."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return InputError.of(f"{path} can't be read: {reason}")
 
 
 def read_text(path: str | Path) -> str:
@@ -181,8 +212,7 @@ def _read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError.of(f"{path} can't be read: {reason}") from None
+        raise unreadable(path, error) from None
     if len(content) > MAX_BYTES:
         raise InputError([Diagnostic("too-large", f"{path} has more than {MAX_BYTES} bytes")])
     return content

@@ -6,6 +6,7 @@ policies alone. One that does not load does not count.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from datalog_gate.decision.policy_set import PolicySet, parse_all, rests_on
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
-from datalog_gate.files.templates import read_stack
+from datalog_gate.files.templates import list_files, read_stack
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal, print_term
 from datalog_gate.language.walk import terms, with_terms
@@ -249,10 +250,10 @@ def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
     stacks: list[Stack] = []
     for path in map(Path, paths):
         before = len(stacks)
-        files = [file for file in sorted(path.rglob("*")) if file.suffix in TEMPLATES] if path.is_dir() else [path]
+        files = [file for file in list_files(path) if file.suffix in TEMPLATES] if os.path.isdir(path) else [path]
         for file in files:
             source = file.parent if file.name == "template.yaml" else file
-            root, name = path if path.is_dir() else None, f"stack{len(stacks)}"
+            root, name = path if os.path.isdir(path) else None, f"stack{len(stacks)}"
             try:
                 stacks.append(read_stack(source, stack_name=name, files_root=root, catalogue=catalogue))
             except InputError:

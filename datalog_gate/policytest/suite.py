@@ -15,7 +15,7 @@ from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
-from datalog_gate.files.templates import read_before, read_catalogue, read_stack, read_text
+from datalog_gate.files.templates import list_files, read_before, read_catalogue, read_stack, read_text, resolve
 from datalog_gate.policytest.comparison import CaseFinding, CaseResult, report
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.stack.model import Stack
@@ -132,7 +132,7 @@ def _beside(source: object) -> list[Path]:
 def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
     """Read the suite of a test file, with the types of an operator's catalogue files; for `packs` see `top_folder`.
     Errors: InputError for the files, RulesError for the rules."""
-    file = file.resolve()
+    file = resolve(file)
     return suite_of(file, read_cases(file), catalogues, packs)
 
 
@@ -184,7 +184,7 @@ def test_files(paths: Sequence[str]) -> list[Path]:
     files = [
         file
         for path in map(Path, paths or default_paths())
-        for file in (sorted(path.rglob("test.yaml")) if path.is_dir() else [path])
+        for file in ([file for file in list_files(path) if file.name == "test.yaml"] if os.path.isdir(path) else [path])
         if any(file.parent.glob("*.dl"))
     ]
     if not files:
@@ -207,13 +207,13 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
         import pytest
     except ImportError:
         raise UsageError("policy tests need pytest: install datalog-gate[test]") from None
-    packs = [os.path.abspath(path) for path in paths if Path(path).is_dir()]
+    packs = [os.path.abspath(path) for path in paths if os.path.isdir(path)]
     given = [f"--datalog-packs={pack}" for pack in packs]
     given += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
     places = list(paths) or default_paths()
     code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *places, *given, *options]))
     files = [place.partition("::")[0] for place in places]
-    if code == USAGE and all(Path(file).exists() for file in files):
+    if code == USAGE and all(map(os.path.exists, files)):
         raise UsageError(f"pytest does not take {' '.join(options)}")
     result = EXITS.get(code, FAILED)
     if result == FAILED:  # perhaps not by a case

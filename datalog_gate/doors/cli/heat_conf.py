@@ -10,7 +10,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
-from datalog_gate.files.templates import read_text
+from datalog_gate.files.templates import read_text, unreadable
 
 
 def read_conf(path: Path) -> Any:
@@ -24,6 +24,8 @@ def read_conf(path: Path) -> Any:
         conf(args=[], project="heat", default_config_files=[str(path)], default_config_dirs=[])
     except cfg.Error as error:
         raise InputError.of(f"{path} can't be read: {format_error(error)}") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
     return conf
 
 

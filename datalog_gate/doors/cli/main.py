@@ -32,6 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
         except (RulesError, InputError) as error:
             return _print_diagnostics(error, options)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            from datalog_gate.files.templates import unreadable
+
+            failed = InputError.of(f"reading or writing failed: {error.strerror or error}")
+            return _print_diagnostics(unreadable(error.filename, error) if error.filename else failed, options)
     except (UsageError, EngineError) as error:
         print_note(str(error))
         return USAGE if isinstance(error, UsageError) else UNDECIDED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from datetime import UTC, datetime
@@ -169,7 +170,7 @@ def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str,
 def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Read the JSON of a decision from a file or a log, and the project of its caller if it is known."""
     file = options.decision
-    if Path(file).is_file():
+    if os.path.isfile(file):
         try:
             decision: Any = json.loads(read_text(file))
         except (ValueError, RecursionError):
@@ -185,7 +186,7 @@ def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[str, str]:
     """Append a waiver to the text of the file, which stays as it is. Return the new text, and the entry alone."""
-    text = read_text(file) if file.exists() else "waivers:\n"
+    text = read_text(file) if os.path.exists(file) else "waivers:\n"
     document = read_document(text, str(file))
     before = rules.waivers(document)
     numbers = [int(match[1]) for waiver in before if (match := NUMBERED_ID.fullmatch(waiver.id))]

@@ -67,7 +67,7 @@ def _init(options: argparse.Namespace) -> int:
     if not any(file.parent.glob("*.dl")):
         raise UsageError(f"test --init: {file.parent} holds no rule file")
     template = Path(options.init)
-    before = read_text(file) if file.exists() else ""
+    before = read_text(file) if os.path.exists(file) else ""
     name = template.resolve().parent.name if template.name == "template.yaml" else template.stem
     case = Case(name, 1, {"stack": template}, {})
     suite = suite_of(file.resolve(), (case,), options.catalogue, options.path)
@@ -115,7 +115,7 @@ def _confirm() -> bool:
 
 
 def _suites(options: argparse.Namespace) -> list[Suite]:
-    packs = [path for path in options.path if Path(path).is_dir()]
+    packs = [path for path in options.path if os.path.isdir(path)]
     return [read_suite(file, options.catalogue, packs) for file in test_files(options.path)]
 
 

@@ -105,11 +105,11 @@ def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
         if name not in folders:
             similar = did_you_mean(name, folders, f"there are {', '.join(folders)}")
             raise UsageError(f"there is no pack {name}: {similar}")
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} is there already, and nothing of it is overwritten: name a new folder")
     try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise UsageError(f"{target} is there already, and nothing of it is overwritten: name a new folder")
         return [Path(shutil.copytree(folders[name], target / name)) for name in names or folders]
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise UsageError(f"{target} can't be written: {error}") from None
 
 
