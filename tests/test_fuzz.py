@@ -1,4 +1,4 @@
-"""No text of rules crashes the reader, reading is linear, and no request is more than the gate can decide on."""
+"""No text of rules and no command line crashes its reader, which is linear, and the gate can decide on any request."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.language.parser import parse
 from tests.fuzz import attempt, text
+from tests.fuzz_commands import Workshop
 from tests.fuzz_stacks import Trial
 from tests.sampling import sample
 
@@ -34,6 +35,19 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 def test_no_request_makes_an_error_line_or_an_answer_of_ours(trial: Trial, seed: int) -> None:
     for number in range(seed * 100, seed * 100 + sample(100)):
         trial.attempt(number)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("workshop"))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(5))
+def test_no_command_ends_outside_the_contract(workshop: Workshop, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
+    for number in range(seed * 100, seed * 100 + sample(100)):
+        workshop.attempt(number)
 
 
 @pytest.mark.sampled
