@@ -88,7 +88,8 @@ def _code(text: str) -> str:
 
 def _escape(line: str) -> str:
     """What is said as a cell: the code and the advice are set apart, and nothing is read as markup."""
-    head, bracket, message = line.partition("] ")
-    if line.startswith("help"):
-        return "*" + line.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;") + "*"
-    return f"`{head}{bracket.strip()}` " + message.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
+    head, bracket, message = line.partition("] ") if not line.startswith("help") else ("", "", line)
+    parts = [part.replace("|", "\\|") for part in message.split("`")]
+    parts[::2] = [part.replace("*", "\\*").replace("<", "&lt;").replace("_", "\\_") for part in parts[::2]]
+    written = "`".join(parts)
+    return f"`{head}]` {written}" if bracket else f"*{written}*"

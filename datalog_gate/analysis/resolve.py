@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import Atom, Declaration, Export, Import, Module, Rule, Variable
+from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import OLD, Column, Relation, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
@@ -20,6 +21,7 @@ MOST_SUGGESTIONS = 50
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _KINDS = (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.ANY)
+AGGREGATES = get_args(AggregateFunction)
 KINDS = {str(kind.name).lower(): kind for kind in _KINDS}
 
 
@@ -178,6 +180,8 @@ class Names:
         relation = self._absent(atom, module)
         prefix, _, bare = atom.name.rpartition(":")
         imported = [import_.module for import_ in self.scopes[module].imports]
+        if not prefix and any(name not in self.scopes for name in imported):
+            self.consequences.update(self.diagnostics[count:])
         seen = [prefix] if prefix else self._refused if module == self.query else [module, *imported]
         if any(bare in self._refused.get(name, ()) for name in seen):
             self.consequences.update(self.diagnostics[count:])
@@ -193,7 +197,7 @@ class Names:
             empty = Relation(name, tuple(Column(column, Kind(0)) for column in columns))
             return self._empty.setdefault(name, empty)
         if module not in self.congress:
-            self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
+            self._elsewhere(atom, module)
             return None
         suggestion = self._suggestion(name, self._relation_names(module))
         if atom.named:
@@ -204,6 +208,24 @@ class Names:
         full_name = name if ":" in name else f"{module}:{name}"
         self.undeclared.add(full_name)
         return self._empty.setdefault(full_name, _numbered(full_name, (Kind(0),) * len(atom.arguments)))
+
+    def _elsewhere(self, atom: Atom, module: str) -> None:
+        """Report a relation that is not there, or that another module has under its name."""
+        name, span = atom.name, atom.name_span
+        owners = sorted(full for full, scope in self.scopes.items() if name in scope.relations and full != module)
+        exporting = [owner for owner in owners if name in self.scopes[owner].exports]
+        if exporting:
+            advice = f"write {exporting[0]}:{name}, or `import {exporting[0]}.` first"
+            self._report("undefined-relation", f"there is no relation {name} in {module}", span, advice)
+        elif owners:
+            advice = f"write `export {name}.` in {owners[0]}, and here {owners[0]}:{name}"
+            message = f"there is no relation {name} in {module}: it is private to the module {owners[0]}"
+            self._report("private-relation", message, span, advice)
+        elif name in AGGREGATES:
+            advice = f"write it with braces, n = {name}{{ x : ... }}"
+            self._report("undefined-relation", f"{name} is an aggregate, no relation", span, advice)
+        else:
+            self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         otherwise = None if ":" in atom.name else f"declare it: `relation {atom.name}(...).`"
@@ -229,7 +251,10 @@ class Names:
         start = Span(module.file, 1, 1, 1, 1)
         for segment in module.name.split(":"):
             if module.name != self.query and not IDENTIFIER.match(segment):
-                self._report("reserved-name", f"{segment!r} in the path of a rule file is no identifier", start)
+                message = f"{segment!r} in the path of a rule file is no identifier"
+                name = re.sub(r"\W+", "_", segment)
+                advice = f"rename it to {'' if IDENTIFIER.match(name) else '_'}{name}"
+                self._report("reserved-name", message, start, advice)
         if module.name.partition(":")[0] in self.catalogue.namespaces():
             self._report("reserved-name", f"the module name {module.name} is reserved", start, "rename the file")
         for statement in module.statements:
@@ -298,7 +323,9 @@ class Names:
                 case Export():
                     for name in (name for name in statement.names if name not in scope.relations):
                         message = f"{module.name} has no relation {name} to export"
-                        suggestion = self._suggestion(name, scope.relations)
+                        owners = [full for full, other in self.scopes.items() if name in other.relations]
+                        elsewhere = f"write it in {owners[0]}, which has {name}" if owners else None
+                        suggestion = elsewhere or self._suggestion(name, scope.relations)
                         self._report("unknown-module", message, statement.span, suggestion)
                         if name in module.refused:
                             self.consequences.add(self.diagnostics[-1])

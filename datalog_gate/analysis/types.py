@@ -17,11 +17,13 @@ from datalog_gate.schema.signatures import CALLS
 
 NOT_NULL = Kind.ANY & ~Kind.NULL
 ORDERED = Kind.NUMBER | Kind.STRING
+FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 NEVER_MEET = "the two never meet: compare values of one kind"
 ADVICE = {
     (Kind.STRING, Kind.NUMBER): "write it in quotes",
     (Kind.NUMBER, Kind.STRING): "write the number without quotes",
     (Kind.BOOLEAN, Kind.STRING): "write true or false without quotes",
+    (Kind.BOOLEAN, Kind.NUMBER): "write true or false",
     (Kind(0), Kind.STRING): "only a template makes resources: join with the _id of another relation",
     (Kind.STRING, Kind.NULL): "it is never null: leave the test out",
     (Kind.NUMBER, Kind.NULL): "it is never null: leave the test out",
@@ -139,6 +141,8 @@ class Inference:
         if call.builtin == "??":
             left, right = (self._kind(term, kinds) for term in call.inputs)
             return (left & NOT_NULL) | right
+        if call.builtin == "+" and any(not self._kind(term, kinds) & Kind.NUMBER for term in call.inputs):
+            return NOT_NULL  # it is reported: what is made of the sum is not
         return column.kinds
 
     def _judge(self, literal: ir.CheckedLiteral, kinds: Kinds) -> None:
@@ -149,8 +153,9 @@ class Inference:
                 self._judge_compare(literal, kinds)
             case ir.Call():
                 builtin, name = CALLS[literal.builtin], literal.builtin.partition(".")[0]
+                before = len(self.diagnostics)
                 for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
-                    if not builtin.total:
+                    if not builtin.total and (name != "+" or len(self.diagnostics) == before):
                         self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
@@ -171,7 +176,8 @@ class Inference:
             given = self._kind(argument, kinds) if argument else Kind.ANY
             if isinstance(argument, ir.Const):
                 if not given & column.kinds:
-                    self._mismatch(f"the column {column.name} of {match.relation} is", column.kinds, given, match.span)
+                    what = f"the column {column.name} of {match.relation} is"
+                    self._mismatch(what, column.kinds, given, match.span, argument)
             elif argument and given == Kind(0) and not self._is_reported(argument):
                 message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
                 self._report("kind-mismatch", message, match.span, NEVER_MEET)
@@ -183,10 +189,14 @@ class Inference:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
-        for operand in (compare.left, compare.right):
-            self._need(operand, ORDERED, kinds, f"{compare.comparator} compares", compare.span)
+        what, flipped = f"{compare.comparator} compares", FLIPPED[compare.comparator]
+        for operand, sign, other in (
+            (compare.left, compare.comparator, compare.right),
+            (compare.right, flipped, compare.left),
+        ):
+            self._need(operand, ORDERED, kinds, what, compare.span, _widest(sign, other))
         if left & ORDERED and right & ORDERED and not left & right & ORDERED:
-            self._mismatch(f"{compare.comparator} compares", left & ORDERED, right, compare.span)
+            self._mismatch(what, left & ORDERED, right, compare.span, compare.right)
 
     def _is_reported(self, *operands: ir.Operand) -> bool:
         """Whether a mismatch of one of the variables was reported before; note that it is now."""
@@ -195,26 +205,51 @@ class Inference:
         self._mismatched |= named
         return is_reported
 
-    def _need(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
+    def _need(
+        self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span, default: str = "..."
+    ) -> None:
         given = self._kind(operand, kinds)
         if given and not given & wanted:
-            self._mismatch(what, wanted, given, span)
+            self._mismatch(what, wanted, given, span, operand)
         elif Kind.NULL in given and Kind.NULL not in wanted:
             name = name_of(operand)
             message = f"{name} may be null here"
-            self._report("nullable", message, span, f"say `{name} != null`, or give a default: `{name} ?? ...`")
+            advice = f"give a default that the rule finds, `{name} ?? {default}`; `{name} != null` lets null pass"
+            self._report("nullable", message, span, advice)
 
     def _kind(self, operand: ir.Pattern, kinds: Mapping[ir.Var, Kind]) -> Kind:
         if isinstance(operand, ir.Const):
             return kind_of(operand.value)
         return kinds.get(operand, Kind.ANY) if operand else Kind.ANY
 
-    def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span) -> None:
+    def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span, operand: ir.Operand | None = None) -> None:
         message = f"{what} {wanted.describe()}, not {given.describe()}"
-        self._report("kind-mismatch", message, span, ADVICE.get((wanted & ~Kind.RESOURCE, given), NEVER_MEET))
+        self._report("kind-mismatch", message, span, _advice(what, wanted, given, operand))
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
+
+
+def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) -> str:
+    """What to write in the place of a value of a wrong kind."""
+    if what == "+ takes" and Kind.STRING in given:
+        return "join texts by a condition, concat(left, right, text), and use the text"
+    plain = wanted & ~(Kind.RESOURCE | Kind.NULL)
+    if plain == Kind.NUMBER and given == Kind.STRING:
+        if isinstance(operand, ir.Var):
+            return f"make a number of the text, int({name_of(operand)}, number), and use the number"
+        if not isinstance(operand, ir.Const) or not str(operand.value).strip().lstrip("-").isdecimal():
+            return NEVER_MEET
+    return ADVICE.get((plain, given), NEVER_MEET)
+
+
+def _widest(sign: str, limit: ir.Operand) -> str:
+    """A default of which a comparison with the limit holds: of ports the widest."""
+    if not isinstance(limit, ir.Const) or not isinstance(limit.value, int):
+        return "..."
+    if sign.startswith("<"):
+        return "0" if limit.value > 0 else str(limit.value - (sign == "<"))
+    return "65535" if 0 < limit.value < 65535 else str(limit.value + (sign == ">"))
 
 
 def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Counter[ir.Var]:

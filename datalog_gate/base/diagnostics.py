@@ -155,7 +155,7 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only a mistake pays for it
 
     known = sorted(set(candidates))
-    folded = {name.lower(): name for name in reversed(known)}
+    folded = {name.lower(): name for name in (reversed(known) if word[:1].isupper() else known)}
     near = get_close_matches(word.lower(), folded, n=1, cutoff=0.7)
     return folded[near[0]] if near else slip(word, known)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,11 +106,12 @@ def _rule_files(folder: Path) -> list[Path]:
 def _unread_files(folder: Path) -> list[Diagnostic]:
     """A warning for each file whose text is rules, and whose ending says that it is not."""
     diagnostics = []
-    for file in sorted(folder.rglob("*")):
-        if file.suffix.lower() in NO_RULE_ENDINGS or file.name.endswith("~") or file.name.startswith("."):
+    for file in list_files(folder):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if hidden or file.suffix.lower() in NO_RULE_ENDINGS or file.name.endswith("~"):
             continue
         try:
-            if not file.is_file() or file.stat().st_size > MAX_BYTES or not RULE.search(file.read_text("utf-8")):
+            if os.path.getsize(file) > MAX_BYTES or not RULE.search(file.read_text("utf-8")):
                 continue
         except (OSError, UnicodeDecodeError):
             continue
@@ -135,6 +136,9 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
         return None
     rules = data.get("rules")
     problems = [] if isinstance(rules, list) else [("the file has no list `rules`", document.place(()))]
+    suggestion = "write name:, description: and rules: with `- rule: p(x) :- q(x)`"
+    if problems and (other := _other_file(file, data)):
+        problems, suggestion = [(other[0], document.place(()))], other[1]
     entries, lines = [], text.splitlines(keepends=True)
     for index, rule in enumerate(rules if isinstance(rules, list) else []):
         place = document.place(("rules", index, "rule"))
@@ -145,14 +149,30 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
     if sum(len(entry.text) for entry in entries) > MAX_BYTES:
         problems.append((f"with aliases written out its rules have more than {MAX_BYTES} characters", None))
     if problems:
-        suggestion = "write name:, description: and rules: with `- rule: p(x) :- q(x)`"
         diagnostics = [Diagnostic("bad-library", message, place, suggestion) for message, place in problems]
         raise InputError(diagnostics, {str(file): text})
     return RuleFile(module, str(file), text, True, tuple(entries), str(data.get("name") or ""))
 
 
+def _other_file(file: Path, data: Mapping[str, object]) -> tuple[str, str] | None:
+    """What a file is that was given as rules, and where it belongs; None if nobody can tell."""
+    if data.keys() & {"heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion"}:
+        return "this is a template, and no rules", f"give the rules by --rules: check {file} --rules RULES"
+    if "cases" in data:
+        return "these are tests, and no rules", f"run `datalog-gate test {file.parent}`"
+    return None
+
+
 def _read_limits(file: Path) -> dict[str, Any]:
     """Read the limits of a pack, as fields of its `RuleFile`. Errors: InputError."""
+    if not os.path.exists(file):
+        message, other = f"{file} can't be read: No such file or directory", file.with_suffix(".yml")
+        advice = (
+            f"rename {other} to {file.name}"
+            if os.path.exists(other)
+            else "write it, with `NAME: VALUE` for each relation"
+        )
+        raise InputError([Diagnostic("unreadable", message, None, advice)])
     text = read_text(file)
     document = read_document(text, str(file))
     diagnostics: list[Diagnostic] = []

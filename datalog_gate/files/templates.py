@@ -76,6 +76,9 @@ def read_stack(
         if os.path.isdir(path):
             paths = [path / "env.yaml", *paths] if os.path.isfile(path / "env.yaml") else paths
             path = path / "template.yaml"
+        if path.suffix.lower() == ".dl":
+            message, advice = f"{path} holds rules, and is no template", f"give it by --rules {path}"
+            raise InputError([Diagnostic("not-a-template", message, None, advice)])
         body, label, root = read_text(path), str(path), resolve(files_root or path.parent)
     else:
         body, label, name = source or template or "", "<template>", "stack"

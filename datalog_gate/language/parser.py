@@ -30,6 +30,16 @@ _AFTER_AGGREGATED = frozenset({*_OPERATORS, ",", ":"})
 _STATEMENT_BEGINNINGS = frozenset({"name", "update", "@"})
 _BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
 """The tokens that a condition, an argument or a statement can begin with, except a minus sign."""
+_OTHER_WORDS = {
+    "is": "write `=`",
+    "like": "write starts_with(x, ...), or matches(x, ...) for a pattern",
+    "LIKE": "write starts_with(x, ...), or matches(x, ...) for a pattern",
+    "if": "write `:-`",
+    "when": "write `:-`",
+    "where": "write `:-`",
+}
+"""Words of other languages after a condition or a head, with what to write."""
+_NEGATIONS = ("Not", "no", "NO", "No")
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
 _WORDS_OF_CONGRESS = frozenset({*_OF_PYTHON, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
@@ -157,9 +167,13 @@ class _Parser:
     def forgotten(self, sign: str) -> str | None:
         """The advice to write a sign before the next token, if that begins something; or the word that was meant before
         it."""
+        token = self.token
+        if token.text in _OTHER_WORDS:
+            return _OTHER_WORDS[token.text]
         if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
             return f"did you mean `{near}`?"
-        token = self.token
+        if token.kind == ":" and self.tokens[self.index + 1].kind == ":":
+            return "a resource type is a relation in lower case, os:nova:server, or a text in quotes"
         begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
         return f"write `{sign}` before `{token.text}`" if begins else None
 
@@ -181,7 +195,11 @@ class _Parser:
             case "true" | "false" if follower not in _AFTER_OPERAND:
                 return (ast.Truth(self.advance().kind == "true", span=self.since(token.start)),)
             case "name" if follower not in _AFTER_OPERAND:
-                return (self.atom("a condition"),)
+                atom = self.atom("a condition")
+                if self.token.kind in _COMPARATORS and atom.arguments and token.text.isidentifier():
+                    advice = f"give it a variable as its last argument, {token.text}(..., y), and compare y"
+                    raise self.unexpected(f"`{token.text}(...)` is a condition and has no value", advice)
+                return (atom,)
         return (self.condition(),)
 
     def negation(self) -> ast.Negation:
@@ -212,6 +230,8 @@ class _Parser:
         if not self.take("in"):
             advice = "write `not (x in [...])`" if self.token.kind == "not" and self.peek().kind == "in" else None
             raise self.unexpected("found {found}, expected a comparison", advice)
+        if self.token.kind == "(":
+            raise self.unexpected("found {found}, expected `[`", "write the choices in brackets, [a, b]")
         self.expect("[", "`[`")
         return ast.Membership(left, self.sequence(self.term, "]"), span=self.since(start))
 
@@ -219,12 +239,26 @@ class _Parser:
         name = self.expect("name", expected)
         if name.text == "_":
             raise self.source.refused(name, "`_` is no relation")
+        if name.text in _NEGATIONS and self.token.kind == "name":
+            raise self.source.refused(name, f"`{name.text}` is no relation", "write `not`")
         name_span = self.since(name.start)
-        arguments = self.sequence(self.argument, ")") if self.take("(") else ()
+        arguments = self.arguments(name) if self.take("(") else ()
         positional = tuple(argument for argument in arguments if not isinstance(argument, ast.NamedArgument))
         named = tuple(argument for argument in arguments if isinstance(argument, ast.NamedArgument))
         _check_order(positional, named)
         return ast.Atom(name.text, positional, named, name_span, span=self.since(name.start))
+
+    def arguments(self, name: Token) -> tuple[ast.Term | ast.NamedArgument, ...]:
+        """The arguments of an atom, with its parenthesis. What follows them in no rule is a mistake of its own."""
+        arguments: tuple[ast.Term | ast.NamedArgument, ...] = ()
+        if not self.take(")"):
+            arguments = self.items(self.argument)
+            if self.token.kind == ":" and name.text in _FUNCTIONS:
+                raise self.source.refused(name, f"`{name.text}` takes braces", f"write {name.text}{{ x : ... }}")
+            if self.token.kind == ":" and isinstance(arguments[-1], ast.Variable):
+                raise self.unexpected("found {found}, expected `,` or `)`", f"write {arguments[-1].name}=...")
+            self.close(")", "`,` or `)`")
+        return arguments
 
     def argument(self) -> ast.Term | ast.NamedArgument:
         if self.peek().kind != "=":
@@ -320,6 +354,8 @@ class _Parser:
         token, follower = self.token, self.peek().kind
         if follower == "{":
             return self.aggregate()
+        if follower == "(" and token.text in _FUNCTIONS:
+            raise self.unexpected("{found} takes braces", f"write {token.text}{{ x : ... }}")
         if follower == "(":
             raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
         if follower == ":" == self.tokens[self.index + 2].kind:
@@ -344,6 +380,8 @@ class _Parser:
         if distinct:
             self.advance()
         terms = self.items(self.aggregated)
+        if self.token.text == "|":
+            raise self.source.refused(self.token, "`|` is no sign of an aggregate", "write ` : `")
         before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
         if not before.end < colon.start < colon.end < self.token.start:
             raise self.source.refused(colon, "the colon of an aggregate has blanks on both sides", "write ` : `")
@@ -362,6 +400,8 @@ class _Parser:
 
     def statement(self) -> ast.Statement:
         self.nesting = self.terms = 0
+        if self.token.kind == self.peek().kind == "-":
+            raise self.source.refused(self.token, "found `--`, expected a statement", "begin a comment with // or #")
         match self.token.text:
             case "relation":
                 return self.declaration()
@@ -376,7 +416,9 @@ class _Parser:
         if token.text in STATEMENTS and not self.at_action():
             if self.peek().kind == "[":
                 raise self.source.refused(token, f"`{token.text}[` is an action of Congress", code="unsupported")
-            raise self.unexpected("{found} is reserved at the start of a statement")
+            below = annotation and token.text == "relation"
+            advice = "write the annotation above a rule of the relation" if below else None
+            raise self.unexpected("{found} is reserved at the start of a statement", advice)
         expected = "the rule of the annotation" if annotation else "a statement"
         head = self.action() if self.at_action() else self.atom(expected)
         body = self.body() if self.take(":-") else ()

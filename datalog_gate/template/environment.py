@@ -172,6 +172,9 @@ def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
     if not isinstance(document.data, dict):
         wrong("an environment is a map of sections", ())
         return {}
+    if "heat_template_version" in document.data:
+        wrong("this is a template, and no environment", ("heat_template_version",), "give it without -e")
+        return {}
     maps = {}
     for name, section in document.data.items():
         if name not in SECTIONS:

@@ -19,7 +19,7 @@ from datalog_gate.stack.model import Data, EnvironmentFile, Parameter, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
-from datalog_gate.template.environment import TEMPLATE_ENDINGS, Registry, read_environments
+from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Registry, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
@@ -185,7 +185,9 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     dialect = dialect_of(data) if isinstance(data, dict) else "this is no template: it is not a map of sections"
     if isinstance(dialect, str) or not isinstance(data, dict):
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
-        tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()))
+        is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
+        advice = f"it may be an environment: give it by -e {document.file}" if is_environment else None
+        tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()), advice)
         return None
     sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
