@@ -95,7 +95,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
         "preflight": ["requests", "urllib3"],
         "rack_affinity": ["ortools"],
         "services": ["keystoneauth1", "pytest", "requests"],
-        "template": ["yaml", "yaql"],
+        "template": ["re2", "yaml", "yaql"],
     }
 
 

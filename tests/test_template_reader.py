@@ -11,6 +11,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Path, Resource, Stack
+from datalog_gate.template.parameters import TYPES
 from datalog_gate.template.reader import TemplateSource, read_template
 from tests.expressions import unknown_of, worded
 from tests.refusals import refusals
@@ -80,6 +81,8 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
         ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
         ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is no multiple of 2 plus 1"),
         ("type: string, constraints: [{allowed_pattern: 'a|ab'}]", "ab", "can't be 'ab': it does not match a|ab"),
+        ("type: string, constraints: [{allowed_pattern: '[a-z+*(]+-[0-9+]+(x|y[+*]+)'}]", "a-1z", "can't be 'a-1z': it does not match [a-z+*(]+-[0-9+]+(x|y[+*]+)"),
+        ("type: string, constraints: [{allowed_pattern: '([0-9]{1,3}[.]){3}[0-9]{1,3}'}]", "10.0.0", "can't be '10.0.0': it does not match ([0-9]{1,3}[.]){3}[0-9]{1,3}"),
         ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is no string that the template takes"),
         ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is none of a"),
         ("type: comma_delimited_list", 0, "can't be 0: it is no comma_delimited_list that the template takes"),
@@ -132,8 +135,16 @@ def test_tags_came_with_queens() -> None:
 
 
 def test_a_pattern_that_could_take_forever_is_left_to_heat() -> None:
-    text = "parameters: {p: {type: string, default: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!, constraints: [{allowed_pattern: '(a+)+'}]}}\n"
+    text = "parameters: {p: {type: string, default: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!, constraints: [{allowed_pattern: '(a+)+(?=b)'}]}}\n"
     assert len(read(text).parameters) == 1
+
+
+def test_a_default_of_null_is_none() -> None:
+    text = "parameters:\n" + "".join(f"  {kind}: {{type: {kind}, default: null, label: null}}\n" for kind in TYPES)
+    parameters = read(text).parameters
+    assert [(parameter.value, parameter.origin, parameter.attributes) for parameter in parameters] == [
+        (unknown_of(f"{{get_param: {kind}}} in web"), "none", {"label": None}) for kind in TYPES
+    ]
 
 
 def test_parameters_that_nobody_defines_are_refused() -> None:

@@ -19,6 +19,7 @@ from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import OPEN, Bounds, ResourceId, Unknown, Value, from_python, number
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.stack.property_values import read_number
+from datalog_gate.template.allowed_pattern import matches_whole
 from datalog_gate.template.assumptions import Assumptions
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.document import read_integer, size_of
@@ -138,7 +139,7 @@ def _parameter(
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
     default_key = dialect.key("default")
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
-    if default_key in definition:
+    if definition.get(default_key) is not None:  # to Heat null is no default
         rest["default"] = definition[default_key]
     sources = (source for source in (given, default) if source)
     chosen = next((source for source in sources if source.facade or source.value is not None), None)
@@ -375,12 +376,5 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
         case "allowed_pattern":
             if not isinstance(value, str):
                 raise _RefusedError("it is no text")
-            matching = re.match(limit, value) if _harmless(limit, value) else value
-            if matching is None or (isinstance(matching, re.Match) and matching.end() < len(value)):
+            if matches_whole(limit, value) is False:
                 raise _RefusedError(f"it does not match {limit[:200]}")
-
-
-def _harmless(pattern: str, value: str) -> bool:
-    """Whether matching surely ends soon: the pattern is the user's, and Heat checks again what is skipped here."""
-    repeats = len(re.findall(r"[*+]|\{\d*,\d*\}", pattern))
-    return len(value) <= 256 and repeats <= 3 and not re.search(r"[*+}|][^()]*\)[*+{?]|\\\d", pattern)

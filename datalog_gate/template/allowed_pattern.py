@@ -1,0 +1,83 @@
+"""The constraint `allowed_pattern` of parameters.
+
+Heat asks that Python's `re.match` ends where the value does (heat/engine/constraints.py, AllowedPattern). A pattern is
+the user's, and may take forever: what could is matched by RE2 where both surely agree, else not at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONGEST = 256
+"""The most characters of a value that Python's engine, whose time may be more than linear, looks at."""
+REPEATS = 3
+"""The most repetitions of a pattern for it."""
+STEPS = 10**7
+"""The most steps of RE2: characters times the size of the compiled pattern, a tenth of a second."""
+MEMORY = 1 << 20
+_ATOM = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]|.", re.DOTALL)
+_REPEAT = re.compile(r"[*+]|\{\d*,\d*\}")
+_NESTED = re.compile(r"[*+}|][^()]*\)[*+{?]")
+_READ_OTHERWISE = re.compile(r"\{,|\[:|\\[\dbB]|\(\?[(#P]")
+_PLAIN = re.compile(r"[ -~]*")
+
+
+def matches_whole(pattern: str, value: str) -> bool | None:
+    """Whether the first match of a pattern that Python takes, at the start of the value, ends at its end.
+
+    None if that is not told: matching could take long, and RE2 does not take the pattern or may read it otherwise.
+    """
+    if len(value) <= LONGEST and _is_harmless(pattern):
+        matching = re.match(pattern, value)
+        return matching is not None and matching.end() == len(value)
+    return _by_re2(pattern, value) if _is_read_alike(pattern, value) else None
+
+
+def _is_harmless(pattern: str) -> bool:
+    """Whether matching surely ends soon: few repetitions, and none of what is repeated or chosen itself."""
+    bare = "".join(atom if len(atom) == 1 or atom[1:].isdigit() else "x" for atom in _ATOM.findall(pattern))
+    return len(_REPEAT.findall(bare)) <= REPEATS and not _NESTED.search(bare) and not re.search(r"\\\d", bare)
+
+
+def _is_read_alike(pattern: str, value: str) -> bool:
+    r"""Whether RE2 reads what it takes of the pattern as Python does.
+
+    Both differ in classes and anchors (``\s``, ``\w``, ``$``) beyond printable ASCII, in ``{,n}``, ``[:alpha:]``, octal
+    numbers, and in what is repeated and may match nothing, as ``\b`` within a group.
+    """
+    if not (_PLAIN.fullmatch(pattern) and _PLAIN.fullmatch(value)) or _READ_OTHERWISE.search(pattern):
+        return False
+    try:
+        return not any(re.match(group, "") for group in _repeated(pattern))
+    except (re.error, IndexError):  # no group after all, as in the comments of ``(?x)``
+        return False
+
+
+def _repeated(pattern: str) -> Iterator[str]:
+    """The groups of a pattern that are repeated."""
+    opened: list[int] = []
+    for atom in _ATOM.finditer(pattern):
+        if atom[0] == "(":
+            opened.append(atom.start())
+        elif atom[0] == ")" and pattern[atom.end() : atom.end() + 1] in ("*", "+", "{"):
+            yield pattern[opened.pop() : atom.end()]
+        elif atom[0] == ")":
+            opened.pop()
+
+
+def _by_re2(pattern: str, value: str) -> bool | None:
+    try:
+        import re2
+    except ImportError:
+        return None
+    options = re2.Options()
+    options.max_mem, options.log_errors = MEMORY, False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error:
+        return None
+    if len(value) * compiled.programsize > STEPS:
+        return None
+    matching = compiled.match(value)
+    return matching is not None and bool(matching.end() == len(value))
