@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,5 +85,8 @@ def test_of_several_templates_those_that_can_be_read_are_judged(capsys: pytest.C
 
 def test_a_full_disk_is_no_denial() -> None:
     """An exception would end Python with 1."""
-    code = os.system("datalog-gate rules > /dev/full 2> /dev/null")
-    assert os.waitstatus_to_exitcode(code) == 3
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "rules"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    message = "error[unreadable] reading or writing failed: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (3, message)
