@@ -248,6 +248,7 @@ class Writer:
             scope.kinds[new] = bound
             return f"({' or '.join(branches)})"
         branches = [", ".join(self.body(scope.inner(), depth, self.choose(2))) or "true" for _ in range(2)]
+        branches[1] = "false" if self.rarely() else branches[1]
         return f"({' or '.join(branches)})"
 
     def negation(self, scope: Scope, depth: int) -> str:
@@ -263,6 +264,9 @@ class Writer:
         body = self.body(inner, depth)
         self.grouped = grouped
         local = [name for name in inner.kinds if name not in before and name not in inner.computed]
+        numbers = [name for name in local if inner.kinds[name] & NUMBER]
+        if numbers and self.rarely(3):  # an error of some tuples, which other assignments may give
+            body.append(f"{self.constant(NUMBER)} / ({self.pick(numbers)} ?? 0) < 9")
         function = self.pick(("count", "sum", "min", "max", "list", "avg", "sum", "count"))
         wanted = NUMBER if function in ("sum", "avg") else Kind.ANY
         firsts = [name for name in local if inner.kinds[name] & wanted]
@@ -297,7 +301,7 @@ class Writer:
         columns = self.relations.setdefault(name, [Kind(0)] * width)
         for at in range(width):
             if names and not self.rarely(8):
-                term = self.pick(names)
+                term = self.pick([*names, *[variable for variable in names if variable in scope.computed] * 2])
                 given = scope.kinds[term]
             else:
                 value = self.pick([value for values in VALUES.values() for value in values[:2]])
