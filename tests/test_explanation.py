@@ -78,7 +78,7 @@ def test_the_text_of_a_finding_says_why_what_to_do_and_what_else_was_looked_at()
   why   os:neutron:security_group.rules(s/web_sg, 0, ...)                 <template>:6
         0.0.0.0/0 != null, 22 <= 22, null ?? 65535 = 65535, 65535 >= 22   m.dl:5
   hint  close it
-clean[quiet] looked at 1 row: heat:resource 1
+clean[quiet] looked at 1 row: heat:resource 1; no row of os:nova:server
 1 denied, 0 warnings, 0 undetermined; 2 policies, 4 facts; deny; decision {decision.id[:6]}"""
     )
 

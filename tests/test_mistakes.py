@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from datalog_gate.base.diagnostics import CODES
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
-from tests.mistakes import CHECK, MISTAKES, TEMPLATE, Mistake
+from tests.mistakes import CHECK, MEANT, MISTAKES, POLICY, TEMPLATE, Mistake
 from tests.pages import DOCS, assert_written
 
 PAGE = """# Common mistakes
@@ -55,6 +56,11 @@ def test_no_mistake_is_silent(mistake: Mistake) -> None:
 def test_the_page_shows_what_is_said_of_each_mistake() -> None:
     assert len(ROWS) >= 60
     assert_written(DOCS / "mistakes.md", page())
+
+
+@pytest.mark.parametrize("text", MEANT)
+def test_what_only_looks_like_a_mistake_is_accepted(text: str) -> None:
+    assert load([RuleFile("m", "m.dl", f"{POLICY}{text}.\n")]).warnings == ()
 
 
 def test_every_code_of_the_page_is_one_of_the_list() -> None:

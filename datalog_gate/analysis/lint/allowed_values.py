@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -241,12 +242,12 @@ class _Judge:
             yield from _strange(f"path of {match.relation} never begins with", first, domain, span)
             return
         own = self._types_of(match.arguments[0], body)
-        types = own or [kind for kind in map(self.catalogue.type, self.catalogue.types()) if kind]
-        meaning = read_path(text, types, whole=name not in OF_SCALARS)
+        by_property = {} if own else _types_by_property(self.catalogue)
+        types = own or by_property.get(text.partition(".")[0], ())
+        meaning = read_path(text, types, whole=name not in OF_SCALARS, others=by_property)
         if meaning.problem:
             why = f": {meaning.problem}" if meaning.steps or own else ""
-            near = _near(text.partition(".")[0], {schema.name for kind in types for schema in kind.properties})
-            severe = own or (near and not meaning.steps)
+            severe = own or (not meaning.steps and _near(text.partition(".")[0], by_property))
             yield Diagnostic("unknown-value", what + why, span, meaning.suggestion, "error" if severe else "warning")
         elif name == "heat:property":
             yield from self._value_at(text, match, meaning, body, bool(own))
@@ -269,12 +270,18 @@ class _Judge:
     def _attribute(
         self, match: ir.Match, attribute: ir.Const, body: Sequence[ir.CheckedLiteral]
     ) -> Iterator[Diagnostic]:
-        own = [kind for kind in self._types_of(match.arguments[2], body) if not kind.name.startswith(ANY_ATTRIBUTE)]
-        types = own or [kind for kind in map(self.catalogue.type, self.catalogue.types()) if kind]
-        domain = Domain(frozenset(name for kind in types for name in (*kind.attributes, "show")), bool(own), True)
-        of = own[0].name if own else f"attribute of {match.relation}"
-        what = f"{of} has no attribute" if own else f"{of} is never"
-        yield from _strange(what, attribute, domain, match.span)
+        own = self._types_of(match.arguments[2], body)
+        if any(kind.name.startswith(ANY_ATTRIBUTE) for kind in own):
+            return
+        every = {kind.name: kind for kinds in _types_by_property(self.catalogue).values() for kind in kinds}
+        names = frozenset(name for kind in own or every.values() for name in (*kind.attributes, "show"))
+        if own:
+            yield from _strange(f"{own[0].name} has no attribute", attribute, Domain(names, listed=True), match.span)
+            return
+        for text in _texts(attribute):  # an output of a nested stack may have any name
+            if text not in names and _near(text, names):
+                message, advice = f"no type has an attribute {text!r}", did_you_mean(text, names)
+                yield Diagnostic("unknown-value", message, match.span, advice, "warning")
 
     def _types_of(self, resource: ir.Pattern, body: Sequence[ir.CheckedLiteral]) -> list[ResourceType]:
         """The types that the body says a resource is of; none, if it does not say any that the catalogue has."""
@@ -289,6 +296,16 @@ class _Judge:
                 elif self.relations[literal.relation].named_only:
                     names.append(self.catalogue.owner(relation.partition(".")[0]))
         return [kind for kind in (self.catalogue.type(name) for name in names if name) if kind]
+
+
+@lru_cache(maxsize=4)
+def _types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceType]]:
+    """All resource types by the names of their properties."""
+    by_property: dict[str, list[ResourceType]] = {}
+    for kind in filter(None, map(catalogue.type, catalogue.types())):
+        for schema in kind.properties:
+            by_property.setdefault(schema.name, []).append(kind)
+    return by_property
 
 
 def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]) -> Iterator[tuple[ir.Const, Span]]:
@@ -321,7 +338,8 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
             continue
         if domain.what:
             named = ", ".join(sorted(domain.texts)[:12])
-            suggestion = did_you_mean(text, domain.texts, f"they name {named}; state your own as facts of a relation")
+            otherwise = f"they name {named}; state your own as facts of a relation"
+            suggestion = did_you_mean(text, domain.texts) if _near(text, domain.texts) else otherwise
             yield Diagnostic("unknown-value", f"{text!r} is no {domain.what}", span, suggestion, "warning")
             continue
         severe = (domain.complete and domain.listed) or _near(text, domain.texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import did_you_mean
@@ -25,8 +25,9 @@ class PathMeaning(NamedTuple):
     suggestion: str | None = None
 
 
-def read_path(path: str, types: Sequence[ResourceType], whole: bool) -> PathMeaning:
-    """The best meaning of the path in any of the types. `whole` says that it may name a list or map as a whole."""
+def read_path(path: str, types: Sequence[ResourceType], whole: bool, others: Collection[str] = ()) -> PathMeaning:
+    """The best meaning of the path in any of the types. `whole` says that it may name a list or map as a whole;
+    `others` are the properties of all types, where none is known."""
     steps = [step.replace("\\.", ".") for step in STEP.findall(path)]
     meanings = [_in_type(steps, kind, whole) for kind in types]
     good = [meaning.kinds for meaning in meanings if not meaning.problem]
@@ -35,12 +36,10 @@ def read_path(path: str, types: Sequence[ResourceType], whole: bool) -> PathMean
         for given in good:
             kinds |= given
         return PathMeaning(len(steps), kinds)
-    best = max(meanings, key=lambda meaning: meaning.steps)
-    if best.steps or len(types) == 1:
-        return best
-    names = {schema.name for kind in types for schema in kind.properties}
+    if meanings:
+        return max(meanings, key=lambda meaning: meaning.steps)
     first = steps[0] if steps else path
-    return PathMeaning(0, problem=f"no type has a property {first}", suggestion=_first_step(first, steps[1:], names))
+    return PathMeaning(0, problem=f"no type has a property {first}", suggestion=_first_step(first, steps[1:], others))
 
 
 def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeaning:
@@ -86,7 +85,7 @@ def _in_type(steps: Sequence[str], kind: ResourceType, whole: bool) -> PathMeani
     return PathMeaning(len(steps), problem=f"{written} is a {what}", suggestion=f"write a path below it, like {below}")
 
 
-def _first_step(first: str, rest: Sequence[str], names: Sequence[str] | set[str] | dict[str, Property]) -> str | None:
+def _first_step(first: str, rest: Sequence[str], names: Collection[str]) -> str | None:
     if first in ("properties", "Properties") and rest and rest[0] in names:
         return f"leave {first} out: {'.'.join(rest)}"
     head = re.split(r"[\[/]", first)[0]

@@ -433,7 +433,8 @@ def _format_examined(rows: Mapping[str, int]) -> str:
         return f"looked at nothing: there is no row of {', '.join(rows) or 'anything'}"
     counts = ", ".join(f"{name} {count}" for name, count in rows.items() if count)
     total = sum(rows.values())
-    return f"looked at {total} row{'' if total == 1 else 's'}: {counts}"
+    empty = ", ".join(name for name, count in rows.items() if not count)
+    return f"looked at {total} row{'' if total == 1 else 's'}: {counts}" + (f"; no row of {empty}" if empty else "")
 
 
 def _at(place: Span | None) -> str:
