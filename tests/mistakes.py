@@ -90,6 +90,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:attribute(id=x, attribute="mac_adress")'),
         Mistake('os:nova:server(_id=x), heat:property(id=x, path="size", value=v), v != null'),
         Mistake('heat:property(id=x, path="networks.port")'),
+        Mistake('heat:property(id=x, path=p), p = "networks.port"'),
         Mistake('heat:property(id=x, path="networks[0].port")'),
         Mistake('heat:property(id=x, path="networks.*.port")'),
         Mistake('heat:property(id=x, path="networks")'),
@@ -236,6 +237,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
     "Builtins and patterns": (
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
         Mistake('os:nova:server(_id=x, name=n), n != null, contains("web", n)'),
+        Mistake('heat:resource(id=x, name=n), prefix = "web-", starts_with(prefix, n)'),
         Mistake(
             'os:neutron:security_group.rules(_id=x, remote_ip_prefix=c), c != null, not cidr_contains(c, "10.0.0.0/8")'
         ),

@@ -12,7 +12,8 @@ from datalog_gate.schema import cloud, resource_types
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.data.harvest import compact, relation_name
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
-from datalog_gate.schema.relations import FIXED
+from datalog_gate.schema.relations import ENVIRONMENT_SECTIONS, FIXED, FUNCTIONS, SECTIONS, VERSIONS
+from datalog_gate.template import dialect, environment, parameters, reader
 
 DATA = Path(resource_types.__file__).parent / "data"
 HEAT = json.loads((DATA / resource_types.SOURCES[0]).read_text())
@@ -198,3 +199,25 @@ def test_the_data_holds_one_resource_type_a_line(source: str) -> None:
 def test_a_list_whose_name_is_no_word_has_a_relation_that_a_rule_can_name() -> None:
     named = [name for name in SHIPPED.names() if name.startswith("os:swift:container.")]
     assert named == ["os:swift:container.X_Account_Meta", "os:swift:container.X_Container_Meta"]
+
+
+def test_rules_may_name_what_templates_of_any_version_take() -> None:
+    written = [("heat_template_version", version) for version in (*dialect._DATES, *dialect._NAMES)]
+    written += list(dialect._CFN.items())
+    versions = [dialect.dialect_of({key: version}) for key, version in written]
+    functions = [
+        name for version in versions if not isinstance(version, str) for name in version.functions | version.conditional
+    ]
+    assert {
+        "functions": set(FUNCTIONS.split()),
+        "versions": set(VERSIONS.split()),
+        "sections": set(SECTIONS.split()),
+        "environment": set(ENVIRONMENT_SECTIONS.split()),
+        "types": set(FIXED["heat:parameter"].columns[2].allowed),
+    } == {
+        "functions": set(functions),
+        "versions": {version for _, version in written},
+        "sections": {*reader._SECTIONS, *reader._CFN_SECTIONS, *reader._VERSIONS},
+        "environment": set(environment.SECTIONS),
+        "types": set(parameters.TYPES),
+    }

@@ -220,6 +220,9 @@ class _Judge:
                     yield from self._attribute(match, argument, body)
                 else:
                     yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
+            elif column == "path" and name in OF_PROPERTIES:
+                for constant, _ in constants(argument, match.span, body):
+                    yield from self._path(match, constant, body)
             elif argument and domain and not domain.listed and match.relation in self.facts and len(body) <= LONGEST:
                 rest = _known([literal for literal in body if literal is not match], outer, self.domains).get(argument)
                 if rest and rest.listed:

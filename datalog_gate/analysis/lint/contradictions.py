@@ -56,7 +56,7 @@ def _in_negations(body: Sequence[ir.CheckedLiteral], relations: Mapping[Relation
 def contradiction(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]) -> str | None:
     """Why the conjunction holds of no values, or None."""
     keyed: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], list[ir.Match]] = {}
-    same = _Same(body)
+    same = SameValues(body)
     ranges: dict[ir.Operand, _Range] = {}
     for literal in body:
         match literal:
@@ -89,7 +89,9 @@ def contradiction(body: Sequence[ir.CheckedLiteral], relations: Mapping[Relation
     return None
 
 
-def _of_comparison(compare: ir.Compare, negated: bool, same: _Same, ranges: dict[ir.Operand, _Range]) -> str | None:
+def _of_comparison(
+    compare: ir.Compare, negated: bool, same: SameValues, ranges: dict[ir.Operand, _Range]
+) -> str | None:
     comparator = NEGATED[compare.comparator] if negated else compare.comparator
     left, right = same.of(compare.left), same.of(compare.right)
     if isinstance(left, ir.Const):
@@ -157,7 +159,7 @@ class _Range:
         return " and ".join(parts or [f"!= {_show(value)}" for value in self.apart])
 
 
-class _Same:
+class SameValues:
     """The operands of a body by what equations and equal calls make one: ``n ?? 0`` is the same value twice."""
 
     def __init__(self, body: Sequence[ir.CheckedLiteral]) -> None:

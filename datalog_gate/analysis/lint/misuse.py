@@ -13,6 +13,7 @@ from ipaddress import ip_network
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import constants
+from datalog_gate.analysis.lint.contradictions import SameValues
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind, Value, show
@@ -83,7 +84,7 @@ class _Review:
                 case ir.Compare(_, left, right, span):
                     yield from self._moment(left, right, around, span)
                 case ir.Call():
-                    yield from _argument_order(literal)
+                    yield from _argument_order(literal, around)
                     yield from self._case_of_result(literal, around)
                 case ir.Without(inner):
                     yield from self.body(inner, around, True)
@@ -189,12 +190,14 @@ class _Review:
             if isinstance(literal, ir.Compare) and literal.comparator == "!=" and literal.null_test
             for side in (literal.left, literal.right)
         }
-        places: dict[ir.Var, list[tuple[ir.Match, int]]] = {}
+        same = SameValues((*outer, *body))
+        tested = {same.of(side) for side in tested}
+        places: dict[ir.Operand, list[tuple[ir.Match, int]]] = {}
         for literal in (*body, *outer):
             if isinstance(literal, ir.Match):
                 for at, argument in literal.column_terms:
-                    if isinstance(argument, ir.Var) and argument not in tested:
-                        places.setdefault(argument, []).append((literal, at))
+                    if isinstance(argument, ir.Var) and (value := same.of(argument)) not in tested:
+                        places.setdefault(value, []).append((literal, at))
         own = {id(literal) for literal in body}
         for var, several in places.items():
             if len(several) > 1 and any(id(match) in own for match, _ in several):
@@ -203,7 +206,9 @@ class _Review:
             if isinstance(literal, ir.Without | ir.Fold):
                 yield from self.null_joins(literal.body, of_policy, (*outer, *body))
 
-    def _null_join(self, var: ir.Var, places: Sequence[tuple[ir.Match, int]], of_policy: bool) -> Iterator[Diagnostic]:
+    def _null_join(
+        self, var: ir.Operand, places: Sequence[tuple[ir.Match, int]], of_policy: bool
+    ) -> Iterator[Diagnostic]:
         columns = [self.relations[match.relation].columns[at] for match, at in places]
         if not all(Kind.NULL in column.kinds for column in columns):
             return
@@ -298,8 +303,10 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
             yield _warning("narrow-range", message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
 
 
-def _argument_order(call: ir.Call) -> Iterator[Diagnostic]:
+def _argument_order(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
     name, inputs = call.builtin, call.inputs
+    values = [[constant for constant, _ in constants(term, call.span, around)] for term in inputs]
+    inputs = tuple(given[0] if len(given) == 1 else term for given, term in zip(values, inputs, strict=True))
     if len(inputs) < 2 or name not in (*HAYSTACK, "cidr_contains", "ip_in_network"):
         return
     first, second = inputs[:2]
