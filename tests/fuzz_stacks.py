@@ -34,12 +34,13 @@ from tests.fake_heat import ID, STACK, Client, FakeHeat, point_at
 
 ROOT = Path(__file__).parents[1]
 OWN = """\
-@deny("a.number", "{s}") a(s) :- os:nova:server.metadata(_id=s, _value=v), v != null, v * v / (v - 1) > 3.
-@deny("a.text", "{s}") b(s) :- os:nova:server(_id=s, name=n, key_name=k), n != null, k != null, (matches(n, k) or
+@deny("a.number", "{s}") a(s) :- os:nova:server.metadata(_id=s, _value=v), is_number(v), v * v / (v - 1) > 3.
+@deny("a.text", "{s}") b(s) :- os:nova:server(_id=s, name=n, key_name=k), n != null, is_string(k), (matches(n, k) or
   cidr_contains("10.0.0.0/8", n) or days_until(n, d), d < 3 or split(n, k, 1, x), x = "a" or parse_size(n, z), z > 3).
-@deny("a.total", "{n}") c(n) :- n = sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v) }, n > 100.
-@deny("a.most", "{n}") d(n) :- n = max{ v : heat:parameter(value=v) }, n > 100.
-@warn("a.any", "{r} {v}") e(r, v) :- heat:property(id=r, value=v), v != null, v > "z".
+@deny("a.total", "{n}") c(n) :-
+  n = sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v), is_number(v) }, n > 100.
+@deny("a.most", "{n}") d(n) :- n = max{ v : heat:parameter(value=v), is_number(v) }, n > 100.
+@warn("a.any", "{r} {v}") e(r, v) :- heat:property(id=r, value=v), is_string(v), v > "z".
 @deny("a.length", "{r}") f(r) :- os:heat:random_string(_id=r, length=n), n > 32.
 """
 SMALL: list[Any] = [0, 1, -1, 2, 80, 0.5, True, None, [], {}, "0", "1.5", "80", "yes", "10.0.0.0/8", "4G"]

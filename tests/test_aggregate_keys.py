@@ -33,9 +33,9 @@ REPORTED = {
         "write `avg{ n, one : os:cinder:volume(size=n, _id=one), heat:resource(id=one) }`, "
         "or write `avg{ distinct n : ... }` if the set is meant"),
     "a part of a key": (
-        "x = sum{ v, s : os:nova:server.metadata(_id=s, _value=v), v != null }",
+        "x = sum{ v, s : os:nova:server.metadata(_id=s, _value=v), is_number(v) }",
         "error sum takes `v, s` once, however many rows of os:nova:server.metadata have it: "
-        "write `sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v), v != null }`, "
+        "write `sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v), is_number(v) }`, "
         "or write `sum{ distinct v, s : ... }` if the set is meant"),
     "the same name outside": (
         "os:nova:server(_id=v), x = sum{ n + 1 : os:cinder:volume(size=n, name=_), n != null }, v != null",

@@ -84,7 +84,14 @@ def test_a_signature_names_columns_with_their_kinds() -> None:
     split = BUILTINS["split"]
     assert split.inputs == (Column("text", Kind.STRING), Column("separator", Kind.STRING), Column("index", Kind.NUMBER))
     assert (split.outputs, split.total, split.fixed) == ((Column("part", Kind.STRING),), False, False)
-    assert [name for name, builtin in BUILTINS.items() if builtin.total] == ["??", "equal"]
+    assert [name for name, builtin in BUILTINS.items() if builtin.total] == [
+        "??",
+        "is_string",
+        "is_number",
+        "is_boolean",
+        "is_resource",
+        "equal",
+    ]
     assert (CALLS["days_until"].inputs, [name for name in CALLS if name.startswith("unpack_date.")]) == (
         (Column("date", Kind.STRING), Column("time", Kind.STRING)),
         ["unpack_date.year", "unpack_date.month", "unpack_date.day"],

@@ -133,7 +133,7 @@ def members(
 
 def test_a_policy_that_errs_for_a_value_is_not_settled(tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text("""@deny("share", "{q}")
-    share(q) :- heat:parameter(name="n", value=n), n != null, q = 12 / n, q > 2.
+    share(q) :- heat:parameter(name="n", value=n), is_number(n), q = 12 / n, q > 2.
     """)
     parameter = {"type": "number", "constraints": [{"allowed_values": [0, 2, 12]}]}
     stack = read({"heat_template_version": "2021-04-16", "parameters": {"n": parameter}, "resources": {}}, {})

@@ -36,15 +36,15 @@ def columns(name: str) -> str:
     [
         (
             "os:cinder:volume_attachment",
-            f"_stack: string, instance_uuid: {TEXT}, mountpoint: {TEXT} or null, volume_id: {TEXT}",
+            f"_stack: string, instance_uuid: {TEXT}, mountpoint: string or null, volume_id: {TEXT}",
         ),
         ("os:nova:server.metadata", "_key: string, _value: anything"),
         ("os:nova:server.tags", f"_index: number, _value: {TEXT}"),
         (
             "os:nova:server.networks.port_extra_properties.allowed_address_pairs",
-            f"_index: number, _index2: number, ip_address: {TEXT}, mac_address: {TEXT} or null",
+            "_index: number, _index2: number, ip_address: string, mac_address: string or null",
         ),
-        ("datalog_gate:policy", f"_stack: string, expires: {TEXT} or null, service: {TEXT}"),
+        ("datalog_gate:policy", "_stack: string, expires: string or null, service: string"),
     ],
 )
 def test_a_type_has_one_relation_and_one_for_each_list_and_map(name: str, expected: str) -> None:

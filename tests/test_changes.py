@@ -37,7 +37,7 @@ BIG = """@deny("big", "{server} {mb}")
 big(server, mb) :- os:nova:server(_id=server), os:cinder:volume(size=gb), gb != null, mb = gb * 1024, mb >= 10240.
 """
 ZONE = '@deny("zone", "{s} in {z}"%s) zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z != "nova".\n'
-SHARE = '@deny("share", "{q}") share(q) :- heat:parameter(name="n", value=n), n != null, q = 12 / n, q > 2.\n'
+SHARE = '@deny("share", "{q}") share(q) :- heat:parameter(name="n", value=n), is_number(n), q = 12 / n, q > 2.\n'
 PER = """@deny("per", "{group} {cidr}", key=["group"])
 per(group, cidr) :- os:neutron:security_group.rules(_id=group, remote_ip_prefix=cidr).
 """

@@ -23,7 +23,7 @@ old(s, i) :- os:nova:server(_id=s, image=i), i = "old".
 @record("seen", "{s} is there")
 seen(s) :- os:nova:server(_id=s, name="seen").
 @deny("count", "bad count")
-bad(s) :- os:nova:server.metadata(_id=s, _value=text), int(text ?? "0", n), n > 3.
+bad(s) :- os:nova:server.metadata(_id=s, _value=text), is_string(text), int(text, n), n > 3.
 """
 STACK = """\
 heat_template_version: 2018-08-31

@@ -16,7 +16,7 @@ RULES = """\
 big(disk, size) :- sized(disk, size), (size > 100 or kind(disk, kind), kind = "slow", not spared(disk)).
 sized(disk, size) :- os:cinder:volume(_id=disk, size=given), size = given ?? 0.
 kind(disk, kind) :- os:cinder:volume(_id=disk, volume_type=kind), kind in ["slow", "fast"].
-spared(disk) :- os:cinder:volume.metadata(_id=disk, _key="spare", _value=text), lower(text ?? "", "yes").
+spared(disk) :- os:cinder:volume(_id=disk, description=text), lower(text ?? "", "yes").
 """
 CASES = """\
 cases:
@@ -35,7 +35,7 @@ cases:
           properties:
             size: {get_param: size}
             volume_type: {get_param: type}
-            metadata: {spare: {get_param: spare}}
+            description: {get_param: spare}
     expect: {}
 """
 NEVER = [
@@ -52,7 +52,7 @@ NEVER = [
     (4, "never false", "os:cinder:volume(_id=disk, volume_type=kind)"),
     (4, "never true", 'kind in ["slow", "fast"]'),
     (5, "never derived a row", "size:spared"),
-    (5, "never false", 'os:cinder:volume.metadata(_id=disk, _key="spare", _value=text)'),
+    (5, "never false", "os:cinder:volume(_id=disk, description=text)"),
     (5, "never true", 'lower(text ?? "", "yes")'),
 ]
 
@@ -89,7 +89,7 @@ def gaps(folder: Path, cases: str) -> list[tuple[int, str, str]]:
             (2, "never false", "sized(disk, size)"),
             (3, "never false", "os:cinder:volume(_id=disk, size=given)"),
             (4, "never false", "os:cinder:volume(_id=disk, volume_type=kind)"),
-            (5, "never false", 'os:cinder:volume.metadata(_id=disk, _key="spare", _value=text)'),
+            (5, "never false", 'os:cinder:volume(_id=disk, description=text)'),
         ]),
         (case("big", BIG, size=101), [
             (2, "never derived a row", "size:big"),

@@ -259,7 +259,7 @@ def test_a_violation_of_no_resource_has_none_and_stands_somewhere_in_the_templat
     assert (violation.resource, violation.place and violation.place.file) == (None, "<template>")
 
 
-COUNT = '@{level}("count", "bad")\np(s) :- os:nova:server.metadata(_id=s, _value=v), int(v ?? "0", n), n > 3.\n'
+COUNT = '@{level}("count", "bad")\np(s) :- os:nova:server.metadata(_id=s, _value=v), is_string(v), int(v, n), n > 3.\n'
 
 
 @pytest.mark.parametrize(
@@ -283,68 +283,77 @@ def test_a_policy_that_can_not_be_evaluated_is_an_error_and_not_a_pass(
 
 
 META = "os:nova:server.metadata(_id=s, _value=v), v != null"
+DISK = "os:nova:server.block_device_mapping_v2(_id=s, _index=k, volume_size=v), v != null"
 ENTRY = "os:nova:server.metadata(_id=s, _key=k, _value=v), v != null"
 DAY = "the text is not a date such as 2027-03-01 or 2027-03-01T12:00:00Z"
 FROM_STACK = [
-    ("p(s) :- {m}, v > 3.", "{a: 0x40x}", "'0x40x' > 3: string and number have no order", "0x40x"),
-    ("p(s) :- {m}, 3 <= v.", "{a: many}", "3 <= 'many': number and string have no order", "many"),
-    ("p(s) :- {m}, 10 / v = 1.", "{a: 0}", "/(10, 0): division by zero", "0}"),
-    ("p(s) :- {m}, 10 % v = 1.", "{a: 0}", "%(10, 0): division by zero", "0}"),
-    ("p(s) :- {m}, v * 1e999 * 1e999 * 1e999 * 1e999 > 1.", "{a: 100000}", "* gives a number of more than 4000 digits",
+    ("p(s) :- {d}, v > 3.", "0x40x", "'0x40x' > 3: string and number have no order", "0x40x"),
+    ("p(s) :- {d}, 3 <= v.", "many", "3 <= 'many': number and string have no order", "many"),
+    ("p(s) :- {m}, is_number(v), 10 / v = 1.", "{a: 0}", "/(10, 0): division by zero", "0}"),
+    ("p(s) :- {m}, is_number(v), 10 % v = 1.", "{a: 0}", "%(10, 0): division by zero", "0}"),
+    ("p(s) :- {m}, is_number(v), v * 1e999 * 1e999 * 1e999 * 1e999 > 1.", "{a: 100000}",
+     "* gives a number of more than 4000 digits",
      "100000"),
-    ("p(s) :- {m}, days_until(v, d), d < 3.", "{a: soon}", f"days_until('soon'): {DAY}", "soon"),
-    ('p(s) :- {m}, cidr_contains("10.0.0.0/8", v).', "{a: x}", "cidr_contains('10.0.0.0/8', 'x'): the text is not a "
+    ("p(s) :- {m}, is_string(v), days_until(v, d), d < 3.", "{a: soon}", f"days_until('soon'): {DAY}", "soon"),
+    ('p(s) :- {m}, is_string(v), cidr_contains("10.0.0.0/8", v).', "{a: x}",
+     "cidr_contains('10.0.0.0/8', 'x'): the text is not a "
      "network", "x}"),
-    ('p(s) :- {m}, matches("x", v).', "{a: '('}", "matches('x', '('): the pattern is not RE2's: missing ): (", "'('"),
-    ('p(s) :- {m}, split(v, ":", 1, x), x = "a".', "{a: ab}", "split('ab', ':', 1): there are 1 parts, counted from 0",
+    ('p(s) :- {m}, is_string(v), matches("x", v).', "{a: '('}",
+     "matches('x', '('): the pattern is not RE2's: missing ): (", "'('"),
+    ('p(s) :- {m}, is_string(v), split(v, ":", 1, x), x = "a".', "{a: ab}",
+     "split('ab', ':', 1): there are 1 parts, counted from 0",
      "ab"),
-    ("p(s) :- {m}, not (len(v, l), 1 / (l - 2) > 0).", "{a: ab}", "/(1, 0): division by zero", "ab"),
-    ("p(s) :- q(s, x), x > 2. q(s, v) :- {m}.", "{a: b}", "'b' > 2: string and number have no order", "b}"),
-    ("p(s) :- os:nova:server(_id=s), q(s, 5). q(s, x) :- {m}, int(v, x).", "{a: 5, b: c}", "int('c'): the text is not "
+    ("p(s) :- {m}, not (is_string(v), len(v, l), 1 / (l - 2) > 0).", "{a: ab}", "/(1, 0): division by zero", "ab"),
+    ("p(s) :- q(s, x), x > 2. q(s, v) :- {d}.", "b", "'b' > 2: string and number have no order", "b}"),
+    ("p(s) :- os:nova:server(_id=s), q(s, 5). q(s, x) :- {m}, is_string(v), int(v, x).", "{a: 5, b: c}",
+     "int('c'): the text is not "
      "a number", "c}"),
-    ("p(n) :- n = sum{{ v, s, k : {e} }}, n > 3.", "{a: 5, b: c}", "sum: 'c' is string, not number", "c}"),
-    ("p(n) :- n = max{{ v : {m} }}, n > 3.", "{a: 5, b: c}", "max: number and string have no order", "c}"),
-    ("p(n) :- n = sum{{ v, s, k : {e} }}, 1 / n > 3.", "{a: 1, b: -1}", "/(1, 0): division by zero", "1,"),
-    ("p(n) :- n = max{{ v : {m} }}, n > 3.", "{a: 5, b: c, d: {get_param: f}}",
-     "max: number and string have no order", "c,"),
-    ("p(s) :- {m}, limit(l), v > l.", "{a: b}", "'b' > 3: string and number have no order", "b}"),
+    ("p(n) :- n = sum{{ v, s, k : {d} }}, n > 3.", "5, c", "sum: 'c' is string, not number", "c}"),
+    ("p(n) :- n = max{{ v : {d} }}, n > 3.", "5, c", "max: number and string have no order", "c}"),
+    ("p(n) :- n = sum{{ v, s, k : {e}, is_number(v) }}, 1 / n > 3.", "{a: 1, b: -1}",
+     "/(1, 0): division by zero", "1,"),
+    ("p(n) :- n = max{{ v : {d} }}, n > 3.", "5, c, {get_param: f}",
+     "max: number and string have no order", "c}"),
+    ("p(s) :- {d}, limit(l), v > l.", "b", "'b' > 3: string and number have no order", "b}"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "metadata", "message", "at"), FROM_STACK)
+@pytest.mark.parametrize(("rule", "data", "message", "at"), FROM_STACK)
 def test_a_value_of_the_stack_that_a_rule_cannot_compute_with_is_where_the_error_stands(
-    rule: str, metadata: str, message: str, at: str
+    rule: str, data: str, message: str, at: str
 ) -> None:
-    rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META, e=ENTRY)}\n'
-    template = server(metadata=metadata)
+    rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META, e=ENTRY, d=DISK)}\n'
+    disks = ", ".join(f"{{volume_size: {size}}}" for size in data.split(", "))
+    template = server(block_device_mapping_v2=f"[{disks}]") if "{d}" in rule else server(metadata=data)
     inventory = {"m:limit": {(3,): HERE}} if "limit" in rule else {}
     [error] = judge(rules, template, inventory=inventory).errors
-    place = f"<template>:4:{template.index(at, template.index('metadata')) + 1}"
+    place = f"<template>:4:{template.index(at, template.index('debian')) + 1}"
     assert (error.message, str(error.place), error.blames_stack) == (message, place, True)
 
 
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("p(s) :- {m}, 1 / 0 > v.", "/(1, 0): division by zero"),
+        ("p(s) :- {d}, 1 / 0 > v.", "/(1, 0): division by zero"),
         ("p(s) :- {m}, v != 0, limit(l), 1 / (l - 3) > 3.", "/(1, 0): division by zero"),
         ("p(s) :- {m}, v != 0, gate:request(action=a), int(a, i), i > 3.", "int('create'): the text is not a number"),
     ],
 )
 def test_an_error_of_rules_inventory_or_request_alone_stands_in_the_rule(rule: str, message: str) -> None:
-    rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META)}\n'
-    [error] = judge(rules, server(metadata="{a: b}"), inventory={"m:limit": {(3,): HERE}}).errors
+    rules = f'relation limit(n: number) "."\n@deny("p", "bad")\n{rule.format(m=META, d=DISK)}\n'
+    template = server(metadata="{a: b}", block_device_mapping_v2="[{volume_size: b}]")
+    [error] = judge(rules, template, inventory={"m:limit": {(3,): HERE}}).errors
     assert (error.message, error.place and error.place.file, error.blames_stack) == (message, "m.dl", False)
 
 
 @pytest.mark.parametrize(
     "rule",
     [
-        "p(n) :- n = sum{{ distinct v, s : {m} }}, n > 3.",
-        "p(n) :- heat:stack(id=_), t(n), n > 3. t(n) :- n = sum{{ distinct v, s : {m} }}.",
-        "p(h, n) :- heat:stack(id=h), n = sum{{ distinct v, s : heat:resource(id=s, stack=h), {m} }}.",
-        "p(n) :- n = sum{{ v, s : q(s, v) }}. q(s, v) :- {m}.",
-        "p(n) :- n = max{{ v : {m} }}, n > 3.",
+        "p(n) :- n = sum{{ distinct v, s : {m}, is_number(v) }}, n > 3.",
+        "p(n) :- heat:stack(id=_), t(n), n > 3. t(n) :- n = sum{{ distinct v, s : {m}, is_number(v) }}.",
+        "p(h, n) :- heat:stack(id=h), n = sum{{ distinct v, s : heat:resource(id=s, stack=h), {m}, is_number(v) }}.",
+        "p(n) :- n = sum{{ v, s : q(s, v) }}. q(s, v) :- {m}, is_number(v).",
+        "p(n) :- n = max{{ v : {m}, is_number(v) }}, n > 3.",
     ],
 )
 def test_what_an_aggregate_finds_stands_at_the_first_of_its_rows(rule: str) -> None:
@@ -354,11 +363,11 @@ def test_what_an_aggregate_finds_stands_at_the_first_of_its_rows(rule: str) -> N
 
 
 def test_a_value_of_the_older_stack_is_told_from_one_of_the_newer() -> None:
-    rules = f'@deny("p", "bad")\np(s) :- old:{META}, v > 3.\n'
-    before = read_stack(template=HEAD + server(metadata="{a: b}"), stack_name="s")
+    rules = f'@deny("p", "bad")\np(s) :- old:{DISK}, v > 3.\n'
+    before = read_stack(template=HEAD + server(block_device_mapping_v2="[{volume_size: b}]"), stack_name="s")
     [error] = judge(rules, server(), against=[before], action="update").errors
     assert (error.message, str(error.place), error.blames_stack) == (
-        "as it was: 'b' > 3: string and number have no order", "<template>:4:89", True)  # fmt: skip
+        "as it was: 'b' > 3: string and number have no order", "<template>:4:115", True)  # fmt: skip
 
 
 def test_what_nothing_in_the_stack_gives_is_at_its_beginning() -> None:

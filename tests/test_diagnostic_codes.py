@@ -77,6 +77,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         RULES,
         "p(x) :- os:cinder:volume(_id=x, size=n), n > 10.",
         "p(x) :- os:cinder:volume(_id=x, size=n), n ?? 0 > 10."),
+    "unguarded": (
+        RULES,
+        'p(x) :- os:nova:server(_id=x, flavor=f), starts_with(f, "m1.").',
+        'p(x) :- os:nova:server(_id=x, flavor=f), is_string(f), starts_with(f, "m1.").'),
     "unstratified": (
         RULES,
         "p(x) :- q(x), not r(x). r(x) :- q(x), not p(x). q(1).",

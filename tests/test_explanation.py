@@ -172,7 +172,8 @@ why   os:nova:server(s/web, flavor=?({get_param: f} in s), ...)   <template>:4
         ),
         pytest.param(
             policy(
-                "n = count{ s : os:nova:server(_id=s) }, m = max{ f, s : os:nova:server(_id=s, flavor=f) }, n + 1 > 3",
+                "n = count{ s : os:nova:server(_id=s) }, "
+                "m = max{ f, s : os:nova:server(_id=s, flavor=f), is_string(f) }, n + 1 > 3",
                 head="p(n, m)",
             ),
             HEAD.replace("resources", "parameters: {f: {type: string}}\nresources")
@@ -194,15 +195,17 @@ why   the rule has no conditions   m.dl:2""",
         ),
         pytest.param(
             policy(
-                'os:nova:server(_id=s, flavor=f), starts_with(f, "ti"), len(f, n), n + 1 = 5, upper(f, g), g != "A", '
-                'heat:property(id=s, path="flavor", value=v), gate:request(action=a), a = "create"'
+                'os:nova:server(_id=s, flavor=f), is_string(f), starts_with(f, "ti"), len(f, n), n + 1 = 5, '
+                'upper(f, g), g != "A", heat:property(id=s, path="flavor", value=v), '
+                'gate:request(action=a), a = "create"'
             ),
             HEAD + server(),
             """\
 why   os:nova:server(s/web, flavor=tiny, ...)                                    <template>:3
       heat:property(s/web, flavor, tiny)                                         <template>:3
       gate:request(create)
-      starts_with(tiny, ti), len(tiny) = 4, 4 + 1 = 5, upper(tiny) = TINY, TINY != A, a = create   m.dl:2""",
+      is_string(tiny), starts_with(tiny, ti), len(tiny) = 4, 4 + 1 = 5, upper(tiny) = TINY   m.dl:2
+      TINY != A, a = create                                                      m.dl:2""",
             id="builtins, and facts of several kinds",
         ),
     ],
@@ -274,7 +277,7 @@ p(s, n) :- os:nova:server(_id=s, flavor=f), not q(s), n = count{ x : os:nova:ser
 p(s, 7) :- os:nova:server(_id=s).
 q(s) :- os:nova:server(_id=s, flavor="tiny").
 r(s) :- os:nova:server(_id=s, flavor=f), n = count{ x : os:nova:server(_id=x) }, n > 2.
-e(s) :- os:nova:server(_id=s, flavor=f), int(f, n), n > 2.
+e(s) :- os:nova:server(_id=s, flavor=f), is_string(f), int(f, n), n > 2.
 """
 
 
@@ -470,10 +473,10 @@ def test_a_missing_grant_is_a_fix_where_the_service_is_the_callers(
 
 def test_a_hidden_value_is_neither_compared_aloud_nor_replaced() -> None:
     template = HEAD.replace("resources", "parameters: {f: {type: string, hidden: true, default: tiny}}\nresources")
-    rules = policy('os:nova:server(_id=s, flavor=f), f != "huge", len(f, n), n < 9')
+    rules = policy('os:nova:server(_id=s, flavor=f), f != "huge", is_string(f), len(f, n), n < 9')
     expected = """\
-why   os:nova:server(s/web, flavor=***, ...)   <template>:2
-      *** != ***, len(***) = ***, *** < ***    m.dl:2"""
+why   os:nova:server(s/web, flavor=***, ...)                  <template>:2
+      *** != ***, is_string(***), len(***) = ***, *** < ***   m.dl:2"""
     assert (whys(rules, template + server(flavor="{get_param: f}")),
             fixes(rules, template + server(flavor="{get_param: f}"))) == ([expected], [None])  # fmt: skip
 

@@ -29,7 +29,7 @@ old(s, i) :- os:nova:server(_id=s, image=i), i = "old".
 @record("seen", "{s} is there")
 seen(s) :- os:nova:server(_id=s, name="seen").
 @deny("count", "bad count")
-bad(s) :- os:nova:server.metadata(_id=s, _value=text), int(text ?? "0", n), n > 3.
+bad(s) :- os:nova:server.metadata(_id=s, _value=text), is_string(text), int(text, n), n > 3.
 @deny("zone", "{s} is in {z}", on_unknown="deny")
 zone(s, z) :- os:nova:server(_id=s, availability_zone=z), z = "north".
 """

@@ -43,8 +43,8 @@ RULES = """
 property(id, path, value) :- heat:property(id, path, value).
 @deny("made", "{id}: {longer}, {length}, {all}, {first}")
 made(id, longer, length, all, first) :-
-    heat:property(id, _, value), text = value ?? "", text != null, concat(text, "!", longer), len(longer, length),
-    all = list{ v : heat:property(id, _, v) }, first = max{ v : word(id, v) }.
+    heat:property(id, _, value), text = value ?? "", is_string(text), concat(text, "!", longer), len(longer, length),
+    all = list{ distinct v : heat:property(id, _, v) }, first = max{ v : word(id, v) }.
 word(id, value) :- os:nova:server(_id=id, admin_pass=value).
 word(id, value) :- word(id, _), heat:property(id, _, value), os:nova:server(admin_pass=value).
 @deny("server", "{s} has {p} and {k} {v}")
@@ -304,6 +304,25 @@ def test_an_error_over_a_hidden_value_does_not_quote_it(tmp_path: Path) -> None:
     ]
     with pytest.raises(EngineError, match=rf"^pyDatalog refuses the rule of m:q at {tmp_path}/m.dl:4:5: an expression"):
         rules.decide(stack, engine="pydatalog")
+
+
+OPEN_NAME = {"type": "OS::Nova::Server", "properties": {"flavor": "small", "name": "web"}}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"pw": "7"}, ["int('web'): the text is not a number"]),
+        ({"pw": PW}, ["what a hidden parameter gives has no value here"]),
+        ({"pw": "web"}, ["what a hidden parameter gives has no value here"]),
+    ],
+)
+def test_an_error_over_another_row_than_that_of_a_hidden_value_is_told(
+    parameters: dict[str, Data], expected: list[str], tmp_path: Path
+) -> None:
+    rules = '@deny("p", "{s}")\np(s) :- os:nova:server(_id=s, name=n), n != null, int(n, i), i > 9.\n'
+    template = stack_of({"name": {"get_param": "pw"}}, tail=OPEN_NAME)
+    assert [error.message for error in decided(rules, template, tmp_path, **parameters).errors] == expected
 
 
 PAIR = {"a": {"get_param": "pw"}, "b": {"get_param": "pw"}}

@@ -53,7 +53,7 @@ def read_messages(violations: tuple[Violation, ...]) -> list[str]:
     [
         ("p(s, f)", "os:nova:server(_id=s, flavor=f)", ("s", "f")),
         ("p(s, f)", 'os:nova:server(_id=s, flavor=g), f = g ?? "none"', ("s", "f")),
-        ("p(s, f)", 'os:nova:server(_id=s, flavor=g), concat(g, "!", f)', ("s",)),
+        ("p(s, f)", 'os:nova:server(_id=s, flavor=g), is_string(g), concat(g, "!", f)', ("s",)),
         ("p(s, n)", "os:cinder:volume(_id=s, size=z), n = (z ?? 0) + 1", ("s",)),
         ("p(s, n)", "heat:stack(id=s), n = count{ r : os:nova:server(_id=r) }", ("s",)),
         ("p(s, n)", "heat:stack(id=s), q(n)", ("s",)),

@@ -33,7 +33,8 @@ old(server, image) :- os:nova:server(_id=server, image=image), image = "old".
 @deny("zone", "{server} stands in {zone}", on_unknown="allow")
 far(server, zone) :- os:nova:server(_id=server, availability_zone=zone), zone = "far".
 @deny("count", "{server} has a bad count", on_unknown="deny")
-bad(server) :- os:nova:server.metadata(_id=server, _key="count", _value=text), int(text ?? "0", count), count > 3.
+bad(server) :- os:nova:server.metadata(_id=server, _key="count", _value=text), is_string(text),
+  int(text, count), count > 3.
 """
 ANSWER = b'{"stack": {"id": "6a"}}'
 DENIAL = "The policies deny this stack: flavor: web takes huge at {} (take a small one)"

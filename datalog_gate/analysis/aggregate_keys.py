@@ -6,7 +6,7 @@ variables that group them, determine the row of each relation of the body, by it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
@@ -26,13 +26,17 @@ MOST_STEPS = 100
 
 
 def check_sets(
-    sets: Iterable[WrittenSet], rules: Iterable[ir.CheckedRule], relations: Mapping[RelationRef, Relation]
+    sets: Iterable[WrittenSet],
+    rules: Iterable[ir.CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    given: Container[str] = (),
 ) -> Iterator[Diagnostic]:
     """Report aggregates whose terms may be equal for several rows.
 
     A sum is an error, unless the key of what it adds is not declared and its terms may well hold it; else a warning.
+    Of `given` relations, which only facts define, nothing is known.
     """
-    keys = _Keys(relations)
+    keys = _Keys(relations, given)
     for rule in rules:
         keys.rules.setdefault(relation_name(rule.relation), []).append(rule)
     for written in sets:
@@ -45,6 +49,7 @@ class _Keys:
     """What determines the rows of relations: their keys, and those that follow from the one rule of a relation."""
 
     relations: Mapping[RelationRef, Relation]
+    given: Container[str]
     rules: dict[str, list[ir.CheckedRule]] = field(default_factory=dict)
     _by_rule: dict[tuple[str, frozenset[int]], bool] = field(default_factory=dict)
     _depth: int = 0
@@ -123,7 +128,7 @@ def _check_set(written: WrittenSet, keys: _Keys) -> Iterator[Diagnostic]:
     if open_matches and (adds or (own and _takes_values(keys, traces))):
         relation = keys.relations[open_matches[0].relation]
         message = f"{term.function} takes `{_terms(term)}` once, however many rows of {relation.ref} have it"
-        sure = adds and any(keys.relations[match.relation].key or not _names(match, written) for match in open_matches)
+        sure = adds and any(_is_wrong(match, written, keys) for match in open_matches)
         suggestion = _advise(written, relation, keys, known)
         yield Diagnostic("set-aggregate", message, term.span, suggestion, "error" if sure else "warning")
     elif not open_matches and adds and isinstance(first := written.terms[0], ir.Var):
@@ -158,9 +163,13 @@ def _open_matches(body: Conjunction, known: Collection[ir.Var], keys: _Keys) -> 
     return (match for match in _matches(body) if not keys.has_key(match, closed))
 
 
-def _names(match: ir.Match, written: WrittenSet) -> bool:
-    """Whether the terms but the first, or what groups them, say anything of a row: it may be all of its unsaid key."""
-    return not written.outside.union(written.terms[1:]).isdisjoint(match.arguments)
+def _is_wrong(match: ir.Match, written: WrittenSet, keys: _Keys) -> bool:
+    """Whether the key of what is added is declared, or the terms but the first, and what groups them, say nothing of
+    its rows: what they say may be all of a key that is not declared."""
+    if keys.relations[match.relation].key:
+        return True
+    says_nothing = written.outside.union(written.terms[1:]).isdisjoint(match.arguments)
+    return says_nothing and relation_name(match.relation) not in keys.given
 
 
 def _takes_values(keys: _Keys, traces: Iterable[Iterator[tuple[ir.Match, int, bool]]]) -> bool:

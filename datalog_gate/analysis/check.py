@@ -152,8 +152,8 @@ def _lower(
     ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
     written = [checked_rule for checked_rule in ordered if checked_rule]
     rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
-    inference = infer(rules, relations, own.keys() - names.undeclared)
-    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, written, inference.relations)]
+    inference = infer(rules, relations, own.keys() - names.undeclared, names.given, names.congress)
+    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, written, inference.relations, names.given)]
     return rules, inference.relations, diagnostics
 
 

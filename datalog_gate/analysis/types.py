@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
@@ -12,8 +12,8 @@ from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import Kind, kind_of, show
-from datalog_gate.schema.declaration import Column, Relation, RelationRef
-from datalog_gate.schema.signatures import CALLS
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
+from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
 NOT_NULL = Kind.ANY & ~Kind.NULL
 ORDERED = Kind.NUMBER | Kind.STRING
@@ -28,19 +28,54 @@ ADVICE = {
     (Kind.STRING, Kind.NULL): "it is never null: leave the test out",
     (Kind.NUMBER, Kind.NULL): "it is never null: leave the test out",
 }
+ORDERING = frozenset({"min2", "max2", "max", "lt", "lteq", "gt", "gteq"})
+"""The builtins whose inputs must be of one kind."""
+TAKEN_BY_AGGREGATES = {"sum": Kind.NUMBER, "avg": Kind.NUMBER, "min": ORDERED, "max": ORDERED}
 Kinds = dict[ir.Var, Kind]
 
 
 def infer(
-    rules: Sequence[ir.CheckedRule], relations: Mapping[RelationRef, Relation], fixed: Iterable[str]
+    rules: Sequence[ir.CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    fixed: Iterable[str],
+    given: Container[str] = (),
+    congress: Container[str] = (),
 ) -> Inference:
-    """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations."""
-    inference = Inference(rules, dict(relations), frozenset(fixed))
+    """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations.
+
+    Columns of several kinds are marked as `MIXED` while kinds are inferred, but for those of `given` relations, whose
+    facts whoever asks has chosen: a rule must say which of the kinds it means, unless its module is one of `congress`.
+    """
+    derived = {rule.relation for rule in rules}
+    fixed = frozenset(fixed)
+    marked = {
+        name: _mark_mixed(relation)
+        if relation_name(name) not in given and (name not in derived or relation.name in fixed)
+        else relation
+        for name, relation in relations.items()
+    }
+    inference = Inference(rules, marked, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
     for rule in rules:
         inference.judge(rule)
+    inference.relations = {name: _unmark(relation) for name, relation in inference.relations.items()}
     return inference
+
+
+def _mark_mixed(relation: Relation) -> Relation:
+    columns = tuple(
+        replace(column, kinds=column.kinds | Kind.MIXED) if (column.kinds & ~Kind.NULL).bit_count() > 1 else column
+        for column in relation.columns
+    )
+    return relation if columns == relation.columns else replace(relation, columns=columns)
+
+
+def _unmark(relation: Relation) -> Relation:
+    if not any(column.kinds & Kind.MIXED for column in relation.columns):
+        return relation
+    columns = tuple(replace(column, kinds=column.kinds & ~Kind.MIXED) for column in relation.columns)
+    return replace(relation, columns=columns)
 
 
 @dataclass(slots=True)
@@ -50,8 +85,11 @@ class Inference:
     rules: Sequence[ir.CheckedRule]
     relations: dict[RelationRef, Relation]
     fixed: frozenset[str]
+    congress: Container[str] = ()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
+    _asks_for_kinds: bool = True
+    """Whether the rule that is judged must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)
 
     def spread(self, rule: ir.CheckedRule) -> bool:
@@ -72,6 +110,7 @@ class Inference:
 
     def judge(self, rule: ir.CheckedRule) -> None:
         self._mismatched.clear()
+        self._asks_for_kinds = relation_name(rule.relation).rpartition(":")[0] not in self.congress
         kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
         for column, argument in zip(relation.columns, rule.arguments, strict=True):
@@ -107,7 +146,11 @@ class Inference:
                     if isinstance(term, ir.Var) and literal.comparator == "=":
                         self._meet(kinds, term, self._kind(other, kinds), binders[term] > 1)
                     elif isinstance(term, ir.Var) and other == ir.Const(None):
-                        kinds[term] = kinds.get(term, Kind.ANY) & NOT_NULL
+                        kinds[term] = kinds.get(term, Kind.ANY) & ~Kind.NULL
+            case ir.Call(builtin, (ir.Var() as tested,)) if builtin in KIND_TESTS:
+                kinds[tested] = kinds.get(tested, Kind.ANY) & KIND_TESTS[builtin]
+            case ir.Without((ir.Call(builtin, (ir.Var() as tested,)),)) if builtin in KIND_TESTS:
+                kinds[tested] = kinds.get(tested, Kind.ANY) & ~KIND_TESTS[builtin]
             case ir.Call():
                 for column, output in zip(CALLS[literal.builtin].outputs, literal.outputs, strict=True):
                     if isinstance(output, ir.Var):
@@ -117,7 +160,7 @@ class Inference:
                 inner = self._settle(literal.body, kinds)
                 self.judging = judging
                 if literal.function in ("min", "max"):
-                    given = self._kind(literal.terms[0], inner) & NOT_NULL
+                    given = self._kind(literal.terms[0], inner) & ~Kind.NULL
                 else:
                     given = Kind.STRING if literal.function == "list" else Kind.NUMBER
                 self._meet(kinds, literal.target, given, False)
@@ -134,13 +177,14 @@ class Inference:
     @staticmethod
     def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
         if joined:
-            given &= NOT_NULL
-        kinds[var] = kinds[var] & given if var in kinds else given
+            given &= ~Kind.NULL
+        met = kinds[var] & given if var in kinds else given
+        kinds[var] = met if met & Kind.ANY else Kind(0)
 
     def _given(self, call: ir.Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
             left, right = (self._kind(term, kinds) for term in call.inputs)
-            return (left & NOT_NULL) | right
+            return (left & ~Kind.NULL) | right
         if call.builtin == "+" and any(not self._kind(term, kinds) & Kind.NUMBER for term in call.inputs):
             return NOT_NULL  # it is reported: what is made of the sum is not
         return column.kinds
@@ -156,7 +200,9 @@ class Inference:
                 before = len(self.diagnostics)
                 for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
                     if not builtin.total and (name != "+" or len(self.diagnostics) == before):
+                        alike = self._alike(operand, literal.inputs, kinds) if name in ORDERING else column.kinds
                         self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
+                        self._need_one(operand, alike, kinds, f"{name} takes", literal.span)
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
                     if output and given and not given & self._kind(output, kinds) and not self._is_reported(output):
@@ -166,10 +212,13 @@ class Inference:
                 self._settle(literal.body, kinds)
             case ir.Fold():
                 inner = self._settle(literal.body, kinds)
-                if literal.function in ("sum", "avg"):
-                    given = self._kind(literal.terms[0], inner)
-                    if given and not given & Kind.NUMBER:
-                        self._mismatch(f"{literal.function} takes", Kind.NUMBER, given, literal.span)
+                wanted = TAKEN_BY_AGGREGATES.get(literal.function)
+                given = self._kind(literal.terms[0], inner)
+                if wanted and given and not given & wanted:
+                    self._mismatch(f"{literal.function} takes", wanted, given, literal.span)
+                elif wanted:
+                    alike = self._alike(literal.terms[0], (), inner) if wanted == ORDERED else wanted
+                    self._need_one(literal.terms[0], alike, inner, f"{literal.function} takes", literal.span)
 
     def _judge_match(self, match: ir.Match, kinds: Kinds) -> None:
         for column, argument in zip(self._columns(match), match.arguments, strict=True):
@@ -185,16 +234,16 @@ class Inference:
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
-            if not left & right and not self._is_reported(compare.left, compare.right) and not compare.null_test:
+            common = left & right & Kind.ANY
+            if not common and not self._is_reported(compare.left, compare.right) and not compare.null_test:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
         what, flipped = f"{compare.comparator} compares", FLIPPED[compare.comparator]
-        for operand, sign, other in (
-            (compare.left, compare.comparator, compare.right),
-            (compare.right, flipped, compare.left),
-        ):
+        sides = (compare.left, compare.right)
+        for operand, sign, other in ((sides[0], compare.comparator, sides[1]), (sides[1], flipped, sides[0])):
             self._need(operand, ORDERED, kinds, what, compare.span, _widest(sign, other))
+            self._need_one(operand, self._alike(operand, sides, kinds), kinds, what, compare.span)
         if left & ORDERED and right & ORDERED and not left & right & ORDERED:
             self._mismatch(what, left & ORDERED, right, compare.span, compare.right)
 
@@ -217,6 +266,25 @@ class Inference:
             advice = f"give a default that the rule finds, `{name} ?? {default}`; `{name} != null` lets null pass"
             self._report("nullable", message, span, advice)
 
+    def _need_one(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
+        """Report an operand that may be of a kind which is not wanted, and which templates choose."""
+        given = self._kind(operand, kinds) & ~Kind.NULL
+        if given & Kind.MIXED and given & wanted and given & ~wanted & ~Kind.MIXED and self._asks_for_kinds:
+            name, others = name_of(operand), (given & ~wanted & ~Kind.MIXED).describe()
+            is_plain = isinstance(operand, ir.Var) and operand.name and Kind.NULL not in self._kind(operand, kinds)
+            new = name if is_plain else "x"
+            tests = " or ".join(f"`{test}({new})`" for test, kind in KIND_TESTS.items() if kind & wanted & given)
+            message = f"{what} {(wanted & given).describe()}, and {name} may be {others} here"
+            advice = f"say {tests}" if is_plain else f"give it a name or a default, `x = ...`, and say {tests}"
+            self._report("unguarded", message, span, advice)
+
+    def _alike(self, operand: ir.Operand, beside: Iterable[ir.Operand], kinds: Kinds) -> Kind:
+        """The one kind that operands which are ordered have: the number or string that all can be, else the first."""
+        common = self._kind(operand, kinds) & ORDERED
+        for other in beside:
+            common = common & self._kind(other, kinds) or common
+        return common & Kind.NUMBER or common
+
     def _kind(self, operand: ir.Pattern, kinds: Mapping[ir.Var, Kind]) -> Kind:
         if isinstance(operand, ir.Const):
             return kind_of(operand.value)
@@ -224,7 +292,7 @@ class Inference:
 
     def _mismatch(self, what: str, wanted: Kind, given: Kind, span: Span, operand: ir.Operand | None = None) -> None:
         message = f"{what} {wanted.describe()}, not {given.describe()}"
-        self._report("kind-mismatch", message, span, _advice(what, wanted, given, operand))
+        self._report("kind-mismatch", message, span, _advice(what, wanted, given & ~Kind.MIXED, operand))
 
     def _report(self, code: str, message: str, span: Span, suggestion: str | None = None) -> None:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))

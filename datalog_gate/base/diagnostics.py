@@ -61,6 +61,7 @@ CODES: dict[str, str] = {
     "negated-once": "A named variable that occurs once, under not.",
     "kind-mismatch": "Values that can never be equal, or a builtin over a wrong kind.",
     "nullable": "Ordering, arithmetic or a builtin over a value that may be null.",
+    "unguarded": "Ordering, arithmetic or a builtin over a value that may be of a kind which it does not take.",
     "unstratified": "A relation that depends on its own negation or aggregate.",
     "bad-pattern": "A regular expression that RE2 does not take, or that nothing can run.",
     "value-growth": "A computed value that flows into its own recursion.",

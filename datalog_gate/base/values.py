@@ -27,6 +27,9 @@ class Kind(IntFlag):
     STRING = 8
     RESOURCE = 16
     UNKNOWN = 32
+    MIXED = 64
+    """No kind: a mark on several kinds that rules must tell apart before they compute, as what templates say may be of
+    any of them."""
     ANY = NULL | BOOLEAN | NUMBER | STRING | RESOURCE
 
     def __and__(self, other: int) -> Kind:
@@ -37,13 +40,13 @@ class Kind(IntFlag):
 
     def describe(self) -> str:
         """The kinds in words, ``string or null``."""
-        if self == Kind.ANY:
+        if self & Kind.ANY == Kind.ANY:
             return "anything"
         order = (Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.UNKNOWN, Kind.NULL)
         return " or ".join(str(kind.name).lower() for kind in order if kind & self) or "nothing"
 
 
-_KINDS = tuple(map(Kind, range(64)))
+_KINDS = tuple(map(Kind, range(128)))
 """Every set of kinds: the operators of `enum` look one up ten times as long."""
 
 

@@ -132,14 +132,14 @@ class FindingReader:
     def _evaluation_error(self, policy: Policy, error: ModelError, enforced: bool) -> PolicyError:
         """The error of a policy in an expression. It stands at the value of the stacks that takes part in it, if one
         does: then who wrote the stack can change it."""
-        message = self.secrets.message(error)
         if error.span not in self._from_stacks.spans:
-            return PolicyError(policy.id, message, error.span, enforced)
+            return PolicyError(policy.id, self.secrets.message(error), error.span, enforced)
         subject = next((value for value in error.row if isinstance(value, ResourceId)), None)
         try:
             values, rows = self.provenance.failure(Cause(error.span, error.message))
         except BudgetError:
             values, rows = [], []
+        message = self.secrets.message(error, [fact for _, fact in rows])
         support = _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in rows])
         if support.leaves and all(is_old(leaf.relation) for leaf in support.leaves):
             message = f"as it was: {message}"

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
 from datalog_gate.analysis.taint import MADE, Taint, levels, taint
-from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value
+from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, show
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef, possible_version
@@ -53,9 +53,15 @@ class Secrets:
             return unknown
         return replace(unknown, source=SECRET.source, hidden=True, of=(), domain=())
 
-    def message(self, error: ModelError) -> str:
-        secret = error.span in self._taint.spans
-        return "what a hidden parameter gives has no value here" if secret else error.message
+    def message(self, error: ModelError, rows: Collection[tuple[RelationRef, Row]] = ()) -> str:
+        """The message of an error, `rows` being those that it was met with. Without a secret in them it is another
+        row's, and is shown unless it holds a secret's text by chance."""
+        if error.span not in self._taint.spans:
+            return error.message
+        is_open = rows and all(self.row(relation, row) == row for relation, row in rows)
+        if is_open and not any(show(value) in error.message for value in self._values):
+            return error.message
+        return "what a hidden parameter gives has no value here"
 
     def _shown(self, relation: RelationRef, at: int, value: Value) -> Value:
         level = self._level(relation, at)

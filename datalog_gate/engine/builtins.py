@@ -22,7 +22,7 @@ from datalog_gate.base.unknown import freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.intervals import Number, Tuples, bound_aggregate, bound_result, decide_comparison, kinds_of
 from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.schema.signatures import CALLS
+from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
 if TYPE_CHECKING:
     import ipaddress
@@ -71,10 +71,15 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
 def holds(name: str, inputs: Sequence[Value], when_unknown: bool) -> bool:
     """Whether a test holds; `when_unknown` if an input is unknown."""
     if not _UNKNOWN.isdisjoint(map(type, inputs)):
-        return when_unknown
+        return _decide_kind(KIND_TESTS[name], inputs[0], when_unknown) if name in KIND_TESTS else when_unknown
     value = _apply(name, inputs)
     assert isinstance(value, bool), name
     return value
+
+
+def _decide_kind(wanted: Kind, value: Value, when_unknown: bool) -> bool:
+    kinds = kinds_of(value)
+    return when_unknown if kinds & wanted and kinds & ~wanted else bool(kinds & wanted)
 
 
 def compare(comparator: Comparator, left: Value, right: Value, when_unknown: bool, null_test: bool) -> bool:
@@ -455,6 +460,7 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     "/": _divide,
     "%": _modulo,
     "??": lambda value, default: default if value is None else value,
+    **{name: lambda value, kind=kind: kind_of(value) == kind for name, kind in KIND_TESTS.items()},
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": lambda text, part: part in text,

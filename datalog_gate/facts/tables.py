@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.unknown import derived
-from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
+from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.factset import StoredOrigin
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
 from datalog_gate.schema.resource_types import Table, member_of
@@ -124,6 +124,8 @@ class _Column(NamedTuple):
     """The types whose data are values of the column as they are."""
     blank: Value
     """The value where the data has none: the default, or null."""
+    kinds: Kind
+    """The kinds of its values."""
 
     def values(self, data: Collection[Mapping[str, Data]]) -> list[Value]:
         """The values of the column in all the data. Mostly they have one type, which is checked once then."""
@@ -142,7 +144,7 @@ class _Column(NamedTuple):
     def _value(self, data: Data) -> Value:
         if data is _ABSENT:
             return self.blank
-        return typed(self.property.kind, self.property.default if data is None else data)
+        return _taken(typed(self.property.kind, self.property.default if data is None else data), self.kinds)
 
 
 class TableRows:
@@ -152,13 +154,16 @@ class TableRows:
 
     def __init__(self, table: Table) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
+        kinds = {column.name: column.kinds for column in table.relation.columns}
         self._columns = [
             _Column(
                 column,
-                frozenset({str, ResourceId, Unknown} if column.kind in ("string", "any") else {ResourceId, Unknown}),
+                frozenset({Unknown} | ({str} if column.kind in ("string", "any") else set()) | _resources(kinds[name])),
                 None if column.default is None else typed(column.kind, column.default),
+                kinds[name],
             )
             for column in table.columns
+            for name in [column.name]
         ]
         self._item = member_of(table.steps[-1]).kind if table.shape == "value" else ""
         self._default = table.steps[0].default if table.steps else None
@@ -229,6 +234,7 @@ class TableRows:
         """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
         if len(steps) == 1 and self._shape == "value":
             value = EMPTY.get(self._item) if member is None else typed(self._item, member)
+            value = _taken(value, self.relation.columns[-1].kinds)
             return (((*known, value), path, None),)
         if not isinstance(member, dict | None):
             return (self._open_row(member, known, path),)
@@ -243,6 +249,17 @@ class TableRows:
         """The wildcard for data that is unknown, or that Heat will refuse: a rule must miss neither."""
         unknown = data if isinstance(data, Unknown) else Unknown(phrase(f"what Heat makes of {path_text(path)}"))
         return wildcard(self.relation, known, path, unknown)
+
+
+def _resources(kinds: Kind) -> set[type]:
+    return {ResourceId} if kinds & Kind.RESOURCE else set()
+
+
+def _taken(value: Value, kinds: Kind) -> Value:
+    """The value as a column of these kinds takes it: a resource may stand for the text or number that Heat makes."""
+    if isinstance(value, ResourceId) and not kinds & Kind.RESOURCE:
+        return Unknown(phrase(f"id of {value.path}"), kinds=kinds & ~Kind.NULL)
+    return value
 
 
 def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) -> Iterator[LocatedRow]:

@@ -17,14 +17,18 @@ from datalog_gate.schema.declaration import Column, Property, Relation, Resource
 
 SOURCES = ("heat-27.0.1.json", "datalog_gate.json")
 SCALARS = {
-    "string": Kind.STRING | Kind.RESOURCE,
+    "string": Kind.STRING,
     "integer": Kind.NUMBER,
     "number": Kind.NUMBER,
     "boolean": Kind.BOOLEAN,
     "any": Kind.ANY,
 }
-"""Heat's kinds of property that make a column, and the kinds of its values. Where Heat takes a string a template may
-put a `get_resource`."""
+"""Heat's kinds of property that make a column, and the kinds of its values."""
+_REFERENCES = re.compile(
+    r"(.*_)?(id|ref|uuid|network|subnet|server|config|floating_ip|profile|replica_of)|.*Id|imageRef|EIP|[Hh]andle|group|pool"
+    r"|stack|queue|user|user_data|container|domain|image|UserData|UserName|(LaunchConfiguration|\w+Group)Name"
+)
+"""The names of string properties that may hold a `get_resource` though Heat's schema does not say what they name."""
 ANYTHING = Property("_value", "any")
 _NO_WORD = re.compile("[^A-Za-z0-9_]")
 """What no name of a relation can have in a rule: the relation of `X-Container-Meta` ends in ``X_Container_Meta``."""
@@ -92,9 +96,17 @@ def _keyed(keys: tuple[Column, ...], key: Column) -> tuple[Column, ...]:
     return (*keys, key if level == 1 else replace(key, name=f"{key.name}{level}"))
 
 
+def _may_refer(scalar: Property) -> bool:
+    """Whether a `get_resource` in the property names a resource. Elsewhere it is a text or number that Heat makes."""
+    if scalar.kind != "string":
+        return scalar.kind == "any"
+    names_others = _REFERENCES.fullmatch(scalar.name) or (scalar.name == "_value" and not scalar.custom)
+    return "." in scalar.custom or bool(names_others and not scalar.allowed)
+
+
 def _column(scalar: Property) -> Column:
     """The column of a scalar property: it can be null unless Heat wants a value or has one."""
-    kinds = SCALARS[scalar.kind]
+    kinds = SCALARS[scalar.kind] | (Kind.RESOURCE if _may_refer(scalar) else Kind(0))
     if not scalar.required and scalar.default is None:
         kinds |= Kind.NULL
     allowed = tuple(map(str, scalar.allowed)) if scalar.kind == "string" else ()

@@ -72,6 +72,11 @@ _ALL = (
     _signature("/", "left:n right:n", "quotient:n", "The quotient, rounded half-even to 28 digits."),
     _signature("%", "left:n right:n", "rest:n", "What flooring division leaves; it has the sign of the right."),
     _signature("??", "value:a default:a", "result:a", "The value, or the default where it is null.", total=True),
+    # kinds
+    *(
+        _signature(f"is_{name}", "value:a", "", f"The value is a {name}; not null.", total=True)
+        for name in ("string", "number", "boolean", "resource")
+    ),
     # texts
     _signature("starts_with", "text:s prefix:s", "", "The text starts with the prefix."),
     _signature("ends_with", "text:s suffix:s", "", "The text ends with the suffix."),
@@ -143,5 +148,7 @@ _ALL = (
     ),
 )
 BUILTINS: dict[str, Builtin] = {builtin.name: builtin for builtin in _ALL}
+KIND_TESTS = {f"is_{kind.describe()}": kind for kind in (Kind.STRING, Kind.NUMBER, Kind.BOOLEAN, Kind.RESOURCE)}
+"""The kinds that tests of the kind are true of."""
 CALLS: dict[str, Builtin] = {name: call for builtin in _ALL for name, call in builtin.calls().items()}
 """The calls of checked programs, by name."""
