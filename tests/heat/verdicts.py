@@ -42,10 +42,9 @@ def contradictions(ours: Stack, heat: Mapping[str, HeatStack | Refused]) -> list
         if shape != "none" and isinstance(answer, HeatStack)
     }
     mine = _rules().decide(ours)
-    certain, possible = set(map(_finding, mine.violations)), set(map(_finding, mine.undetermined))
-    unread = tuple(
-        f"{resource.id.path}/" for stack in ours.walk() for resource in stack.resources if resource.open_members
-    )
+    certain = set(map(_finding, mine.violations))
+    possible = {(policy, _finding(violation)[1]) for violation in mine.undetermined for policy in violation.policies}
+    unread = [f"{resource.id.path}/" for stack in ours.walk() for resource in stack.resources if resource.open_members]
     problems: list[Contradiction] = []
     for shape, theirs in judged.items():
         unsure = {policy_error.policy for policy_error in (*mine.errors, *theirs.errors)}
@@ -58,7 +57,11 @@ def contradictions(ours: Stack, heat: Mapping[str, HeatStack | Refused]) -> list
             if (violation.policy, violation.row) not in rows and not (partly and _finding(violation) in blamed_pairs):
                 problems.append(Contradiction(shape, _finding(violation), True))
         for policy, blamed in blamed_pairs - certain - possible:
-            if blamed is None or not blamed.startswith(unread) or (policy, None) not in possible:
+            # a finding about one member, or about nothing that was read, stands for the members that were not read
+            around = next((group for group in unread if blamed and blamed.startswith(group)), None)
+            told = {(policy, path) for path in (None, *(path for _, path in certain | possible)) if around}
+            told = {pair for pair in told if pair[1] is None or pair[1].startswith(str(around))}
+            if not told & (certain | possible):
                 problems.append(Contradiction(shape, (policy, blamed), False))
         problems = [contradiction for contradiction in problems if contradiction.finding[0] not in unsure]
     return problems
