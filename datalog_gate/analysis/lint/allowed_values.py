@@ -68,7 +68,7 @@ MOST_VISITS = 20
 MOST_TEXTS = 1000
 """A column with more texts counts as one that can hold any text."""
 LONGEST = 200
-"""In a longer body facts are not compared with what they join: that takes quadratic time."""
+"""In a longer body literals are not compared with each other: that takes quadratic time."""
 
 
 Domains = dict[tuple[RelationRef, int], Domain | None]
@@ -315,7 +315,7 @@ def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]
     """The constants that an argument is, or is said to be equal to, with their places."""
     if isinstance(operand, ir.Const):
         yield operand, span
-    for literal in body if isinstance(operand, ir.Var) else ():
+    for literal in body if isinstance(operand, ir.Var) and len(body) <= LONGEST else ():
         if isinstance(literal, ir.Compare) and literal.comparator == "=" and operand in (literal.left, literal.right):
             other = literal.right if literal.left == operand else literal.left
             if isinstance(other, ir.Const):

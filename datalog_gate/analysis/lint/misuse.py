@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import constants
+from datalog_gate.analysis.lint.allowed_values import LONGEST, constants
 from datalog_gate.analysis.lint.contradictions import SameValues
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -74,6 +74,8 @@ class _Review:
     ) -> Iterator[Diagnostic]:
         """Check a body; `outer` are the literals of those around it."""
         around = (*outer, *body)
+        if len(around) > LONGEST:
+            return
         for literal in body:
             match literal:
                 case ir.Match():
@@ -184,6 +186,8 @@ class _Review:
     ) -> Iterator[Diagnostic]:
         """Report a join of what may be null on both sides: with a fact that says null, and in the rule of a policy of
         two relations that rules derive. Elsewhere such a join is most often meant."""
+        if len(outer) + len(body) > LONGEST:
+            return
         tested = {
             side
             for literal in (*outer, *body)
