@@ -455,6 +455,19 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:nova:server(_id=x, networks.0.port=p)"),
         Mistake("os:nova:server(_id=x), Not os:nova:server(_id=x)"),
     ),
+    "aggregates over equal values": (
+        Mistake("os:nova:server(_id=x), sum{ n : os:cinder:volume(size=n) } > 1000"),
+        Mistake("os:nova:server(_id=x), sum{ n : os:cinder:volume(_id=v, size=n) } > 1000"),
+        Mistake("os:nova:server(_id=x), avg{ 1 : os:cinder:volume(size=_) } > 1"),
+        Mistake("os:nova:server(_id=x), count{ t : heat:resource(type=t) } > 100"),
+        Mistake('@deny("a", "{x}") p(x) :- x = sum{ n : r(n) }, x > 1000. r(n) :- os:cinder:volume(size=n).'),
+    ),
+    "values of several kinds": (
+        Mistake('os:nova:server(_id=x, flavor=f), starts_with(f, "m1.huge")'),
+        Mistake('os:nova:server(_id=x, image=i), contains(i ?? "", "cirros")'),
+        Mistake('os:nova:server.metadata(_id=x, _key="slots", _value=v), v != null, v > 4'),
+        Mistake("os:nova:server(_id=x), max{ v : heat:metadata(id=x, value=v) } > 4"),
+    ),
 }
 """By kind of mistake."""
 

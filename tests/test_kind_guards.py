@@ -171,3 +171,8 @@ def test_a_legal_template_gives_facts_of_the_kinds_of_their_columns_and_no_error
                     fits = kind_of(value) & (column.kinds | Kind.UNKNOWN)
                     assert fits or isinstance(value, str), (name, column, value)
     assert dg.load_rules(ROOT / "rules").decide(stack).errors == ()
+
+
+def test_a_rule_of_congress_needs_no_guard() -> None:
+    rules = "error(x) :- os:nova:server(_id=x, flavor=f), builtin:len(f, n), builtin:gt(n, 3)"
+    assert load([RuleFile("m", "m.dl", rules, congress=True)]).policies

@@ -160,7 +160,7 @@ class Inference:
                 inner = self._settle(literal.body, kinds)
                 self.judging = judging
                 if literal.function in ("min", "max"):
-                    given = self._kind(literal.terms[0], inner) & ~Kind.NULL
+                    given = self._kind(literal.terms[0], inner) & ORDERED
                 else:
                     given = Kind.STRING if literal.function == "list" else Kind.NUMBER
                 self._meet(kinds, literal.target, given, False)
