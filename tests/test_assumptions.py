@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.base.values import show
+from datalog_gate.base.values import ResourceId, show
 from datalog_gate.doors.cli.main import main
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
@@ -39,13 +39,12 @@ resources:
 
 
 def names(stack: Stack) -> list[str]:
-    """Each network and port with its name."""
+    """Each network and port that was read, with its name."""
     facts = flatten(stack, SHIPPED, ["heat:resource", "heat:property"])
     named = {row[0]: show(row[2]) for row in facts.rows["heat:property"] if row[1] == "name"}
-    resources = [
-        (show(row[0]), named.get(row[0], "")) for row in facts.rows["heat:resource"] if "Neutron" in show(row[3])
-    ]
-    return sorted(f"{resource} {name}".rstrip() for resource, name in resources)
+    read = [row for row in facts.rows["heat:resource"] if isinstance(row[0], ResourceId)]
+    resources = [row[0] for row in read if "Neutron" in show(row[3])]
+    return sorted(f"{show(resource)} {named.get(resource, '')}".rstrip() for resource in resources)
 
 
 NOTHING = [
