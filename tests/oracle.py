@@ -656,6 +656,8 @@ BUILTINS: Mapping[str, tuple[int, Callable[..., bool | tuple[Value, ...]]]] = {
     "float": (1, lambda value: (_number_of(value, False),)),
     "plus": (2, lambda left, right: (number(_fraction(left) + _fraction(right)),)),
     "div": (2, lambda left, right: (_div(_fraction(left), _fraction(right)),)),
+    "is_number": (1, lambda value: isinstance(value, int | Decimal)),
+    "is_string": (1, lambda value: isinstance(value, str)),
     "equal": (2, lambda left, right: left == right and left is not None),
     "lt": (2, _order("<")),
     "gteq": (2, _order(">=")),

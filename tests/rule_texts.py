@@ -95,7 +95,7 @@ class Writer:
 
     def term(self, kinds: Kind, scope: Scope, depth: int = 1) -> str:
         """A term that can be of these kinds and is not null, NUMBER or STRING or both."""
-        names = [name for name, known in scope.kinds.items() if known & kinds]
+        names = [name for name, known in scope.kinds.items() if known & kinds and not known & ~kinds & ~NULL]
         if not names or self.rarely(6):
             return self.constant(kinds)
         name = self.pick(names)
@@ -153,6 +153,11 @@ class Writer:
         return f"{name}({', '.join(terms)})"
 
     def test(self, scope: Scope, _: int) -> str:
+        wide = [name for name, known in scope.kinds.items() if known & NUMBER and known & STRING]
+        if wide and self.rarely(2):
+            name, kind = self.pick(wide), self.pick((NUMBER, STRING))
+            scope.kinds[name] = kind
+            return f"is_{kind.describe()}({name})"
         if self.rarely(3):
             name = self.pick(sorted(TESTS))
             return f"{name}({', '.join(self.term(kinds, scope) for kinds in TESTS[name])})"
@@ -264,12 +269,12 @@ class Writer:
         body = self.body(inner, depth)
         self.grouped = grouped
         local = [name for name in inner.kinds if name not in before and name not in inner.computed]
-        numbers = [name for name in local if inner.kinds[name] & NUMBER]
+        numbers = [name for name in local if inner.kinds[name] & ~NULL == NUMBER]
         if numbers and self.rarely(3):  # an error of some tuples, which other assignments may give
             body.append(f"{self.constant(NUMBER)} / ({self.pick(numbers)} ?? 0) < 9")
         function = self.pick(("count", "sum", "min", "max", "list", "avg", "sum", "count"))
         wanted = NUMBER if function in ("sum", "avg") else Kind.ANY
-        firsts = [name for name in local if inner.kinds[name] & wanted]
+        firsts = [name for name in local if inner.kinds[name] & wanted and not inner.kinds[name] & ~wanted & ~NULL]
         if not firsts:
             function, firsts = "count", local or ["1"]
         first = self.pick(firsts)
@@ -307,7 +312,7 @@ class Writer:
                 value = self.pick([value for values in VALUES.values() for value in values[:2]])
                 value = "a" if isinstance(value, ResourceId) else value
                 term, given = print_value(value), kind_of(value)
-            if not recursive and given & NUMBER and self.rarely(6):
+            if not recursive and given & ~NULL == NUMBER and self.rarely(6):
                 term, given = f"({term} ?? 1) + 1" if given & NULL else f"{term} / 2", NUMBER
             head.append(term)
             columns[at] |= given
