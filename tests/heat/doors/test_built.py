@@ -197,7 +197,8 @@ def live(heat: Heat, life: Life) -> tuple[str, list[str]]:
                 saved = heat.snapshot(name)
                 answers.append(heat.on(name, "PUT", **other))
                 reasons.append(heat.ended(name)[1])
-                answers.append(heat.on(name, "POST", f"/snapshots/{saved}/restore"))
+                if heat.stack(name):
+                    answers.append(heat.on(name, "POST", f"/snapshots/{saved}/restore"))
             case _:
                 answers.append(heat.on(name, "DELETE", "/abandon"))
                 if answers[-1].status_code == 200:
