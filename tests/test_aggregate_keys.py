@@ -154,3 +154,11 @@ def _diagnostics(rules: str) -> tuple[Diagnostic, ...]:
         return load([RuleFile("m", "m.dl", rules)]).warnings
     except RulesError as error:
         return tuple(error.diagnostics)
+
+
+def test_a_key_of_no_column_is_the_one_error() -> None:
+    text = 'relation e(x: number, y: number) key(z) "".\ne(1, 2).\np(k) :- k = sum{ y : e(_, y) }, e(k, _), e(k, 2).\n'
+    with pytest.raises(RulesError) as refused:
+        load([RuleFile("m", "m.dl", text)])
+    errors = [diagnostic for diagnostic in refused.value.diagnostics if diagnostic.code == "unknown-column"]
+    assert [diagnostic.message for diagnostic in errors] == ["e has no column z"]

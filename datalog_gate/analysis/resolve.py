@@ -287,7 +287,8 @@ class Names:
         for name in (name for name in declaration.key if name not in names):
             message = f"{declaration.name} has no column {name}"
             self._report("unknown-column", message, declaration.span, did_you_mean(name, names))
-        relation = Relation(f"{module.name}:{bare}", tuple(columns), declaration.key, declaration.meaning)
+        key = tuple(name for name in declaration.key if name in names)
+        relation = Relation(f"{module.name}:{bare}", tuple(columns), key, declaration.meaning)
         scope.relations[bare] = relation
         scope.declared.add(bare)
 
