@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
             code: int = getattr(module, options.command.replace("-", "_"))(options)
+            sys.stdout.flush()
             return code
         except (RulesError, InputError) as error:
             return _print_diagnostics(error, options)
@@ -37,14 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except OSError as error:
             from datalog_gate.files.templates import unreadable
 
+            _leave_out_unwritten()
             failed = InputError.of(f"reading or writing failed: {error.strerror or error}")
             return _print_diagnostics(unreadable(error.filename, error) if error.filename else failed, options)
     except (UsageError, EngineError) as error:
         print_note(str(error))
         return USAGE if isinstance(error, UsageError) else UNDECIDED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the flush at exit fails again
+        _leave_out_unwritten()
         return BROKEN_PIPE
+
+
+def _leave_out_unwritten() -> None:
+    """Leave out what stdout does not take: the flush at exit would fail again, and end Python with 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespace) -> int:
