@@ -170,10 +170,12 @@ def relations_page() -> str:
     general = [description for description in described if description.relation.name in FIXED]
     text = PAGE
     for title in dict.fromkeys(map(_section, general)):
-        text += f"\n## {title}\n" + "".join(_entry(each) for each in general if _section(each) == title)
+        text += f"\n## {title}\n" + "".join(
+            _entry(description) for description in general if _section(description) == title
+        )
     in_cloud = [description for description in described if cloud.relation(description.relation.name)]
     text += CLOUD + "".join(_brief_sections(in_cloud, 1))
-    return text + TYPES + "".join(_brief_sections([each for each in described if each.type], 2))
+    return text + TYPES + "".join(_brief_sections([description for description in described if description.type], 2))
 
 
 def _section(description: RelationDescription) -> str:

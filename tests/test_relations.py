@@ -28,36 +28,47 @@ def described() -> list[RelationDescription]:
 
 def test_each_example_is_a_row_of_its_fixture(described: list[RelationDescription]) -> None:
     rows = fixture_rows()
-    shown = [(each.fixture, each.relation.name, each.example) for each in described if each.example]
+    shown = [
+        (description.fixture, description.relation.name, description.example)
+        for description in described
+        if description.example
+    ]
     assert len(shown) > 120
     assert [(folder, name, row) for folder, name, row in shown if row not in rows[folder][name]] == []
 
 
 def test_an_example_has_values_of_its_columns(described: list[RelationDescription]) -> None:
     wrong = [
-        (each.relation.name, column.name, value)
-        for each in described
-        for column, value in zip(each.relation.columns, each.example or (), strict=False)
+        (description.relation.name, column.name, value)
+        for description in described
+        for column, value in zip(description.relation.columns, description.example or (), strict=False)
         if not kind_of(value) & column.kinds or (column.closed and value is not None and value not in column.allowed)
     ]
     assert wrong == []
 
 
 def test_each_relation_of_stacks_and_requests_has_an_example(described: list[RelationDescription]) -> None:
-    assert [each.relation.name for each in described if each.relation.name in FIXED and not each.example] == []
+    assert [
+        description.relation.name
+        for description in described
+        if description.relation.name in FIXED and not description.example
+    ] == []
 
 
 def test_each_relation_that_the_loader_knows_is_described_and_on_the_page(described: list[RelationDescription]) -> None:
     page = relations_page()
-    assert [each.relation for each in described] == [SHIPPED.relation(name) for name in SHIPPED.names()]
+    assert [description.relation for description in described] == [SHIPPED.relation(name) for name in SHIPPED.names()]
     headings = {f"\n### {name}\n" for name in FIXED} | {
-        f"\n- `{each.signature()}`" for each in described if each.relation.name not in FIXED
+        f"\n- `{description.signature()}`" for description in described if description.relation.name not in FIXED
     }
     assert [heading for heading in sorted(headings) if page.count(heading) != 1] == []
 
 
 def test_each_rule_loads_without_a_warning(described: list[RelationDescription]) -> None:
-    files = [RuleFile(f"r{at}", f"{each.relation.name}.dl", each.rule) for at, each in enumerate(described)]
+    files = [
+        RuleFile(f"r{at}", f"{description.relation.name}.dl", description.rule)
+        for at, description in enumerate(described)
+    ]
     policy = RuleFile("policy", "policy.dl", '@record("policy", "{stack}")\npolicy(stack) :- heat:root(stack=stack).')
     rules = load([*files, policy])
     assert rules.warnings == ()

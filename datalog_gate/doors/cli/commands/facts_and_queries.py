@@ -50,7 +50,7 @@ def relations(options: argparse.Namespace) -> int:
     if not described:
         raise _no_relation(options.pattern, (*catalogue.names(), *catalogue.types()))
     if options.format == "json":
-        data = {"schema": "datalog-gate/relations/1", "relations": [each.to_json() for each in described]}
+        data = {"schema": "datalog-gate/relations/1", "relations": [description.to_json() for description in described]}
         print(json.dumps(data, ensure_ascii=False))
     elif options.pattern:
         print("\n\n".join("\n".join(_format_relation(description, catalogue)) for description in described))
