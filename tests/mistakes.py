@@ -214,6 +214,10 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 1000, n ?? 0 < 100"),
         Mistake("os:cinder:volume(_id=x, size=n), n != null, n > 1000, n < 100"),
         Mistake("os:cinder:volume(_id=x, size=n), n != null, n > 1000, n = 600"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n < 1"),
+        Mistake("os:cinder:volume(_id=x, size=0)"),
+        Mistake("os:cinder:volume(_id=x), not os:cinder:volume(_id=x, size=0)"),
+        Mistake("os:nova:server(_id=x, flavor=f), f in []"),
         Mistake(
             '@deny("a", "{x}")\n'
             "p(x, n) :- heat:stack(id=x), n = count{ v : os:cinder:volume(_stack=x, _id=v) }, n > 10, n < 2.\n"
@@ -236,6 +240,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
     ),
     "Builtins and patterns": (
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, starts_with(n, "web-.*")'),
+        Mistake('heat:resource(id=x, type=t), matches(t, "^OS::nova")'),
         Mistake('os:nova:server(_id=x, name=n), n != null, contains("web", n)'),
         Mistake('heat:resource(id=x, name=n), prefix = "web-", starts_with(prefix, n)'),
         Mistake(

@@ -232,6 +232,8 @@ class Lowering:
 
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
+        if not literal.items:
+            self._warn("never-fires", "nothing is in an empty list", literal.span, "list the values")
         constants = [item.value for item in literal.items if isinstance(item, ast.Constant) and item.value is not None]
         if len(constants) < max(2, len(literal.items)):
             alternatives = []

@@ -60,6 +60,10 @@ def is_old(relation: RelationRef) -> bool:
     return isinstance(relation, RelationVersion) and relation.old
 
 
+Range = tuple[int | None, int | None]
+"""The least and the greatest number; None where there is no bound."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a relation."""
@@ -72,6 +76,8 @@ class Column:
     """The possible values, if they are known."""
     closed: bool = False
     """Whether no value but the `allowed` ones can occur."""
+    range: Range = (None, None)
+    """The least and the greatest number that can occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,7 @@ class Property:
     default: object = None
     """Plain data; None if there is no default."""
     allowed: tuple[object, ...] = ()
+    range: Range = (None, None)
     update_allowed: bool = False
     children: tuple[Property, ...] = ()
     """The schemas of a map's keys, or of the maps in a list."""

@@ -110,7 +110,7 @@ def _column(scalar: Property) -> Column:
     if not scalar.required and scalar.default is None:
         kinds |= Kind.NULL
     allowed = tuple(map(str, scalar.allowed)) if scalar.kind == "string" else ()
-    return Column(scalar.name, kinds, allowed=allowed, closed=bool(allowed))
+    return Column(scalar.name, kinds, allowed=allowed, closed=bool(allowed), range=scalar.range)
 
 
 def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tuple[Property, ...]]:
@@ -144,4 +144,6 @@ def _property(name: str, data: dict[str, Any]) -> Property:
     plain = {key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data}
     allowed, children = tuple(data.get("allowed", ())), _properties(data.get("children", {}))
     item = _property("_value", data["item"]) if "item" in data else None
-    return Property(name, **plain, allowed=allowed, children=children, item=item)
+    numbers = allowed if plain["kind"] == "integer" else ()
+    low, high = data.get("range", (min(numbers, default=None), max(numbers, default=None)))
+    return Property(name, **plain, allowed=allowed, range=(low, high), children=children, item=item)

@@ -6,13 +6,14 @@ A least fixpoint, like that of the kinds: the texts that flow into a column, fro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
+from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.strata import settle
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
@@ -61,8 +62,13 @@ FIRST_STEPS = {
 """Columns that hold a path into what a template writes, with the words that it can begin with."""
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
 """Types that have the attributes of their members or the outputs of their stacks."""
-WITHOUT_PATTERN = {"starts_with": str.startswith, "ends_with": str.endswith, "contains": str.__contains__}
-"""Builtins that test a text against a part of it."""
+TESTS: Mapping[str, Callable[[str, str], bool]] = {
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": str.__contains__,
+    "matches": lambda text, pattern: searcher(pattern)(text),
+}
+"""Builtins that test a text against a part of it, or a pattern."""
 MOST_VISITS = 20
 """The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
 MOST_TEXTS = 1000
@@ -197,7 +203,7 @@ class _Judge:
                     if (domain := known.get(value)) and domain.listed:
                         domain = domain._replace(complete=False)
                         yield from _strange(f"{name_of(value)} is never", default, domain, span)
-                case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in WITHOUT_PATTERN:
+                case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in TESTS:
                     domain = known.get(value)
                     if domain and domain.listed and domain.texts and not domain.what:
                         yield from _no_such_text(value, name, part, domain, span)
@@ -323,10 +329,10 @@ def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]
 
 
 def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:
-    if any(WITHOUT_PATTERN[builtin](text, part) for text in domain.texts):
+    if any(TESTS[builtin](text, part) for text in domain.texts):
         return
     starts = {text[: len(part)] for text in domain.texts} if builtin == "starts_with" else domain.texts
-    what = {"starts_with": "starts with", "ends_with": "ends with", "contains": "contains"}[builtin]
+    what = {"starts_with": "starts with", "ends_with": "ends with"}.get(builtin, builtin)
     severity: Severity = "error" if domain.complete else "warning"
     otherwise = "one of " + ", ".join(sorted(domain.texts)[:12]) if domain.complete else None
     suggestion = did_you_mean(part, starts, otherwise)

@@ -14,12 +14,12 @@ from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import Value, kind_of, show
 from datalog_gate.language.ast import Comparator
-from datalog_gate.schema.declaration import Relation, RelationRef
+from datalog_gate.schema.declaration import Range, Relation, RelationRef
 
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
-AT_LEAST_ZERO = frozenset({"heat:stack.depth", "heat:member.index", "heat:file.length"})
-"""Numbers of the catalogue that are never below 0."""
+RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
+"""The ranges of numbers that are of no property."""
 
 
 def find_contradictions(
@@ -63,8 +63,13 @@ def contradiction(body: Sequence[ir.CheckedLiteral], relations: Mapping[Relation
             case ir.Match(relation, arguments):
                 described = relations[relation]
                 for column, argument in zip(described.columns, arguments, strict=True):
-                    if f"{relation}.{column.name}" in AT_LEAST_ZERO and isinstance(argument, ir.Var):
-                        ranges.setdefault(same.of(argument), _Range()).narrow(">=", 0)
+                    low, high = RANGES.get(f"{relation}.{column.name}", column.range)
+                    if argument is not None and (low, high) != (None, None):
+                        known = ranges.setdefault(same.of(argument), _Range())
+                        known.column = known.column or column.name
+                        possible = known.narrow(">=", low) and known.narrow("<=", high)
+                        if isinstance(argument, ir.Const) and not (possible and known.narrow("=", argument.value)):
+                            return f"{column.name} is never {_show(argument.value)}"
                 key = tuple(arguments[described.positions[name]] for name in described.key)
                 if key and None not in key and len(key) < len(arguments):
                     named = tuple(same.of(part) for part in key if part is not None)
@@ -106,11 +111,14 @@ def _of_comparison(
         wrong += f" is {'true' if negated else 'false'}"
         return None if holds.narrow(comparator, right.value) else wrong
     known = ranges.setdefault(left, _Range())
-    before = known.text()
+    before, column = known.text(), known.column
     if known.narrow(comparator, right.value):
+        known.column = column if known.text() == before else ""
         return None
     name = name_of(compare.left if isinstance(compare.left, ir.Var) else compare.right)
     shown = f"{comparator} {_show(right.value)}"
+    if column:
+        return f"{column} is always {before}, never {shown}"
     return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
 
 
@@ -118,6 +126,8 @@ def _of_comparison(
 class _Range:
     """What the comparisons so far leave of a value. Values of different kinds are not compared."""
 
+    column: str = ""
+    """The column whose range this is, as long as no comparison has narrowed it."""
     low: Value = None
     low_open: bool = False
     high: Value = None

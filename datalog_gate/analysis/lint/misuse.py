@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST, constants
@@ -28,6 +28,11 @@ MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
 BESIDE_VALUES = ("heat:metadata", "heat:environment")
 """Relations whose column `value` holds what a template says, of any kind."""
 NULLS = ("null", "None", "nil", "NULL", "Null")
+LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|^\^|\$$")
+OF_NETWORKS = (
+    "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
+)  # fmt: skip
+A_NETWORK = "write an address, or a network such as 10.0.0.0/8"
 HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
     "contains": "whether {1} contains {0}", "matches": "whether the pattern {0} occurs in {1}",
@@ -311,6 +316,10 @@ def _argument_order(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Itera
     name, inputs = call.builtin, call.inputs
     values = [[constant for constant, _ in constants(term, call.span, around)] for term in inputs]
     inputs = tuple(given[0] if len(given) == 1 else term for given, term in zip(values, inputs, strict=True))
+    if name in OF_NETWORKS:
+        for term in inputs:
+            if isinstance(term, ir.Const) and isinstance(term.value, str) and not _read_network(term.value):
+                yield Diagnostic("unknown-value", f"{_quoted(term.value)} is no network", call.span, A_NETWORK, "error")
     if len(inputs) < 2 or name not in (*HAYSTACK, "cidr_contains", "ip_in_network"):
         return
     first, second = inputs[:2]
@@ -319,22 +328,26 @@ def _argument_order(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Itera
             shown = _quoted(first.value), name_of(second)
             message = f"{name} takes the text first: this is not {HAYSTACK[name].format(*shown)}"
             yield _warning("argument-order", message, call.span, f"write {name}({shown[1]}, {shown[0]})")
+        elif name != "matches" and isinstance(second, ir.Const) and LIKE_PATTERN.search(str(second.value)):
+            message = f"{name} looks for {_quoted(second.value)} as it is, not as a pattern"
+            yield _warning("loose-pattern", message, call.span, "use matches, or leave the signs of a pattern out")
         return
     network, inner = (first, second) if name == "cidr_contains" else (second, first)
-    if isinstance(inner, ir.Const) and isinstance(network, ir.Var) and _is_network(inner.value):
+    if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
+        return
+    several = _read_network(str(inner.value))
+    if several and 0 < several.prefixlen < several.max_prefixlen:
         order = (_quoted(inner.value), name_of(network))
         written = ", ".join(order if name == "cidr_contains" else order[::-1])
         message = f"this holds where {order[1]} is as wide as all of {order[0]}, not where it lies in it"
         yield _warning("argument-order", message, call.span, f"write {name}({written})")
 
 
-def _is_network(value: Value) -> bool:
-    """Whether the text is a network that is neither a single address nor everything."""
+def _read_network(text: str) -> IPv4Network | IPv6Network | None:
     try:
-        network = ip_network(str(value), strict=False)
+        return ip_network(text, strict=False)
     except ValueError:
-        return False
-    return 0 < network.prefixlen < network.max_prefixlen
+        return None
 
 
 def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
