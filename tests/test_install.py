@@ -26,15 +26,16 @@ from datalog_gate.preflight.snapshot import snapshot
 from tests.commands import read_conf
 from tests.installed import INSTALL, MEMBER, install, moved, off_site
 
-SHELL = re.compile(r"^ {4,}((?:python -c|ln -s|echo) [^\n]*)$", re.M)
+SHELL = re.compile(r"^ {4,}((?:python -c|ln -s|echo|sed) [^\n]*)$", re.M)
 SECTION = "[filter:datalog_gate_cfn]\nuse = egg:datalog-gate#datalog_gate_cfn\n"
 FINDING = re.compile(r"^/.* finding\[.*\n  fix .*\n", re.M)
 
 
 def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
     (tmp_path / "etc/heat/datalog_gate").mkdir(parents=True)
-    link, *folders, glass = SHELL.findall(INSTALL)
-    for command in (link, glass):
+    link, *folders, mode, glass = SHELL.findall(INSTALL)
+    (tmp_path / "etc/heat/heat.conf").write_text("[datalog_gate]\nmode = record\n")
+    for command in (link, mode, glass):
         subprocess.run(["bash", "-c", moved(command, tmp_path)], check=True)
     modules = []
     for command in folders:
@@ -42,6 +43,7 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
         folder = subprocess.run(program, capture_output=True, text=True, check=True).stdout.rstrip("\n")
         modules.append([path.name for path in Path(folder).glob("*.py")])
     assert modules == [["datalog_gate_engine_door.py"], ["datalog_gate_resources.py"]]
+    assert build_settings(read_conf(tmp_path / "etc/heat/heat.conf")).mode == "warn"
     assert os.readlink(tmp_path / "etc/heat/datalog_gate/current") == "rules-2027-03"
     now = datetime.now(UTC)
     broke = read_break_glass(str(tmp_path / "etc/heat/datalog_gate/glass"), now)

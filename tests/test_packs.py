@@ -92,11 +92,11 @@ def test_limits_that_do_not_fit_their_declarations_are_errors_with_a_place(
 def test_limits_are_part_of_the_digest_and_are_watched(tmp_path: Path) -> None:
     pack(tmp_path, "most: 1\noffer: [[small, 1]]\n")
     now = 0.0
-    book = PolicyReloader(Settings(rules=(str(tmp_path),)), lambda: now, lambda _: None, lambda _: None)
-    first = book.current().rules
+    book = PolicyReloader(Settings(rules=(str(tmp_path),)), lambda: now, lambda *_: None, lambda *_: None)
+    first = book.current().ruleset.rules
     (tmp_path / "cap/limits.yaml").write_text("most: 200\noffer: [[small, 1]]\n")
     now = 10.0
-    second = book.current().rules
+    second = book.current().ruleset.rules
     assert (len({first.digest, second.digest}), len(read_violations(first)), read_violations(second)) == (2, 2, [])
 
 

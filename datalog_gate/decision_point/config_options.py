@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, fields
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from oslo_config import cfg, types
 
+from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.settings import GROUP, MODES, Settings
 
 KINDS: dict[str, Callable[..., Any]] = {
@@ -38,6 +40,34 @@ def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) ->
         values[name] = text.splitlines() if options[name].multi else options[name].type(text)
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
     return Settings(**values)
+
+
+class OptionFiles:
+    """The files and folders of a host's configuration, to read the options again. The host's own stays as it is."""
+
+    def __init__(self, conf: Any, paste_options: Mapping[str, str]) -> None:
+        self._files, self._folders = list(conf.config_file or ()), list(conf.config_dir or ())
+        self._paste_options = paste_options
+        self._has_section = GROUP in conf.list_all_sections()
+
+    def paths(self) -> Iterator[Path]:
+        """The files that are read."""
+        yield from map(Path, self._files)
+        for folder in self._folders:
+            yield from sorted(Path(folder).glob("*.conf"))
+
+    def read(self) -> Settings:
+        """Read the options. Errors: InputError, also where their section is gone, as from a file half written."""
+        if gone := [file for file in self._files if not Path(file).exists()]:
+            raise InputError.of(f"{gone[0]} is gone")
+        conf = cfg.ConfigOpts()
+        try:
+            conf([], default_config_files=self._files, default_config_dirs=self._folders)
+            if self._has_section and GROUP not in conf.list_all_sections():
+                raise InputError.of(f"{', '.join(self._files)}: the section [{GROUP}] is gone")
+            return build_settings(conf, self._paste_options)
+        except (cfg.Error, OSError, ValueError) as error:
+            raise InputError.of(f"{', '.join(self._files)}: {error}") from None
 
 
 def _option(field: Field[Any]) -> Any:

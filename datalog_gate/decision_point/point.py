@@ -18,14 +18,15 @@ from datalog_gate.base.errors import DiagnosticsError, EngineError, InputError
 from datalog_gate.base.gc import paused
 from datalog_gate.decision.decision import Grant
 from datalog_gate.decision_point.break_glass import read_break_glass
+from datalog_gate.decision_point.config_options import OptionFiles, build_settings
 from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
-from datalog_gate.decision_point.policy_reload import PolicyReloader, Ruleset
+from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.engine.budget import Budget
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
@@ -39,6 +40,8 @@ LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
 COUNTERS_INTERVAL = 300.0
 """Seconds between two lines of counters in the log of the service."""
+_SOURCES: Mapping[Source, str] = {"rules": "rules", "options": "options", "policy_file": "rules of oslo.policy"}
+"""What is loaded again, as the log of the service calls it."""
 
 
 class DecisionPoint:
@@ -53,8 +56,8 @@ class DecisionPoint:
         entitlements: Entitlements,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        options: OptionFiles | None = None,
     ) -> None:
-        self.settings = settings
         self.entitlements, self._clock, self._now = entitlements, clock, now
         self._log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
         self._lock = Lock()
@@ -64,7 +67,14 @@ class DecisionPoint:
         self.broker = create_broker(settings)
         """The broker of the enabled services; None if none are enabled."""
         self._outcomes = open_outcomes(settings)
-        self._reloader = PolicyReloader(settings, clock, self._loaded, self._failed)
+        self._reloader = PolicyReloader(
+            settings, clock, self._changed, self._failed, options=options, entitlements=entitlements
+        )
+
+    @property
+    def settings(self) -> Settings:
+        """The options in force."""
+        return self._reloader.in_force.settings
 
     def counters(self) -> dict[str, int]:
         """The counters of this process: answers by verdict, and what an operator should know."""
@@ -78,20 +88,21 @@ class DecisionPoint:
             return self._note(operation, refuse("denied", LIVE))
         if operation.action == "rollback":
             return self._note(operation, Answer("allowed", ""), why="a rollback is never judged")
-        mode = self.settings.project_modes.get(operation.project, self.settings.mode)
+        in_force = self._reloader.current()
+        settings, ruleset = in_force
+        mode = settings.project_modes.get(operation.project, settings.mode)
         if mode == "off":
             return self._note(operation, Answer("allowed", ""), why="the gate is off")
         if operation.credentials is None:
             answer, why = self._lift(operation, mode, refuse("undecided", UNVERIFIED))
             return self._note(operation, answer, None, why)
-        if operation.project in self.settings.exempt_projects:
+        if operation.project in settings.exempt_projects:
             return self._note(operation, Answer("allowed", ""), why="the project is exempt")
-        if operation.credentials.get("user_id") in self.settings.exempt_users:
+        if operation.credentials.get("user_id") in settings.exempt_users:
             return self._note(operation, Answer("allowed", ""), why="the user is exempt")
-        ruleset = self._reloader.current()
         needs_stack = operation.action in CLOSED and (self._preflight or self.broker)
         if needs_stack or any(operation.action in policy.on for policy in ruleset.rules.policies):
-            answer, trace = self._ask_policies(operation, mode, ruleset, operation.credentials)
+            answer, trace = self._ask_policies(operation, mode, in_force, operation.credentials)
             answer, why = self._lift(operation, mode, answer)
         elif self._preflight:
             answer, why, trace = Answer("allowed", new_id()), NOT_JUDGED, None
@@ -118,7 +129,7 @@ class DecisionPoint:
         services: Set[str],
     ) -> tuple[Stack, tuple[Grant, ...]]:
         """Decide which grants of a stack unlock a service that the caller may use. Errors: InputError, EngineError."""
-        ruleset = self._reloader.current()
+        settings, ruleset = self._reloader.current()
         stack = definition.stack(stack_name, ruleset.rules.catalogue)
         decision = ruleset.rules.decide(
             stack,
@@ -127,7 +138,7 @@ class DecisionPoint:
             services=services,
             inventory=ruleset.inventory,
             now=self._now(),
-            budget=self._budget(),
+            budget=_budget(settings),
         )
         return stack, decision.grants
 
@@ -161,11 +172,11 @@ class DecisionPoint:
         self._log.flush(2.0)
 
     def _ask_policies(
-        self, operation: Operation, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
+        self, operation: Operation, mode: str, in_force: InForce, credentials: Mapping[str, object]
     ) -> tuple[Answer, DecisionTrace | None]:
         """The answer of the policies, and the trace if the stack could be judged."""
         try:
-            trace = self._decide(operation, mode, ruleset, credentials)
+            trace = self._decide(operation, mode, in_force, credentials)
         except InputError as error:
             problems = "; ".join(map(format_diagnostic, error.diagnostics))
             return refuse("unreadable", f"The stack can't be read: {problems}"), None
@@ -175,8 +186,9 @@ class DecisionPoint:
 
     @paused()
     def _decide(
-        self, operation: Operation, mode: str, ruleset: Ruleset, credentials: Mapping[str, object]
+        self, operation: Operation, mode: str, in_force: InForce, credentials: Mapping[str, object]
     ) -> DecisionTrace:
+        settings, ruleset = in_force
         began = self._clock()
         definition = operation.definition()
         stack = definition.stack(operation.stack_name, ruleset.rules.catalogue)
@@ -185,7 +197,7 @@ class DecisionPoint:
         now = self._now()
         services = self.entitlements.services(operation.project, credentials)
         caller = build_caller(credentials)
-        modes = dict(self.settings.policy_modes)
+        modes = dict(settings.policy_modes)
         decision = ruleset.rules.decide(
             stack,
             operation.action,
@@ -197,7 +209,7 @@ class DecisionPoint:
             now=now,
             mode=mode,
             modes=modes,
-            budget=self._budget(),
+            budget=_budget(settings),
         )
         return DecisionTrace(
             rules=ruleset.rules,
@@ -218,9 +230,6 @@ class DecisionPoint:
             seconds={"read": read - began, "decide": self._clock() - read},
             ages={"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {},
         )
-
-    def _budget(self) -> Budget:
-        return Budget(facts=self.settings.budget_facts, seconds=self.settings.budget_seconds)
 
     def _ask_services(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
         """The answer after the services of the grants. In Heat's engine the resources of grants ask them instead."""
@@ -302,18 +311,28 @@ class DecisionPoint:
         if due:
             LOG.info("counters: %s", ", ".join(f"{name} {count}" for name, count in self.counters().items()))
 
-    def _loaded(self, ruleset: Ruleset) -> None:
-        rules = ruleset.rules
+    def _changed(self, before: InForce | None, after: InForce) -> None:
+        """Log the options and rules that are in force now."""
+        settings, rules = after.settings, after.ruleset.rules
         known = {policy.id for policy in rules.policies}
-        for policy in sorted(self.settings.policy_modes.keys() - known):
+        for policy in sorted(settings.policy_modes.keys() - known):
             LOG.warning("policy_modes names %s, which is no policy of the rules", policy)
-        LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
-        self._event("loaded", rules=rules.digest, policies=len(known))
+        if before and (
+            names := [name for name in LIVE_OPTIONS if getattr(before.settings, name) != getattr(settings, name)]
+        ):
+            LOG.info(
+                "changed options are in force: %s", ", ".join(f"{name} {getattr(settings, name)}" for name in names)
+            )
+            self._event("options_loaded", options={name: getattr(settings, name) for name in names})
+        if before is None or before.ruleset is not after.ruleset:
+            LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
+            self._event("loaded", rules=rules.digest, policies=len(known))
 
-    def _failed(self, error: DiagnosticsError) -> None:
+    def _failed(self, source: Source, error: DiagnosticsError) -> None:
         self._count("reload_failures")
-        LOG.error("the changed rules can't be loaded, so the previous ones stay in force:\n%s", error)
-        self._event("reload_failed", diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
+        LOG.error("the changed %s can't be loaded, so the previous ones stay in force:\n%s", _SOURCES[source], error)
+        kind = "reload_failed" if source == "rules" else f"{source}_failed"
+        self._event(kind, diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
 
     def _event(self, kind: str, **fields: object) -> None:
         self._log.write(build_event(kind, self._now(), **fields))
@@ -335,10 +354,9 @@ def shared_point() -> DecisionPoint:
 
 def create_point(conf: Any, paste_options: Mapping[str, str]) -> DecisionPoint:
     """Create a decision point from a configuration, and the options of a paste section over it."""
-    from datalog_gate.decision_point.config_options import build_settings
-
     settings = build_settings(conf, paste_options)
-    return DecisionPoint(settings, Entitlements(conf, settings.services))
+    entitlements = Entitlements(conf, settings.services)
+    return DecisionPoint(settings, entitlements, options=OptionFiles(conf, paste_options))
 
 
 def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
@@ -350,6 +368,10 @@ def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
         "domain": credentials.get("project_domain_id") or credentials.get("domain_id"),
         "roles": [str(role) for role in roles] if isinstance(roles, list | tuple) else [],
     }
+
+
+def _budget(settings: Settings) -> Budget:
+    return Budget(facts=settings.budget_facts, seconds=settings.budget_seconds)
 
 
 def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, Stack] | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from oslo_config import cfg
 from oslo_policy import policy
+
+from datalog_gate.base.errors import DiagnosticsError, InputError
+from datalog_gate.decision_point.watched_files import WatchedFiles
 
 BREAK_GLASS = "datalog_gate:break_glass"
 GRANT = "datalog_gate:grant"
@@ -26,14 +31,16 @@ def list_rules() -> list[Any]:
 
 
 class Entitlements:
-    """The rules of the host's policy file, checked against credentials that the host has verified."""
+    """The rules of the host's policy files, checked against credentials that the host has verified.
+
+    Errors on creation: InputError.
+    """
 
     def __init__(self, conf: Any, services: Sequence[str]) -> None:
-        self._enforcer = policy.Enforcer(conf)
-        self._enforcer.register_defaults(list_rules())
+        self._conf = conf
         self._services = tuple(services)
-        for service in services:
-            self._enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
+        self._policy_file = policy.Enforcer(conf).policy_file
+        self._enforcers = WatchedFiles(self._paths, self._load)
 
     def services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
         """The enabled services that the caller may grant."""
@@ -45,5 +52,31 @@ class Entitlements:
         """Whether the break-glass file may lift a refusal for the caller."""
         return self._allows(BREAK_GLASS, project, credentials)
 
+    def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
+        """Load the policy files again if they have changed; call `failed` if they do not load."""
+        self._enforcers.look(now, failed)
+
     def _allows(self, rule: str, project: str, credentials: Mapping[str, object]) -> bool:
-        return bool(self._enforcer.authorize(rule, {"project_id": project}, dict(credentials)))
+        return bool(self._enforcers.value.authorize(rule, {"project_id": project}, dict(credentials)))
+
+    def _load(self, before: Any) -> Any:
+        """An enforcer that is complete, and looks at no file again: threads share it."""
+        if before and before.policy_path and not Path(before.policy_path).exists():
+            raise InputError.of(f"{before.policy_path} is gone")
+        enforcer = policy.Enforcer(self._conf)
+        enforcer.register_defaults(list_rules())
+        for service in self._services:
+            enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
+        try:
+            enforcer.load_rules(force_reload=True)
+        except (cfg.Error, OSError, ValueError, TypeError, AttributeError) as error:
+            raise InputError.of(f"{enforcer.policy_path or 'the policy file'} can't be read: {error}") from None
+        enforcer.use_conf = False
+        return enforcer
+
+    def _paths(self) -> Iterator[Path]:
+        names = (self._policy_file, *self._conf.oslo_policy.policy_dirs)
+        for path in filter(None, map(self._conf.find_file, names)):
+            yield Path(path)
+            if Path(path).is_dir():
+                yield from sorted(Path(path).iterdir())

@@ -24,14 +24,24 @@ class Settings:
         (),
         "Rule files and folders, comma-separated. They are loaded again when they change; a set that does not load "
         "leaves the one before in force. Without any the packs of the package are used.",
+        mutable=True,
     )
-    catalogue: tuple[str, ...] = _option((), "Files with resource types of plugins, or of another version of Heat.")
-    inventory: str = _option("", "A file of facts about the cloud, one JSON object a line, loaded again on change.")
+    catalogue: tuple[str, ...] = _option(
+        (), "Files with resource types of plugins, or of another version of Heat.", mutable=True
+    )
+    inventory: str = _option(
+        "", "A file of facts about the cloud, one JSON object a line, loaded again on change.", mutable=True
+    )
     waivers: str = _option(
-        "", "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules."
+        "",
+        "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules.",
+        mutable=True,
     )
     reload_seconds: float = _option(
-        5.0, "Rules, catalogue, inventory and waivers are looked at for changes no oftener.", min=0
+        5.0,
+        "Options, rules, catalogue, inventory, waivers and rules of oslo.policy are looked at for changes no oftener.",
+        min=0,
+        mutable=True,
     )
     mode: str = _option(
         "enforce",
@@ -42,21 +52,27 @@ class Settings:
             ("record", "the decision log is told"),
             ("off", "nothing is judged"),
         ],
+        mutable=True,
     )
     project_modes: Mapping[str, str] = _option(
-        {}, "The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated."
+        {}, "The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated.", mutable=True
     )
     policy_modes: Mapping[str, str] = _option(
-        {}, "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most."
+        {},
+        "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most.",
+        mutable=True,
     )
     exempt_projects: tuple[str, ...] = _option(
-        (), "Ids of projects whose stacks are not judged, such as the service project's."
+        (), "Ids of projects whose stacks are not judged, such as the service project's.", mutable=True
     )
-    exempt_users: tuple[str, ...] = _option((), "Ids of users, such as services', whose requests are not judged.")
+    exempt_users: tuple[str, ...] = _option(
+        (), "Ids of users, such as services', whose requests are not judged.", mutable=True
+    )
     break_glass: str = _option(
         "",
         "A file that an operator writes to let refused requests pass for a while, of callers that the policy "
         "datalog_gate:break_glass names: a time in ISO 8601 until when, at most a day ahead, a space, and why.",
+        mutable=True,
     )
     services: tuple[str, ...] = _option(
         (),
@@ -95,9 +111,9 @@ class Settings:
         several=True,
     )
     budget_seconds: float = _option(
-        5.0, "Seconds that the policies of one level may take; past them they are indeterminate.", min=0
+        5.0, "Seconds that the policies of one level may take; past them they are indeterminate.", min=0, mutable=True
     )
-    budget_facts: int = _option(1_000_000, "Facts that the policies of one level may derive.", min=1)
+    budget_facts: int = _option(1_000_000, "Facts that the policies of one level may derive.", min=1, mutable=True)
     decision_log: str = _option(
         "", "The file that decisions are logged to, one JSON object a line. Without it none are."
     )
@@ -126,6 +142,10 @@ class Settings:
         for option in fields(self):
             if isinstance(getattr(self, option.name), str) and isinstance(option.metadata["default"], list):
                 raise ValueError(f"{option.name} is one text: write ({getattr(self, option.name)!r},)")
+
+
+LIVE_OPTIONS = tuple(option.name for option in fields(Settings) if option.metadata.get("mutable"))
+"""The options that are read again when the files of the configuration change."""
 
 
 def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -1,0 +1,76 @@
+"""Values that are loaded from files, and loaded again when the files change.
+
+Files that do not load, that change while they are read, or that somebody has just begun to write leave the previous
+value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import DiagnosticsError, InputError
+
+FileStates = dict[str, tuple[int, int, int]]
+"""Inode, size and ctime in nanoseconds by path. The ctime changes with contents and rights, and nobody can set it."""
+RETRY_SECONDS = 60.0
+"""Seconds until files that did not load are tried again without a change, so that a failure is told until it ends."""
+Value = TypeVar("Value")
+
+
+class WatchedFiles(Generic[Value]):
+    """A value of files. Threads that share it take turns.
+
+    `load` is given the value before, None at first. Errors on creation: those of `load`.
+    """
+
+    def __init__(self, paths: Callable[[], Iterable[Path]], load: Callable[[Value | None], Value]) -> None:
+        self._paths, self._load = paths, load
+        self._states = self._read_states()
+        self._tried: FileStates = {}
+        """The files that did not load."""
+        self._tried_at = 0.0
+        self.value: Value = load(None)
+
+    def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
+        """Load the files if they have changed, and call `failed` if they do not load. `now` is seconds of any clock."""
+        states = self._read_states()
+        if states == self._states or (states == self._tried and now - self._tried_at < RETRY_SECONDS):
+            return
+        problem: DiagnosticsError | None = None
+        value = self.value
+        try:
+            _check_truncated(self._states, states)
+            value = self._load(self.value)
+        except DiagnosticsError as error:
+            problem = error
+        if self._read_states() != states:
+            return
+        if problem:
+            self._tried, self._tried_at = states, now
+            failed(problem)
+        else:
+            self._states, self.value = states, value
+
+    def _read_states(self) -> FileStates:
+        states: FileStates = {}
+        for path in self._paths():
+            states[str(path)] = (0, 0, 0)
+            with suppress(OSError):
+                status = path.stat()
+                states[str(path)] = (status.st_ino, status.st_size, status.st_ctime_ns)
+        return states
+
+
+def _check_truncated(before: FileStates, after: FileStates) -> None:
+    """Refuse a file that has become empty: it is being written, or the disk is full. Errors: InputError."""
+    empty = [
+        Diagnostic("unreadable", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
+        for path, (inode, size, _) in after.items()
+        if inode and not size and before.get(path, (0, 0, 0))[1]
+    ]
+    if empty:
+        raise InputError(empty)
