@@ -9,13 +9,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
@@ -23,6 +25,7 @@ from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import reconcile
+from datalog_gate.store.tables import journal as table
 from tests.cloud import Cloud, without_keystone
 from tests.ledger import LIMITS, Heat, Seats, request
 
@@ -53,18 +56,24 @@ class Deadly(Journal):
     """A journal that kills its process at a transition: ``u1 reserved before`` it is written, or ``after``. If only the
     moment is named, at the first transition."""
 
-    def __init__(self, path: str, deadly: str) -> None:
+    def __init__(self, store: str, deadly: str) -> None:
         self._deadly, self.states = deadly, list[str]()
-        super().__init__(path, late=60.0)
+        super().__init__(store, late=60.0)
+        run = self.store.run
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        with super().transaction() as rows:
-            before = _states(rows)
-            yield rows
-            changed = ", ".join(" ".join(state) for state in sorted(_states(rows) - before))
-            self._die(changed, "before")
-        self._die(changed, "after")
+        def watched(lock: str | None, work: Callable[[Connection], Any]) -> Any:
+            changed, result = run(lock, lambda rows: self._watch(rows, work))
+            self._die(changed, "after")
+            return result
+
+        self.store.run = watched  # type: ignore[method-assign]
+
+    def _watch(self, rows: Connection, work: Callable[[Connection], Any]) -> tuple[str, Any]:
+        before = _states(rows)
+        result = work(rows)
+        changed = ", ".join(" ".join(state) for state in sorted(_states(rows) - before))
+        self._die(changed, "before")
+        return changed, result
 
     def _die(self, changed: str, moment: str) -> None:
         if changed and self._deadly in (f"{changed} {moment}", moment):
@@ -73,10 +82,8 @@ class Deadly(Journal):
             self.states.append(changed)
 
 
-def _states(rows: sqlite3.Connection) -> set[tuple[str, str]]:
-    with suppress(sqlite3.OperationalError):  # the table is not there yet
-        return {(row["uuid"], row["state"]) for row in rows.execute("SELECT uuid, state FROM claims")}
-    return set()
+def _states(rows: Connection) -> set[tuple[str, str]]:
+    return {(uuid, state) for uuid, state in rows.execute(select(table.c.uuid, table.c.state))}
 
 
 def worker(folder: Path, deadly: str = "", ahead: float = 0.0) -> Broker:

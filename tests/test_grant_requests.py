@@ -17,7 +17,7 @@ from datalog_gate.decision_point.grant_requests import build_requests
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.services.broker import Limits
 from datalog_gate.services.contract import Request
-from datalog_gate.services.journal import JournalError
+from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.stack.model import Stack
 from tests.expressions import unknown_of
 

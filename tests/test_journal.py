@@ -21,7 +21,8 @@ from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.plugins.plugin_errors import UnavailableError as Unavailable
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
-from datalog_gate.services.journal import MOVES, Claim, Journal, JournalError, LostError, State
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import MOVES, Claim, JournalError, LostError, State
 from datalog_gate.services.reconcile import StackState, reconcile
 from tests.ledger import request
 from tests.sampling import sample
@@ -158,10 +159,10 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
     assert S_IMODE(path.stat().st_mode) == 0o600
     with sqlite3.connect(path) as rows:
         assert rows.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        rows.execute("PRAGMA user_version = 2")
+        rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
     with pytest.raises(JournalError) as error:
         journal(tmp_path)
-    assert str(error.value) == f"{path} is a journal of version 2, and this package writes 1"
+    assert str(error.value) == (f"{path} has the revision 9, and this package 0001: run `datalog-gate store upgrade`")
 
 
 def test_an_empty_file_that_somebody_made_becomes_a_journal(tmp_path: Path) -> None:
@@ -192,7 +193,8 @@ def test_a_journal_leaves_nothing_beside_it(tmp_path: Path) -> None:
 
 MANY = """
 import sys
-from datalog_gate.services.journal import Journal, LostError
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import LostError
 from tests.ledger import request
 print("ready", flush=True)
 sys.stdin.readline()

@@ -18,7 +18,7 @@ LAYERS = (
     ("stack", "template", "facts", "analysis"),
     ("engine",),
     ("decision", "explain"),
-    ("files", "plugins", "preflight", "services", "rack_affinity", "policytest"),
+    ("files", "plugins", "preflight", "store", "services", "rack_affinity", "policytest"),
     ("api",),
     ("decision_point",),
     ("doors",),
@@ -28,7 +28,7 @@ MAY_ALSO = {
     "facts": {"stack"},
     "explain": {"decision"},
     "preflight": {"plugins"},
-    "services": {"plugins", "preflight"},
+    "services": {"plugins", "preflight", "store"},
     "rack_affinity": {"plugins", "preflight", "services"},
     "policytest": {"files"},
 }
@@ -94,7 +94,8 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
         "policytest": ["pytest"],
         "preflight": ["requests", "urllib3"],
         "rack_affinity": ["ortools"],
-        "services": ["keystoneauth1", "pytest", "requests"],
+        "services": ["keystoneauth1", "pytest", "requests", "sqlalchemy"],
+        "store": ["alembic", "sqlalchemy"],
         "template": ["re2", "yaml", "yaql"],
     }
 

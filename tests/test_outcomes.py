@@ -15,7 +15,8 @@ from datalog_gate.doors.cli.heat_client import Heat, find_outcome
 from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
-from datalog_gate.services.journal import Journal, JournalError
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.services.outcomes import TRIES, Outcomes, Pending, tell
 from datalog_gate.services.reconcile import ReconcileResult
 from tests.cloud import Cloud, without_keystone

@@ -17,7 +17,8 @@ from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.contract import Request
-from datalog_gate.services.journal import Claim, Journal
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import Claim
 from datalog_gate.services.reconcile import ReconcileResult
 from tests.cloud import Cloud, with_keystone
 from tests.commands import run
@@ -210,7 +211,7 @@ def test_a_heat_without_keystone_knows_nobody(
     assert (code, out, err.splitlines()[0]) == (3, "", "error[unreadable] the credentials name nobody")
 
 
-NO_JOURNAL = "services need service_journal, the file in which is written down what they hold"
+NO_JOURNAL = "services need service_journal, the file in which is written down what they hold, or store"
 
 
 @pytest.mark.parametrize(

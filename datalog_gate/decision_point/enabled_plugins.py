@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.preflight.chain import Chain, load_chain
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import GROUP, Service
-from datalog_gate.services.journal import Journal
-from datalog_gate.services.outcomes import Outcomes
+
+if TYPE_CHECKING:
+    from datalog_gate.services.outcomes import Outcomes
 
 
 def load_preflight(settings: Settings) -> Chain | None:
@@ -25,8 +28,10 @@ def create_broker(settings: Settings, clock: Callable[[], float] = time.time) ->
     services = load_enabled_services(settings)
     if not services:
         return None
+    from datalog_gate.services.journal import Journal  # SQLAlchemy takes a while, and many enable no service
+
     limits = Limits(settings.service_call_seconds, settings.service_step_seconds, settings.service_lease_seconds)
-    journal = Journal(settings.service_journal, settings.service_late_seconds)
+    journal = Journal(settings.store_url, settings.service_late_seconds)
     return Broker(journal, services, clock, time.monotonic, limits)
 
 
@@ -35,11 +40,20 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
     options = parse_plugin_options("service_option", settings.service_option)
     if not settings.services and not options:
         return {}
-    if not settings.service_journal:
-        raise ValueError("services need service_journal, the file in which is written down what they hold")
-    return load_plugins(GROUP, Service, settings.services, options)
+    if not settings.store_url:
+        raise ValueError("services need service_journal, the file in which is written down what they hold, or store")
+    return load_plugins(GROUP, Service, settings.services, options, partial(_add_store, settings.store_url))
 
 
 def open_outcomes(settings: Settings) -> Outcomes | None:
-    """Open the table of operations whose outcome plugins must learn, if there is a journal. Errors: JournalError."""
-    return Outcomes(settings.service_journal) if settings.preflight and settings.service_journal else None
+    """Open the table of operations whose outcome plugins must learn, if there is a store. Errors: JournalError."""
+    if not (settings.preflight and settings.store_url):
+        return None
+    from datalog_gate.services.outcomes import Outcomes
+
+    return Outcomes(settings.store_url)
+
+
+def _add_store(store_url: str, service: type[Service], options: dict[str, str]) -> dict[str, str]:
+    """Add the store to the settings of a service that keeps there what it holds, unless it has a file of its own."""
+    return options if options.get("file") or not service.uses_store else {"store": store_url, **options}

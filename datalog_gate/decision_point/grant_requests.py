@@ -15,7 +15,7 @@ from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import parts
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Request, in_scope
-from datalog_gate.services.journal import Claim, JournalError
+from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.stack.model import Resource, Stack
 
 CHANGES = frozenset({"update", "restore"})

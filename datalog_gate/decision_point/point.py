@@ -33,7 +33,7 @@ from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.preflight.snapshot import snapshot
-from datalog_gate.services.journal import JournalError
+from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.stack.model import Stack
 
 LOG = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ MODES = ("enforce", "warn", "record", "off")
 def _option(default: Any, text: str, **arguments: Any) -> Any:
     """A field that is an option of oslo.config, with its help and other arguments."""
     metadata = {"default": list(default) if isinstance(default, tuple) else default, "help": text, **arguments}
-    return field(default_factory=lambda: default, metadata=metadata)
+    return field(default_factory=lambda: default, metadata=metadata, repr="secret" not in arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,17 @@ class Settings:
     service_option: tuple[str, ...] = _option(
         (), "A setting of a service, as preflight_option has it for plugins.", several=True
     )
+    store: str = _option(
+        "",
+        "The database in which is written down what services hold for grants, who approved them, and what plugins of "
+        "preflight are still to be told, for all hosts: postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or "
+        "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` makes its tables.",
+        secret=True,
+    )
     service_journal: str = _option(
         "",
-        "The file in which is written down what services hold for grants, and what plugins of preflight are still "
-        "to be told: on a local disk, the same one for all processes of the host. No service is enabled without "
-        "it.",
+        "The file that is the store where `store` is not set: on a local disk, the same one for all processes of the "
+        "one host. No service is enabled without either.",
     )
     service_call_seconds: float = _option(10.0, "Seconds until a call of a service is given up.", min=0.1)
     service_step_seconds: float = _option(
@@ -137,6 +143,11 @@ class Settings:
     allow_unverified_context: bool = _option(
         False, "Trust a context that no authtoken verified, as in the flavor noauth. For tests only."
     )
+
+    @property
+    def store_url(self) -> str:
+        """The URL of the store, or the path of its file; empty if there is none."""
+        return self.store or self.service_journal
 
     def __post_init__(self) -> None:
         for option in fields(self):

@@ -7,7 +7,7 @@ a grant may hold what only its service can release.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from datalog_gate.plugins.plugin_errors import PluginLoadError
@@ -16,16 +16,21 @@ Base = TypeVar("Base")
 
 
 def load_plugins(
-    group: str, base: type[Base], names: Sequence[str], settings: Mapping[str, Mapping[str, str]]
+    group: str,
+    base: type[Base],
+    names: Sequence[str],
+    settings: Mapping[str, Mapping[str, str]],
+    complete: Callable[[type[Base], dict[str, str]], dict[str, str]] = lambda _, own: own,
 ) -> dict[str, Base]:
-    """Make the plugins of these names, in this order, each with its settings. Errors: PluginLoadError, which names
-    every plugin of the entry-point group that is missing, given twice or broken, and settings of others."""
+    """Make the plugins of these names, in this order, each with its settings, which `complete` adds to. Errors:
+    PluginLoadError, which names every plugin of the entry-point group that is missing, given twice or broken, and
+    settings of others."""
     problems = [f"{name} is named twice" for name, times in Counter(names).items() if times > 1]
     problems += [f"{name} has settings and is not enabled" for name in settings if name not in names]
     plugins: dict[str, Base] = {}
     for name in dict.fromkeys(names):
         try:
-            plugins[name] = _make_plugin(group, base, name, settings.get(name, {}))
+            plugins[name] = _make_plugin(group, base, name, dict(settings.get(name, {})), complete)
         except PluginLoadError as error:
             problems.append(str(error))
     if problems:
@@ -33,10 +38,17 @@ def load_plugins(
     return plugins
 
 
-def _make_plugin(group: str, base: type[Base], name: str, settings: Mapping[str, str]) -> Base:
+def _make_plugin(
+    group: str,
+    base: type[Base],
+    name: str,
+    settings: dict[str, str],
+    complete: Callable[[type[Base], dict[str, str]], dict[str, str]],
+) -> Base:
     plugin_type = _load_extension(group, name)
+    is_base = isinstance(plugin_type, type) and issubclass(plugin_type, base)
     try:
-        plugin = plugin_type(dict(settings))
+        plugin = plugin_type(complete(plugin_type, settings) if is_base else settings)
     except Exception as error:
         raise PluginLoadError(f"{name} can't be made: {type(error).__name__}: {error}") from error
     if not isinstance(plugin, base):

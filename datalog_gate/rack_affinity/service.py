@@ -10,7 +10,7 @@ or on providers made for them; see `places` and `demand` for what is read of the
 
 Settings, besides those of `placement.Placement`:
 
-    file      the file of claims: one for all processes of the host
+    file      a file of claims, in place of the store of the gate
     places    a file of racks and zones, see `places`; by default traits tell
     flavors   a file of what flavors take, see `demand.read_flavors`; by default each server takes one VCPU
     prefix    of the resource classes, CUSTOM_GATE_ by default
@@ -34,9 +34,9 @@ from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import find_places, read_places
 from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Place, Problem, SolverError
 from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
-from datalog_gate.services.contract import Decision, Request
+from datalog_gate.services.contract import Decision, Request, digest
 
-OWN = ("file", "places", "flavors", "prefix", "hint", "seconds")
+OWN = ("places", "flavors", "prefix", "hint", "seconds")
 
 
 class RackAffinity(PlacementService):
@@ -102,7 +102,7 @@ class RackAffinity(PlacementService):
     def _held(self, request: Request) -> dict[str, PlacementClaim]:
         """The claims that other grants of the stack hold for the same requests, by key."""
         keys = {other.key for other in request.together}
-        claims = self._claims.select("state = 'held' AND project = ?", request.project)
+        claims = self._claims.select(state="held", project=request.project)
         return {claim.key: claim for claim in claims if claim.key in keys}
 
     def _decide(
@@ -140,7 +140,7 @@ class RackAffinity(PlacementService):
         uuids = {item.id: by_name[item.kind, placed[item.id]] for item in problem.items}
         return [
             PlacementClaim(
-                key=request.key if demand is own else f"{request.key} {grant}",
+                key=request.key if demand is own else digest(request.key, grant),
                 consumer=account.consumer,
                 line=lines[grant],
                 project=request.project,

@@ -1,6 +1,7 @@
 """Services that grants unlock: their contract, claims, journal and reconciliation.
 
-Layer 5: may import layers 0 to 4, and beside it `plugins` and `preflight`. `contract` is what a provider writes,
+Layer 5: may import layers 0 to 4, and beside it `plugins`, `preflight` and
+`store`. `contract` is what a provider writes,
 `conformance` tests it, `broker` stands between grants and services and writes each claim to the `journal` first,
 `reconcile` settles what a crash left. `approval` and `licence_pool` are services.
 

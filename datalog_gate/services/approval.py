@@ -2,42 +2,37 @@
 
 A grant that nobody has answered fails with ``awaiting approval A-12``. Once A-12 is approved, an update of the stack
 goes on. An approval holds for the scope and the options that were asked for: others need a new one. Requests, verdicts
-and the claims that use them, one for each approval, are in an SQLite file.
+and the claims that use them, one for each approval, are in the store.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from sqlalchemy import func, select
+from sqlalchemy.engine import Connection
+
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
+from datalog_gate.store.tables import approval_claims, approval_requests, approval_verdicts
+from datalog_gate.store.transaction import Store, atomic, reading
 
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 MODES = ("stop", "wait")
-DEFAULTS = {"file": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8"}
-COLUMNS = "number, project, stack, stack_name, path, options, scope, at, state, until"
-OPEN = "('awaiting', 'approved', 'refused')"
+DEFAULTS = {"file": "", "store": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8"}
+COLUMNS = ("number", "project", "stack", "stack_name", "path", "options", "scope", "at", "state", "until")
+OPEN = ("awaiting", "approved", "refused")
 BUSY = 5.0
 """Seconds that a transaction waits for others: less than a call of a service may take."""
 POLLED = 60.0
 """Seconds after which a grant that has not asked again waits no more."""
-TABLES = (
-    "CREATE TABLE IF NOT EXISTS asked (number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, "
-    "path, options, scope, at, state, until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0)",
-    "CREATE INDEX IF NOT EXISTS asked_by_digest ON asked (digest)",
-    "CREATE TABLE IF NOT EXISTS said (number, verdict, who, at, why)",
-    "CREATE TABLE IF NOT EXISTS claims (key PRIMARY KEY, number)",
-)
-"""`asked` holds requests, `said` verdicts. A claim without a number is dead."""
 
 
 class ApprovalError(UnavailableError):
@@ -47,7 +42,7 @@ class ApprovalError(UnavailableError):
 class Approval(Service):
     """The service. Its settings:
 
-    file          the file of requests
+    file          a file of requests, in place of the store of the gate
     ask           whom users are told to ask
     mode          what a grant without the option `mode` does: stop or wait
     days          for which a request and its verdict count
@@ -57,11 +52,13 @@ class Approval(Service):
     The options of a grant are `mode`, and `reason`, for the person who approves it.
     """
 
+    uses_store = True
+
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
             raise ValueError(f"approval has no setting {', '.join(unknown)}")
         values = {**DEFAULTS, **settings}
-        if not values["file"]:
+        if not (store := values["file"] or values["store"]):
             raise ValueError("approval needs the setting file, where requests stand")
         if values["mode"] not in MODES:
             raise ValueError(f"approval.mode is {values['mode']}, and not one of {', '.join(MODES)}")
@@ -69,7 +66,7 @@ class Approval(Service):
         self._valid_seconds = _read_positive("days", values["days"]) * 86400
         self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
         self._wait_number = int(_read_positive("wait_number", values["wait_number"]))
-        self._file, self._clock = Approvals(values["file"]), clock
+        self._file, self._clock = Approvals(store), clock
 
     def facts(self, request: Request) -> None:
         """Refuse what a person refused. Only `reserve` asks for approval."""
@@ -99,13 +96,10 @@ class Approval(Service):
         raise RefusedError(self._awaiting(approval))
 
     def release(self, held: Held) -> None:
-        with self._file.transaction() as rows:
-            rows.execute("INSERT OR REPLACE INTO claims VALUES (?, NULL)", (held.key,))
+        self._file.release(held.key)
 
     def status(self, held: Held) -> Status:
-        with self._file.transaction() as rows:
-            claim = rows.execute("SELECT number FROM claims WHERE key = ?", (held.key,)).fetchone()
-        return "held" if claim and claim["number"] is not None else "absent"
+        return "held" if self._file.holds(held.key) else "absent"
 
     def _mode(self, request: Request) -> str:
         """Whether the grant stops or waits. Errors: RefusedError for wrong options."""
@@ -178,79 +172,90 @@ class ApprovalRequest:
 
 
 class Approvals:
-    """The file of requests, created when it is needed. Times are seconds since 1970. Errors of all: ApprovalError."""
+    """The requests in a store: the URL of a database, or the path of a file, which is created when it is needed. Times
+    are seconds since 1970. Errors of all: ApprovalError."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    lock = "approvals"
 
-    def find(self, request: Request, now: float) -> ApprovalRequest | None:
+    def __init__(self, store: str) -> None:
+        self.store = Store(store, ApprovalError, BUSY)
+
+    @atomic
+    def find(self, rows: Connection, request: Request, now: float) -> ApprovalRequest | None:
         """The last request for the same that still counts."""
-        with self.transaction() as rows:
-            return _find(rows, request, now)
+        return _find(rows, request, now)
 
-    def use(self, request: Request, now: float, seconds: float) -> tuple[bool, ApprovalRequest | None]:
+    @atomic
+    def use(
+        self, rows: Connection, request: Request, now: float, seconds: float
+    ) -> tuple[bool, ApprovalRequest | None]:
         """Whether a claim may be held, and the request that it needs, or None if its key is dead. It may be held if it
         is held already, if a claim that it replaces holds the same, or if it was approved: that uses up the approval.
         Else the request is a new one, which counts for so many seconds, unless there is one for the same."""
-        with self.transaction() as rows:
-            claim = rows.execute("SELECT number FROM claims WHERE key = ?", (request.key,)).fetchone()
-            if claim:
-                return claim["number"] is not None, _get(rows, claim["number"], now)
-            for key in request.replaces:
-                replaced = rows.execute(
-                    "SELECT number, digest FROM claims JOIN asked USING (number) WHERE key = ?", (key,)
-                ).fetchone()
-                if replaced and replaced["digest"] == _digest(request):
-                    rows.execute("INSERT INTO claims VALUES (?, ?)", (request.key, replaced["number"]))
-                    return True, _get(rows, replaced["number"], now)
-            approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
-            if approval.state != "approved":
-                return False, approval
-            rows.execute("UPDATE asked SET state = 'used' WHERE number = ?", (approval.number,))
-            rows.execute("INSERT INTO claims VALUES (?, ?)", (request.key, approval.number))
-            return True, _get(rows, approval.number, now)
+        known, number = _find_claim(rows, request.key)
+        if known:
+            return number is not None, None if number is None else _get(rows, number, now)
+        for key in request.replaces:
+            _, number = _find_claim(rows, key)
+            if number is not None and _select(rows, "digest", number) == _digest(request):
+                _insert_claim(rows, request.key, number)
+                return True, _get(rows, number, now)
+        approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
+        if approval.state != "approved":
+            return False, approval
+        _update(rows, approval.number, state="used")
+        _insert_claim(rows, request.key, approval.number)
+        return True, _get(rows, approval.number, now)
 
+    @atomic
     def wait(
-        self, request: Request, now: float, seconds: float, wait_seconds: float, number: int
+        self, rows: Connection, request: Request, now: float, seconds: float, wait_seconds: float, number: int
     ) -> ApprovalRequest | None:
         """The request, as for `use`, if its grant's resource may go on waiting for the answer: for so many seconds,
         while fewer than this number of others wait."""
-        with self.transaction() as rows:
-            approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
-            if approval.state != "awaiting":
-                return None
-            row = rows.execute("SELECT uuid, since FROM asked WHERE number = ?", (approval.number,)).fetchone()
-            since = row["since"] if row["uuid"] == request.uuid else now
-            others = "SELECT count(*) FROM asked WHERE number != ? AND polled > ?"
-            waiting = rows.execute(others, (approval.number, now - POLLED)).fetchone()[0]
-            allowed = now - since < wait_seconds and waiting < number
-            values = request.uuid, since, now if allowed else 0, approval.number
-            rows.execute("UPDATE asked SET uuid = ?, since = ?, polled = ? WHERE number = ?", values)
-            return approval if allowed else None
+        approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
+        if approval.state != "awaiting":
+            return None
+        same = _select(rows, "uuid", approval.number) == request.uuid
+        since = _select(rows, "since", approval.number) if same else now
+        others = approval_requests.c.number != approval.number, approval_requests.c.polled > now - POLLED
+        waiting = rows.execute(select(func.count()).select_from(approval_requests).where(*others)).scalar() or 0
+        allowed = now - since < wait_seconds and waiting < number
+        _update(rows, approval.number, uuid=request.uuid, since=since, polled=now if allowed else 0.0)
+        return approval if allowed else None
 
+    @atomic
     def say(
-        self, name: str, verdict: Literal["approved", "refused"], who: str, why: str, now: float
+        self, rows: Connection, name: str, verdict: Literal["approved", "refused"], who: str, why: str, now: float
     ) -> ApprovalRequest:
         """Add the verdict of a person. The last one holds until it is used."""
-        with self.transaction() as rows:
-            letter, _, number = name.upper().rpartition("A-")
-            known = not letter and number.isdecimal() and len(number) < 16
-            approval = _get(rows, int(number), now) if known else None
-            if approval is None:
-                raise ApprovalError(f"there is no request {name}")
-            if approval.state not in ("awaiting", "approved", "refused"):
-                raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
-            rows.execute("INSERT INTO said VALUES (?, ?, ?, ?, ?)", (approval.number, verdict, who, now, why))
-            rows.execute("UPDATE asked SET state = ? WHERE number = ?", (verdict, approval.number))
-            return _must_get(rows, approval.number, now)
+        letter, _, number = name.upper().rpartition("A-")
+        known = not letter and number.isdecimal() and len(number) < 10
+        approval = _get(rows, int(number), now) if known else None
+        if approval is None:
+            raise ApprovalError(f"there is no request {name}")
+        if approval.state not in OPEN:
+            raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
+        values = {"number": approval.number, "verdict": verdict, "who": who, "at": now, "why": why}
+        rows.execute(approval_verdicts.insert().values(position=len(approval.verdicts), **values))
+        _update(rows, approval.number, state=verdict)
+        return _must_get(rows, approval.number, now)
 
-    def list(self, now: float) -> tuple[ApprovalRequest, ...]:
-        with self.transaction() as rows:
-            numbers = rows.execute("SELECT number FROM asked ORDER BY number").fetchall()
-            return tuple(_must_get(rows, number["number"], now) for number in numbers)
+    @atomic
+    def release(self, rows: Connection, key: str) -> None:
+        """Let a key be dead, held or not."""
+        rows.execute(approval_claims.delete().where(approval_claims.c.key == key))
+        _insert_claim(rows, key, None)
 
-    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        return database.transaction(self._path, BUSY, ApprovalError, TABLES)
+    @reading
+    def holds(self, rows: Connection, key: str) -> bool:
+        """Whether a claim holds an approval."""
+        return _find_claim(rows, key)[1] is not None
+
+    @atomic
+    def list(self, rows: Connection, now: float) -> tuple[ApprovalRequest, ...]:
+        numbers = rows.execute(select(approval_requests.c.number).order_by(approval_requests.c.number)).scalars().all()
+        return tuple(_must_get(rows, number, now) for number in numbers)
 
 
 def format_time(seconds: float) -> str:
@@ -263,49 +268,72 @@ def _digest(request: Request) -> str:
     return digest(request.project, request.stack, request.grant, request.reserved)
 
 
-def _find(rows: sqlite3.Connection, request: Request, now: float) -> ApprovalRequest | None:
-    last = f"SELECT max(number) FROM asked WHERE digest = ? AND until > ? AND state IN {OPEN}"
-    return _get(rows, rows.execute(last, (_digest(request), now)).fetchone()[0], now)
+def _find(rows: Connection, request: Request, now: float) -> ApprovalRequest | None:
+    table = approval_requests.c
+    same = table.digest == _digest(request), table.until > now, table.state.in_(OPEN)
+    number = rows.execute(select(func.max(table.number)).where(*same)).scalar()
+    return None if number is None else _get(rows, number, now)
 
 
-def _insert(rows: sqlite3.Connection, request: Request, now: float, seconds: float) -> ApprovalRequest:
+def _insert(rows: Connection, request: Request, now: float, seconds: float) -> ApprovalRequest:
     """Add a request. It supersedes those of the grant that nobody has answered."""
-    older = "project = ? AND stack = ? AND path = ? AND state = 'awaiting'"
-    grant = request.project, request.stack, request.grant
-    rows.execute(f"UPDATE asked SET state = 'superseded' WHERE {older}", grant)
+    table = approval_requests.c
+    grant = table.project == request.project, table.stack == request.stack, table.path == request.grant
+    rows.execute(approval_requests.update().where(*grant, table.state == "awaiting").values(state="superseded"))
     scope = [{"resource": part.id, "type": part.type, "properties": part.properties} for part in request.scope]
+    number = (rows.execute(select(func.max(table.number))).scalar() or 0) + 1  # requests are never deleted
     values = {
+        "number": number,
         "digest": _digest(request),
         "project": request.project,
         "stack": request.stack,
         "stack_name": request.stack_name,
         "path": request.grant,
-        "options": json.dumps(request.options, default=plain),
-        "scope": json.dumps(scope, default=plain),
+        "options": json.loads(json.dumps(request.options, default=plain)),
+        "scope": json.loads(json.dumps(scope, default=plain)),
         "at": now,
         "state": "awaiting",
         "until": now + seconds,
     }
-    columns, marks = ", ".join(values), ", ".join("?" * len(values))
-    inserted = rows.execute(f"INSERT INTO asked ({columns}) VALUES ({marks})", tuple(values.values()))
-    return _must_get(rows, inserted.lastrowid, now)
+    rows.execute(approval_requests.insert().values(uuid="", since=0.0, polled=0.0, **values))
+    return _must_get(rows, number, now)
 
 
-def _must_get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRequest:
+def _update(rows: Connection, number: int, **values: object) -> None:
+    rows.execute(approval_requests.update().where(approval_requests.c.number == number).values(**values))
+
+
+def _select(rows: Connection, column: str, number: int) -> Any:
+    """A column of a request."""
+    return rows.execute(select(approval_requests.c[column]).where(approval_requests.c.number == number)).scalar()
+
+
+def _find_claim(rows: Connection, key: str) -> tuple[bool, int | None]:
+    """Whether a key is known, and the number of the request that its claim uses: None if it is dead."""
+    claim = rows.execute(select(approval_claims.c.number).where(approval_claims.c.key == key)).first()
+    return claim is not None, claim[0] if claim else None
+
+
+def _insert_claim(rows: Connection, key: str, number: int | None) -> None:
+    rows.execute(approval_claims.insert().values(key=key, number=number))
+
+
+def _must_get(rows: Connection, number: int, now: float) -> ApprovalRequest:
     approval = _get(rows, number, now)
     assert approval is not None
     return approval
 
 
-def _get(rows: sqlite3.Connection, number: int | None, now: float) -> ApprovalRequest | None:
-    row = rows.execute(f"SELECT {COLUMNS} FROM asked WHERE number = ?", (number,)).fetchone()
+def _get(rows: Connection, number: int, now: float) -> ApprovalRequest | None:
+    columns = [approval_requests.c[name] for name in COLUMNS]
+    row = rows.execute(select(*columns).where(approval_requests.c.number == number)).mappings().first()
     if row is None:
         return None
-    verdicts = rows.execute("SELECT verdict, who, at, why FROM said WHERE number = ? ORDER BY rowid", (number,))
+    table = approval_verdicts.c
+    said = select(table.verdict, table.who, table.at, table.why).where(table.number == number).order_by(table.position)
+    verdicts = tuple(Verdict(**verdict) for verdict in rows.execute(said).mappings())
     expired = row["until"] <= now and row["state"] not in ("used", "superseded")
-    data = {name: json.loads(row[name]) for name in ("options", "scope")}
-    state = {"state": "expired"} if expired else {}
-    return ApprovalRequest(**dict(row) | data | state, verdicts=tuple(Verdict(**dict(verdict)) for verdict in verdicts))
+    return ApprovalRequest(**{**row, **({"state": "expired"} if expired else {}), "verdicts": verdicts})
 
 
 def _read_positive(name: str, text: str) -> float:

@@ -11,13 +11,16 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from datalog_gate.plugins import plugin_errors
 from datalog_gate.plugins.breaker import Breaker, within
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.services.contract import HOLDING, Decision, Request, Service
-from datalog_gate.services.journal import Claim, Journal, LostError, State
+from datalog_gate.services.journal_claim import Claim, LostError, State
+
+if TYPE_CHECKING:  # SQLAlchemy takes a while, and many enable no service
+    from datalog_gate.services.journal import Journal
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")

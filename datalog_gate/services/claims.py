@@ -1,33 +1,38 @@
-"""Claims in Placement, stored by key in an SQLite file.
+"""Claims in Placement, stored by key in the store.
 
 All claims of a stack have one consumer in Placement. A *line* is the claims that replace each other: of a line the
-most that any claim needs counts. Needs are written to the file before Placement is called, and Placement is made to
-hold what the file says, so that the next step repairs whatever was broken off. A released key stays in the file, dead.
+most that any claim needs counts. Needs are written to the store before Placement is called, and Placement is made to
+hold what the store says, so that the next step repairs whatever was broken off. A released key stays there, dead. Who
+changes the claims of a consumer has a lease for it; what Placement holds is changed only from the generation that was
+read before the claims were, so that who lost the lease meanwhile puts nothing old in the place of what is new.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import random
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from uuid import NAMESPACE_URL, uuid5
 
+from sqlalchemy import Text, select, type_coerce
+from sqlalchemy.engine import Connection
+
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.services import database
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
+from datalog_gate.store.leases import Lease
+from datalog_gate.store.tables import placement_claims as table
+from datalog_gate.store.transaction import Store, atomic, reading
 
-LOCKS = 64
-"""Lock files: two stacks may share one, and then wait for each other."""
+LEASE = 20.0
+"""Seconds between two writes of who has the lease of a consumer, at most."""
 PATIENCE = 8.0
-"""Seconds to wait for a lock."""
+"""Seconds to wait for a lease, or for another transaction."""
 ATTEMPTS = 20
 MEMORY = 90 * 86400.0
 """Seconds for which a dead key is kept: nothing arrives later."""
@@ -39,7 +44,7 @@ Taken = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementClaim:
-    """A row of the file. A `shared` claim was decided together with that of another grant and waits for its own grant.
+    """A row of the table. A `shared` claim was decided together with that of another grant and waits for its own grant.
     A `dying` claim is `dead` once Placement was told."""
 
     key: str
@@ -61,40 +66,41 @@ class PlacementClaim:
 
 
 GONE = ("dying", "dead")
-COLUMNS = tuple(column.name for column in fields(PlacementClaim))
 
 
 class Claims:
-    """The claims of a service. Errors of all: UnavailableError."""
+    """The claims of a service, in a store: the URL of a database, or the path of a file, which is created if there is
+    none. Errors of all: UnavailableError."""
 
-    def __init__(self, file: str, placement: Placement) -> None:
-        if not file:
+    lock = "claims"
+
+    def __init__(self, store: str, placement: Placement) -> None:
+        if not store:
             raise ValueError("the service needs a file, in which it writes down what it holds")
-        self.path, self.placement = file, placement
-        database.create(file, [f"CREATE TABLE IF NOT EXISTS claims ({', '.join(COLUMNS)}, PRIMARY KEY (key))"])
+        self.placement, self.store = placement, Store(store, UnavailableError, PATIENCE)
+        self.store.create()
 
     def account(self, request: Request) -> Account:
         """The account of the stack of a request, or of the stack that has what it replaces."""
-        old = [claim for key in request.replaces for claim in self.select("key = ? AND state = 'held'", key)]
+        old = [claim for key in request.replaces for claim in self.select(key=key, state="held")]
         mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
         return Account(self, old[0].consumer if old else mine, request.project)
 
     def release(self, held: Held) -> None:
         """As `Service.release`; releases shared claims of this owner too."""
-        consumer = next((claim.consumer for claim in self.select("key = ?", held.key)), "")
+        consumer = next((claim.consumer for claim in self.select(key=held.key)), "")
         dying = PlacementClaim(key=held.key, consumer=consumer, project=held.project, state="dying")
-        self.write([], [dying])  # before the lock: its holder settles for all that wait
+        self.write([], [dying])  # before the lease: who has it settles for all that wait
         if consumer:
             with Account(self, consumer, held.project).locked() as account:
-                if self.select("key = ? AND state = 'dying'", held.key):  # nobody has settled it meanwhile
-                    self.write([claim.key for claim in self.select("owner = ?", held.key)], [])
+                if self.select(key=held.key, state="dying"):  # nobody has settled it meanwhile
+                    account.write([claim.key for claim in self.select(owner=held.key)], [])
                     account.mend()
-            with self._transaction() as rows:  # nothing arrives any more for keys so old
-                rows.execute("DELETE FROM claims WHERE state = 'dead' AND since < ?", (time.time() - MEMORY,))
+            self._forget(time.time() - MEMORY)  # nothing arrives any more for keys so old
 
     def status(self, held: Held) -> Status:
-        """As `Service.status`, by what Placement holds and not by the file alone."""
-        claim = next(iter(self.select("key = ?", held.key)), None)
+        """As `Service.status`, by what Placement holds and not by the store alone."""
+        claim = next(iter(self.select(key=held.key)), None)
         if claim is None or not claim.consumer:
             return "absent"
         with Account(self, claim.consumer, held.project).locked() as account:
@@ -106,38 +112,44 @@ class Claims:
             return "held"
         return "unknown" if allocated else "absent"
 
-    def select(self, where: str, *values: str) -> list[PlacementClaim]:
-        with self._transaction() as rows:
-            selected = rows.execute(f"SELECT * FROM claims WHERE {where} ORDER BY grant, key", values).fetchall()
-        return [
-            PlacementClaim(**{**dict(row), "items": json.loads(row["items"]), "decision": json.loads(row["decision"])})
-            for row in selected
-        ]
+    @reading
+    def select(self, rows: Connection, /, naming: str = "", **equal: str) -> list[PlacementClaim]:
+        """The claims with these columns, or those that need anything of the resource class `naming`."""
+        conditions = [table.c[name] == value for name, value in equal.items()]
+        if naming:
+            conditions.append(type_coerce(table.c["items"], Text).contains(json.dumps(naming), autoescape=True))
+        claims = [PlacementClaim(**row) for row in rows.execute(select(table).where(*conditions)).mappings()]
+        return sorted(claims, key=lambda claim: (claim.grant, claim.key))
 
-    def write(self, keys: Iterable[str], claims: Iterable[PlacementClaim]) -> None:
-        """Delete the claims of these keys and write others, in one transaction. Dead keys stay dead."""
-        values = []
+    @atomic
+    def write(
+        self, rows: Connection, keys: Collection[str], claims: Collection[PlacementClaim], lease: Lease | None = None
+    ) -> None:
+        """Delete the claims of these keys and write others, in one transaction, if the lease still holds. Dead keys
+        stay dead."""
+        if lease and not lease.extend(rows):
+            raise UnavailableError("what this grant asked for took too long")
+        for key in keys:
+            rows.execute(table.delete().where(table.c.key == key, table.c.state.not_in(GONE)))
         for claim in claims:
-            row = {**asdict(claim), "since": time.time()}.values()
-            values.append(
-                [*(json.dumps(value) if isinstance(value, dict) else value for value in row), claim.state, claim.key]
-            )
-        alive = f"? IN {GONE} OR NOT EXISTS (SELECT 1 FROM claims WHERE key = ? AND state IN {GONE})"
-        with self._transaction() as rows:
-            rows.executemany(f"DELETE FROM claims WHERE key = ? AND state NOT IN {GONE}", [(key,) for key in keys])
-            columns = ", ".join("?" * len(COLUMNS))
-            rows.executemany(f"INSERT OR REPLACE INTO claims SELECT {columns} WHERE {alive}", values)
+            state = rows.execute(select(table.c.state).where(table.c.key == claim.key)).scalar()
+            if claim.state in GONE or state not in GONE:
+                rows.execute(table.delete().where(table.c.key == claim.key))
+                rows.execute(table.insert().values(**{**asdict(claim), "since": time.time()}))
 
-    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        return database.transaction(self.path, PATIENCE, UnavailableError)
+    @atomic
+    def _forget(self, rows: Connection, before: float) -> None:
+        rows.execute(table.delete().where(table.c.state == "dead", table.c.since < before))
 
 
 class PlacementService(Service):
-    """A service whose claims are in Placement. `own` are its settings besides those of `Placement`."""
+    """A service whose claims are in Placement. `own` are its settings besides those of all such."""
+
+    uses_store = True
 
     def __init__(self, settings: Mapping[str, str], own: Collection[str]) -> None:
-        placement = Placement({name: text for name, text in settings.items() if name not in own})
-        self._claims = Claims(settings.get("file", ""), placement)
+        placement = Placement({name: text for name, text in settings.items() if name not in (*own, "file", "store")})
+        self._claims = Claims(settings.get("file") or settings.get("store", ""), placement)
 
     def release(self, held: Held) -> None:
         self._claims.release(held)
@@ -147,35 +159,39 @@ class PlacementService(Service):
 
 
 class Account:
-    """The claims of one consumer. Whoever changes them holds the lock."""
+    """The claims of one consumer. Whoever changes them has the lease."""
 
     def __init__(self, file: Claims, consumer: str, project: str) -> None:
         self._file, self.consumer, self._project = file, consumer, project
+        self._lease = Lease(file.store, f"consumer {consumer}", LEASE)
 
     @contextmanager
     def locked(self) -> Iterator[Account]:
-        """Hold the lock. A process that dies releases it."""
-        with open(f"{self._file.path}.lock{int(self.consumer[-4:], 16) % LOCKS}", "w") as lock:
-            end = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > end:
-                        raise UnavailableError("other grants of this stack are taking their time") from None
-                    time.sleep(0.01 + 0.02 * random.random())
+        """Have the lease. It ends by itself if the process dies."""
+        end = time.monotonic() + PATIENCE
+        while self._lease.take():
+            if time.monotonic() > end:
+                raise UnavailableError("other grants of this stack are taking their time")
+            time.sleep(0.01 + 0.02 * random.random())
+        try:
             yield self
+        finally:
+            with suppress(UnavailableError):  # it ends by itself
+                self._lease.end()
 
     @property
     def claims(self) -> list[PlacementClaim]:
         """The claims that are neither dying nor dead."""
-        return self._file.select(f"consumer = ? AND state NOT IN {GONE}", self.consumer)
+        return [claim for claim in self._file.select(consumer=self.consumer) if claim.state not in GONE]
+
+    def write(self, keys: Iterable[str], claims: Iterable[PlacementClaim]) -> None:
+        """As `Claims.write`. Errors: UnavailableError too if the lease has ended."""
+        self._file.write(list(keys), list(claims), self._lease)
 
     def decided(self, key: str, mend: bool = True) -> Decision | None:
         """The decision of a claim that is held; a claim that was broken off is completed. Errors: RefusedError for a
         dead key."""
-        claim = next(iter(self._file.select("key = ?", key)), None)
+        claim = next(iter(self._file.select(key=key)), None)
         if claim is None:
             return None
         if claim.state in GONE:
@@ -204,22 +220,22 @@ class Account:
         """Hold new claims in place of the shares of these keys. Errors: RefusedError, and then they are not held, or
         were given back meanwhile."""
         # nobody takes a share before it is held
-        self._file.write(shares, [replace(claim, asked="") for claim in claims])
+        self.write(shares, [replace(claim, asked="") for claim in claims])
         self._hold([claim.key for claim in claims])
-        self._file.write([], [claim for claim in claims if claim.asked])
+        self.write([], [claim for claim in claims if claim.asked])
         for claim in claims:
             self.decided(claim.key, mend=False)  # it may have been released meanwhile
 
     def take(self, share: PlacementClaim, claim: PlacementClaim) -> None:
         """Replace a share, which is held already, by a claim."""
-        self._file.write([share.key], [claim])
+        self.write([share.key], [claim])
         self.decided(claim.key, mend=False)
 
     def _hold(self, keys: list[str]) -> None:
         try:
             self._settle()
         except FullError as error:
-            self._file.write(keys, [])
+            self.write(keys, [])
             self.mend()
             raise RefusedError(f"somebody else has taken what was free: {error}") from error
 
@@ -234,12 +250,12 @@ class Account:
         placement, why = self._file.placement, ""
         for attempt in range(ATTEMPTS):
             allocated, generation = placement.allocation(self.consumer)
-            claims = self._file.select("consumer = ?", self.consumer)
+            claims = self._file.select(consumer=self.consumer)
             needed = needs(claim for claim in claims if claim.state not in GONE)
             try:
                 if needed != allocated:
                     placement.allocate(self.consumer, self._project, needed, generation)
-                self._file.write([], [replace(claim, state="dead") for claim in claims if claim.state == "dying"])
+                self.write([], [replace(claim, state="dead") for claim in claims if claim.state == "dying"])
                 return
             except ChangedError as error:
                 why = str(error)

@@ -83,6 +83,8 @@ class Service:
 
     on_abandon: Literal["keep", "release"] = "release"
     """What happens to a claim when the user takes its stack out of Heat without deleting anything."""
+    uses_store = False
+    """Whether it keeps what it holds in the store of the gate, whose URL is its setting `store` then."""
     sticky = False
     """Whether a grant must stay as long as the resources in its scope."""
 

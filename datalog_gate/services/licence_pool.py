@@ -4,7 +4,7 @@ The licence `acme_db` is the class CUSTOM_LICENSE_ACME_DB; the totals of its inv
 
 Settings, besides those of `placement.Placement`:
 
-    file        where it writes down what it holds: one for all processes of the host
+    file        where it writes down what it holds, in place of the store of the gate
     providers   names of the resource providers that have the seats, comma-separated; by default any that has some left
     prefix      of the resource classes, CUSTOM_LICENSE_ by default
 """
@@ -21,7 +21,7 @@ from datalog_gate.services.claims import Account, PlacementClaim, PlacementServi
 from datalog_gate.services.contract import Decision, Request, names
 from datalog_gate.services.placement import Provider
 
-OWN = ("file", "providers", "prefix")
+OWN = ("providers", "prefix")
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 MOST = 10**6
 
@@ -67,7 +67,7 @@ class LicencePool(PlacementService):
     def _seats(self, request: Request, account: Account, name: str, seats: int) -> list[tuple[str, str, int]]:
         """Where to take them: what the grant's line has first. Errors: RefusedError."""
         resource_class, line = self._class(name), account.line(request)
-        claims = self._claims.select("items LIKE ?", f'%"{resource_class}"%')
+        claims = self._claims.select(naming=resource_class)
         mine = {uuid for claim in claims if claim.line == line for uuid in _places(claim, resource_class)}
         held = {uuid for claim in claims for uuid in _places(claim, resource_class)}
         providers = self._find_providers(resource_class, held)

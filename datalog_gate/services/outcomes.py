@@ -1,21 +1,26 @@
 """The outcomes of operations that plugins still have to be told.
 
-They are in the file of the journal. Each plugin of an operation that the host accepted is told its outcome at least
+They are in the store. Each plugin of an operation that the host accepted is told its outcome at least
 once: an attempt is written before the plugin is called, and the result after it has returned.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
+
 from datalog_gate.plugins.plugin_errors import format_reason
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
-from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.services.reconcile import ReconcileResult
+from datalog_gate.store.tables import locks
+from datalog_gate.store.tables import outcomes as table
+from datalog_gate.store.transaction import Store, atomic, reading
 
 LOG = logging.getLogger(__name__)
 KEPT = ("action", "stack_name", "stack_id", "project", "decision_id", "request_id", "credentials")
@@ -25,10 +30,8 @@ OLD = 86400.0
 TRIES = 10
 FIRST, LONGEST = 60.0, 3600.0
 """Seconds until a plugin that raised is called again: doubled each time, up to the longest."""
-TABLE = (
-    "outcomes (id INTEGER PRIMARY KEY AUTOINCREMENT, snapshot, plugins, began REAL, outcome DEFAULT '', "
-    "attempts INTEGER DEFAULT 0, due REAL DEFAULT 0)"
-)
+BUSY = 30.0
+"""Seconds that a transaction waits for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +57,48 @@ FindOutcome = Callable[[Pending, float], Outcome | None]
 
 
 class Outcomes:
-    """The operations in the file of a journal, which is created if there is none. Errors of all: JournalError."""
+    """The operations in a store: the URL of a database, or the path of a file, which is created if there is none.
+    Errors of all: JournalError."""
 
-    def __init__(self, path: str) -> None:
-        self._journal = Journal(path)
-        with self._journal.transaction() as rows:
-            rows.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}")
+    lock = "outcomes"
 
-    def add(self, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
+    def __init__(self, store: str) -> None:
+        self.store = Store(store, JournalError, BUSY)
+        self.store.create()
+
+    @atomic
+    def add(self, rows: Connection, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
         """Add an operation that the host accepted and that was asked for at that time."""
-        kept = {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)}
-        with self._journal.transaction() as rows:
-            values = (json.dumps(kept), json.dumps(list(plugins)), began)
-            rows.execute("INSERT INTO outcomes (snapshot, plugins, began) VALUES (?, ?, ?)", values)
+        values = {
+            "id": select(locks.c.turn).where(locks.c.name == self.lock).scalar_subquery(),
+            "snapshot": {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)},
+            "plugins": list(plugins),
+            "began": began,
+        }
+        rows.execute(table.insert().values(outcome="", attempts=0, due=0.0, **values))
 
-    def pending(self, now: float | None = None) -> tuple[Pending, ...]:
+    @reading
+    def pending(self, rows: Connection, now: float | None = None) -> tuple[Pending, ...]:
         """All operations with plugins to tell, or those that are due now, in their order."""
-        with self._journal.transaction() as rows:
-            due = rows.execute("SELECT * FROM outcomes WHERE due <= ifnull(?, due) ORDER BY id", (now,)).fetchall()
+        due = [] if now is None else [table.c.due <= now]
         pending = []
-        for row in due:
-            data = {"snapshot": snapshot(**json.loads(row["snapshot"])), "plugins": tuple(json.loads(row["plugins"]))}
-            pending.append(Pending(**{**dict(row), **data, "outcome": row["outcome"] or None}))
+        for row in rows.execute(select(table).where(*due).order_by(table.c.id)).mappings():
+            data = {"snapshot": snapshot(**row["snapshot"]), "plugins": tuple(row["plugins"])}
+            pending.append(Pending(**{**row, **data, "outcome": row["outcome"] or None}))
         return tuple(pending)
 
-    def attempt(self, pending: Pending, outcome: Outcome, due: float) -> bool:
+    @atomic
+    def attempt(self, rows: Connection, pending: Pending, outcome: Outcome, due: float) -> bool:
         """Begin an attempt to tell this outcome, and set when the next is due. False if somebody else just did."""
-        with self._journal.transaction() as rows:
-            change = "UPDATE outcomes SET outcome = ?, attempts = attempts + 1, due = ? WHERE id = ? AND attempts = ?"
-            return rows.execute(change, (outcome, due, pending.id, pending.attempts)).rowcount == 1
+        change = table.update().where(table.c.id == pending.id, table.c.attempts == pending.attempts)
+        values = {"outcome": outcome, "attempts": pending.attempts + 1, "due": due}
+        return bool(rows.execute(change.values(**values)).rowcount)
 
-    def keep(self, pending: Pending, plugins: list[str]) -> None:
+    @atomic
+    def keep(self, rows: Connection, pending: Pending, plugins: list[str]) -> None:
         """Note that only these plugins still have to be told. Without any the operation is deleted."""
-        with self._journal.transaction() as rows:
-            if plugins:
-                rows.execute("UPDATE outcomes SET plugins = ? WHERE id = ?", (json.dumps(plugins), pending.id))
-            else:
-                rows.execute("DELETE FROM outcomes WHERE id = ?", (pending.id,))
+        mine = table.c.id == pending.id
+        rows.execute(table.update().where(mine).values(plugins=plugins) if plugins else table.delete().where(mine))
 
 
 def tell(

@@ -12,7 +12,7 @@ from typing import Literal
 
 from datalog_gate.plugins.plugin_errors import PluginError
 from datalog_gate.services.broker import Broker
-from datalog_gate.services.journal import Claim
+from datalog_gate.services.journal_claim import Claim
 
 LOG = logging.getLogger(__name__)
 FREE = "heat-manage reset_stack_status {stack}"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from datalog_gate.services.journal import Claim, Journal
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import Claim
 from tests.heat.doors.rig import RESOURCES, Heat, running
 from tests.pages import DOCS
 from tests.placement.rig import Cloud

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from datalog_gate.base.diagnostics import printable
@@ -25,7 +25,6 @@ from datalog_gate.decision_point.redaction import remove_masked
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Pending
 from datalog_gate.services.reconcile import StackState
 from datalog_gate.stack.model import Live, Stack
@@ -39,6 +38,10 @@ HELP = (
     "set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or whatever OS_AUTH_TYPE "
     "takes; for a Heat without Keystone OS_AUTH_TYPE=none and OS_ENDPOINT"
 )
+
+if TYPE_CHECKING:  # SQLAlchemy takes a while, and many commands ask Heat alone
+    from datalog_gate.services.journal import Journal
+
 LOG = logging.getLogger(__name__)
 SETTLED = ("CREATE", "UPDATE", "ADOPT", "ROLLBACK", "RESTORE", "IMPORT")
 """Actions after which a complete stack has all its resources. A check or suspend may hide that an update failed."""

@@ -29,7 +29,7 @@ from datalog_gate.doors.heat.heat_objects import copy_definition, owner_of
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Decision, Request, names
-from datalog_gate.services.journal import Claim
+from datalog_gate.services.journal_claim import Claim
 
 LOG = logging.getLogger(__name__)
 UPDATES = ("UPDATE", "ROLLBACK", "RESTORE")

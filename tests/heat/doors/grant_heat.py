@@ -13,7 +13,8 @@ from datalog_gate_edge import Edge
 
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Service
-from datalog_gate.services.journal import Claim, Journal
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import Claim
 from tests.heat.doors.rig import HERE, Heat, install, running
 from tests.heat.doors.trial_service import ENTRY_POINTS, Trial
 

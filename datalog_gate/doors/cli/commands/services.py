@@ -21,7 +21,8 @@ from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_settings
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
-from datalog_gate.services.journal import Claim, Journal, JournalError
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import ALARM, ReconcileResult, reconcile
 

@@ -1,0 +1,151 @@
+"""The tables of the store.
+
+Names such as `key`, `grant` and `until` are quoted by SQLAlchemy. Times are seconds since 1970. A change here needs a
+migration in `migrations/versions`, and its number as `REVISION`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
+from sqlalchemy.dialects.mysql import MEDIUMTEXT
+from sqlalchemy.types import TypeDecorator
+
+REVISION = "0001"
+METADATA = MetaData()
+LOCKS = ("journal", "outcomes", "approvals", "claims")
+"""Rows of `locks`: a transaction that writes locks one first."""
+
+
+class LongText(TypeDecorator):  # type: ignore[type-arg]  # not generic in SQLAlchemy 1.4
+    """Text of any length, which is the type TEXT of 64 KiB in MySQL."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        return dialect.type_descriptor(MEDIUMTEXT() if dialect.name in ("mysql", "mariadb") else Text())
+
+
+class Json(LongText):
+    """Plain data as JSON text, whose keys keep their order."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, _dialect: Any) -> str:
+        return json.dumps(value)
+
+    def process_result_value(self, value: Any, _dialect: Any) -> Any:
+        return json.loads(value)
+
+
+def _table(name: str, *columns: Column[Any]) -> Table:
+    """A table whose texts MariaDB compares by their bytes, as the others do."""
+    return Table(name, METADATA, *columns, mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin")
+
+
+def _id(name: str, **arguments: Any) -> Column[Any]:
+    return Column(name, String(255), nullable=False, **arguments)
+
+
+def _filled(name: str, type_: Any, **arguments: Any) -> Column[Any]:
+    return Column(name, type_, nullable=False, **arguments)
+
+
+SECONDS = Float(53)
+
+locks = _table("locks", _id("name", primary_key=True), _filled("turn", BigInteger))
+"""`turn` counts the transactions that locked the row."""
+
+leases = _table("leases", _id("name", primary_key=True), _id("owner"), _filled("until", SECONDS))
+
+journal = _table(
+    "journal",
+    _id("uuid", primary_key=True),
+    _id("key"),
+    _id("project"),
+    _filled("decision", Json),
+    _id("service"),
+    _id("stack", index=True),
+    _id("stack_name"),
+    _filled("path", LongText),
+    _id("replaces"),
+    _filled("state", String(16), index=True),
+    _filled("since", SECONDS),
+    Column("expires", SECONDS),
+    _filled("abandoned", Boolean),
+    _filled("attempts", Integer),
+    _filled("due", SECONDS),
+    _filled("late", SECONDS),
+    _filled("why", LongText),
+    _filled("problem", LongText),
+    _id("owner"),
+    _filled("until", SECONDS),
+)
+"""A row is a `services.journal_claim.Claim`."""
+
+outcomes = _table(
+    "outcomes",
+    _filled("id", BigInteger, primary_key=True, autoincrement=False),
+    _filled("snapshot", Json),
+    _filled("plugins", Json),
+    _filled("began", SECONDS),
+    _filled("outcome", String(16)),
+    _filled("attempts", Integer),
+    _filled("due", SECONDS),
+)
+"""A row is a `services.outcomes.Pending`."""
+
+approval_requests = _table(
+    "approval_requests",
+    _filled("number", Integer, primary_key=True, autoincrement=False),
+    _id("digest", index=True),
+    _id("project"),
+    _id("stack"),
+    _id("stack_name"),
+    _filled("path", LongText),
+    _filled("options", Json),
+    _filled("scope", Json),
+    _filled("at", SECONDS),
+    _filled("state", String(16)),
+    _filled("until", SECONDS),
+    _id("uuid"),
+    _filled("since", SECONDS),
+    _filled("polled", SECONDS),
+)
+"""A grant that waits has a `uuid`, waits `since` then, and asked last when it was `polled`."""
+
+approval_verdicts = _table(
+    "approval_verdicts",
+    _filled("number", Integer, primary_key=True, autoincrement=False),
+    _filled("position", Integer, primary_key=True, autoincrement=False),
+    _filled("verdict", String(16)),
+    _filled("who", LongText),
+    _filled("at", SECONDS),
+    _filled("why", LongText),
+)
+"""The verdicts on a request, by their position from 0."""
+
+approval_claims = _table("approval_claims", _id("key", primary_key=True), Column("number", Integer))
+"""The request that a claim uses; a claim without a number is dead."""
+
+placement_claims = _table(
+    "placement_claims",
+    _id("key", primary_key=True),
+    _id("consumer", index=True),
+    _id("line"),
+    _id("project"),
+    _filled("grant", LongText),
+    _filled("items", Json),
+    _filled("decision", Json),
+    _filled("state", String(16)),
+    _id("owner"),
+    _filled("asked", LongText),
+    _filled("since", SECONDS),
+)
+"""A row is a `services.claims.PlacementClaim`."""
+
+version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
+"""Alembic's table, under a name that is free in the database of another service."""

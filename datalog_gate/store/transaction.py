@@ -1,0 +1,287 @@
+"""Transactions in a database that is named by a URL.
+
+A transaction that writes locks a row first, so that those of the same name come one after the other in any database.
+What meets another one all the same is run again: work in a transaction must have no effect outside it. Each transaction
+has a connection of its own, since connections survive neither forks nor changes of thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import wraps
+from itertools import count
+from pathlib import Path
+from threading import Timer
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from uuid import uuid4
+
+from sqlalchemy import create_engine, event, func, inspect, select
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from datalog_gate.base.errors import GateError
+from datalog_gate.store import old_files
+from datalog_gate.store.tables import LOCKS, METADATA, REVISION, locks, outcomes, version
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+CONNECT = 5
+"""Seconds to connect to a server, and for which a statement waits for a row that another transaction has."""
+IDLE = 60
+"""Seconds after which a server ends the transaction of a host that it does not hear of any more."""
+CONFLICTS = ("40001", "40P01", "55P03", 1020, 1205, 1213)
+"""What PostgreSQL and MariaDB say of a transaction that met another one."""
+UPGRADE = "run `datalog-gate store upgrade`"
+
+
+class StoreError(GateError):
+    """The store can't be reached, or is not of this version."""
+
+
+class Store:
+    """A database by its URL, or an SQLite file by its path, which is created if there is none.
+
+    A transaction waits for others at most `wait` seconds. `error_type` makes the errors of all methods. Errors on
+    creation: ValueError for a URL, which shows no password.
+    """
+
+    def __init__(self, url: str, error_type: Callable[[str], Exception] = StoreError, wait: float = 30.0) -> None:
+        parsed = _parse(url)
+        self.name = parsed.render_as_string(hide_password=True)
+        """The URL without its password."""
+        self.file = (parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
+        """The path of the SQLite file; None for a server."""
+        if self.file in ("", ":memory:"):
+            raise ValueError("a store of SQLite is a file: write sqlite:////var/lib/heat/store")
+        self.error_type, self.wait = error_type, wait
+        self._checked = False
+        self.engine = _create_engine(parsed, wait)
+
+    def create(self) -> None:
+        """Create the file of SQLite, or take over that of an older version. Does nothing for a server."""
+        if self.file is not None:
+            self._run(self._check)
+
+    def migrate(self, work: Callable[[Connection], Result]) -> Result:
+        """Run work in one transaction, whatever tables there are."""
+        return self._run(work)
+
+    def run(self, lock: str | None, work: Callable[[Connection], Result]) -> Result:
+        """Run work in one transaction, after all others of this lock, and again if it meets another one. Without a lock
+        others may write between its statements."""
+
+        def locked(rows: Connection) -> Result:
+            if not self._checked:
+                self._check(rows)
+                self._checked = True
+            if lock is not None and not rows.execute(_next_turn(lock)).rowcount:
+                raise self.error_type(f"the store has no lock {lock}: {UPGRADE}")
+            return work(rows)
+
+        return self._run(locked)
+
+    def revision(self) -> str | None:
+        """The revision of the tables; None if there are none."""
+        return self._run(self._prepare)
+
+    def _run(self, work: Callable[[Connection], Result]) -> Result:
+        end = time.monotonic() + self.wait
+        for attempt in count():
+            try:
+                self._make_file()
+                with self._begin() as rows:
+                    return work(rows)
+            except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError) as error:
+                if attempt >= 60 or time.monotonic() >= end or not _is_conflict(error):
+                    raise self.error_type(self._explain(error)) from error
+            time.sleep(0.002 * random.random() * 2 ** min(attempt, 6))
+        raise AssertionError
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        with self.engine.connect() as rows, _deadline(rows, self.wait + CONNECT), rows.begin():
+            if rows.dialect.name == "postgresql":
+                limits = f"lock_timeout = '{CONNECT}s'; SET LOCAL idle_in_transaction_session_timeout = '{IDLE}s'"
+                rows.exec_driver_sql(f"SET LOCAL {limits}")
+            yield rows
+
+    def _prepare(self, rows: Connection) -> str | None:
+        """Read the revision; make the tables of an SQLite file, or take over those of version 0.1."""
+        revision = _revision(rows)
+        if revision is not None or self.file is None:
+            return revision
+        old_rows = old_files.read(rows)
+        old_files.drop(rows)
+        create_tables(rows)
+        for table, row in old_rows:
+            rows.execute(table.insert().values(**row))
+        catch_up(rows)
+        return REVISION
+
+    def _check(self, rows: Connection) -> None:
+        revision = self._prepare(rows)
+        if revision is None:
+            raise self.error_type(f"the store has no tables: {UPGRADE}")
+        if revision != REVISION:
+            where = self.file or "the store"
+            raise self.error_type(f"{where} has the revision {revision}, and this package {REVISION}: {UPGRADE}")
+
+    def _make_file(self) -> None:
+        """Create an SQLite file that nobody else can read. Errors: OSError, sqlite3.Error.
+
+        The file appears complete, since SQLite's own locks can't keep processes apart before it exists. It is closed
+        before it appears, since closing it later would release the locks that another thread has on it by then.
+        """
+        if self.file is None or os.path.exists(self.file):
+            return
+        self._checked = False
+        fresh = Path(f"{self.file}.{uuid4().hex}")
+        try:
+            try:
+                fresh.touch(mode=0o600)
+            except OSError as error:
+                raise self.error_type(f"{self.file} can't be made: {error}") from error
+            with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
+                rows.execute("PRAGMA journal_mode = WAL")
+            engine = _create_engine(URL.create("sqlite", database=str(fresh)), self.wait)
+            with engine.begin() as tables:
+                create_tables(tables)
+            with suppress(FileExistsError):  # another process was faster
+                os.link(fresh, self.file)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    def _explain(self, error: Exception) -> str:
+        """What a user may be told: the names of servers stand in the log alone."""
+        reason = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        if self.file is not None:
+            return f"{os.path.basename(self.file)}: {reason}"
+        LOG.error("the store %s: %s", self.name, " ".join(str(reason).split()))
+        return "the store is busy" if _is_conflict(error) else "the store can't be reached"
+
+
+class Tables(Protocol):
+    """What keeps rows in a store, under one lock."""
+
+    store: Store
+    lock: str
+
+
+Self = TypeVar("Self", bound=Tables)
+
+
+def atomic(
+    method: Callable[Concatenate[Self, Connection, Arguments], Result],
+) -> Callable[Concatenate[Self, Arguments], Result]:
+    """Make a method one transaction of its `store` under its `lock`, in which it may run several times."""
+
+    @wraps(method)
+    def run(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return self.store.run(self.lock, lambda rows: method(self, rows, *args, **kwargs))
+
+    return run
+
+
+def reading(
+    method: Callable[Concatenate[Self, Connection, Arguments], Result],
+) -> Callable[Concatenate[Self, Arguments], Result]:
+    """Make a method a transaction that reads by a single statement, and waits for nobody."""
+
+    @wraps(method)
+    def run(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return self.store.run(None, lambda rows: method(self, rows, *args, **kwargs))
+
+    return run
+
+
+def create_tables(rows: Connection) -> None:
+    """Create all tables of this version in an SQLite file."""
+    METADATA.create_all(rows)
+    rows.execute(locks.insert(), [{"name": name, "turn": 0} for name in LOCKS])
+    rows.execute(version.insert().values(version_num=REVISION))
+    rows.exec_driver_sql("PRAGMA user_version = 2")  # the version of journals was 1, and such a package stops here
+
+
+def catch_up(rows: Connection) -> None:
+    """Let the next outcome have a number that none had."""
+    last = select(func.max(outcomes.c.id)).scalar_subquery()
+    rows.execute(locks.update().where(locks.c.name == "outcomes", locks.c.turn < last).values(turn=last))
+
+
+def _parse(url: str) -> URL:
+    if "://" not in url:
+        return URL.create("sqlite", database=url)
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        raise ValueError("the store is no URL such as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE") from None
+
+
+def _create_engine(url: URL, wait: float) -> Any:
+    backend = url.get_backend_name()
+    options: dict[str, Any] = {"isolation_level": "READ COMMITTED", "connect_args": {"connect_timeout": CONNECT}}
+    if backend == "sqlite":
+        options = {"connect_args": {"timeout": wait}}
+    elif backend in ("mysql", "mariadb"):
+        limits = f"sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {CONNECT}, wait_timeout = {IDLE}"
+        options["connect_args"] |= dict.fromkeys(("read_timeout", "write_timeout"), wait + CONNECT)
+        options["connect_args"]["init_command"] = f"SET SESSION {limits}"
+    elif backend != "postgresql":
+        raise ValueError(f"{backend} is no database for a store: sqlite, postgresql, mysql or mariadb is")
+    try:
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True, **options)
+    except (ImportError, NoSuchModuleError) as error:
+        raise ValueError(f"the driver of the store is not installed: {error}") from None
+    if backend == "sqlite":
+        event.listen(engine, "connect", _set_up_file)
+        event.listen(engine, "begin", lambda rows: rows.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+def _set_up_file(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # transactions begin where we say
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+@contextmanager
+def _deadline(rows: Connection, seconds: float) -> Iterator[None]:
+    """Hang up on a PostgreSQL server that does not answer: its drivers have no such limit."""
+    if rows.dialect.name != "postgresql":
+        yield
+        return
+    raw: Any = rows.connection.driver_connection
+    with socket.socket(fileno=os.dup(raw.fileno())) as line:
+        timer = Timer(seconds, line.shutdown, (socket.SHUT_RDWR,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def _next_turn(lock: str) -> Any:
+    return locks.update().where(locks.c.name == lock).values(turn=locks.c.turn + 1)
+
+
+def _revision(rows: Connection) -> str | None:
+    if not inspect(rows).has_table(version.name):
+        return None
+    return rows.execute(select(version.c.version_num)).scalar()
+
+
+def _is_conflict(error: Exception) -> bool:
+    if not isinstance(error, DBAPIError):
+        return False
+    reason: Any = error.orig
+    codes = (getattr(reason, "sqlstate", None), getattr(reason, "pgcode", None), *getattr(reason, "args", ()))
+    return isinstance(error, IntegrityError) or "locked" in str(reason) or any(code in CONFLICTS for code in codes)

@@ -1,0 +1,14 @@
+BEGIN TRANSACTION;
+CREATE TABLE asked (number INTEGER PRIMARY KEY AUTOINCREMENT, digest, project, stack, stack_name, path, options, scope, at, state, until, uuid DEFAULT '', since DEFAULT 0, polled DEFAULT 0);
+INSERT INTO "asked" VALUES(1,'01bc7b7e7886c49cbb0063e320dcd9df9235a24550d6ca3b862f39fc2555bbe1','p','s','name-s','s/grant','{}','[{"resource": "s/a", "type": "T", "properties": {}}]',1800000000.0,'used',1800604800.0,'',0,0);
+INSERT INTO "asked" VALUES(2,'ea2704886a6d8c0227615b9e1064c305f860542697996ee0df7d7a923a5b045e','p','t','name-t','t/grant','{"mode": "wait", "reason": "\u00e4 \"test\""}','[{"resource": "t/b", "type": "T", "properties": {}}]',1800000004.0,'awaiting',1800604804.0,'u2',1800000004.0,1800000004.0);
+CREATE TABLE claims (key PRIMARY KEY, number);
+INSERT INTO "claims" VALUES('29a51ee18356b9efbd18f4ecf118eeb7ff93154eec0a2693339449c767d9062d',1);
+INSERT INTO "claims" VALUES('dead',NULL);
+CREATE TABLE said (number, verdict, who, at, why);
+INSERT INTO "said" VALUES(1,'refused','ada',1800000001.0,'no');
+INSERT INTO "said" VALUES(1,'approved','bob',1800000002.0,'');
+CREATE INDEX asked_by_digest ON asked (digest);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('asked',2);
+COMMIT;

@@ -1,0 +1,12 @@
+PRAGMA user_version = 1;
+BEGIN TRANSACTION;
+CREATE TABLE claims (key, project, uuid, decision, service, stack, stack_name, path, replaces, state, since, expires, abandoned, attempts, due, late, why, problem, owner, until, PRIMARY KEY (uuid));
+INSERT INTO "claims" VALUES('424b7abe5bb738bef1f922ecd2e940b9729fda935bddd8bcd075513189e479c0','p','u1','{"a": {"seat": "s/a", "\u00fc": null}}','seats','s','name-s','s/grant','','reserved',1800000001.25,NULL,1,0,0.0,0.0,'','','',0.0);
+INSERT INTO "claims" VALUES('b6c933fd62a2f40ede9e43a2694919a104e9d6cbb8cfc6abbb0e3c6847cca790','p','u2','{}','seats','s','name-s','s/grant','u1','intent',1800000002.0,1900000000.0,1,0,0.0,0.0,'','','00000000000000000000000000000001',1800000032.0);
+INSERT INTO "claims" VALUES('fa12f48b2bdc7887eaf43bf14e77d7ee4582e8bb2b3104123b9a893ab674f667','p','u3','{}','seats','s','name-s','s/grant','','failed',1800000003.0,NULL,0,0,0.0,0.0,'no seat is left','','',0.0);
+CREATE TABLE outcomes (id INTEGER PRIMARY KEY AUTOINCREMENT, snapshot, plugins, began REAL, outcome DEFAULT '', attempts INTEGER DEFAULT 0, due REAL DEFAULT 0);
+INSERT INTO "outcomes" VALUES(1,'{"action": "create", "stack_name": "web", "stack_id": "1b", "project": "p", "decision_id": "d1", "request_id": "r", "credentials": {"user_id": "ada"}}','["licence", "teller"]',1800000000.0,'',0,0.0);
+CREATE INDEX claims_by_state ON claims (state);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('outcomes',1);
+COMMIT;

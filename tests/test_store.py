@@ -1,0 +1,214 @@
+"""The store on SQLite: transactions, leases, revisions, and the files of version 0.1."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from datalog_gate.preflight.snapshot import snapshot
+from datalog_gate.services.approval import Approvals, Verdict
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.outcomes import Outcomes
+from datalog_gate.store import tables
+from datalog_gate.store.leases import Lease
+from datalog_gate.store.old_files import read
+from datalog_gate.store.tables import METADATA, REVISION, leases, locks
+from datalog_gate.store.transaction import Store, StoreError
+from datalog_gate.store.upgrade import migrate, upgrade
+from tests.ledger import request
+
+OLD_FILES = Path(__file__).parent / "old_files"
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(f"sqlite:///{tmp_path}/store")
+
+
+def old_file(folder: Path, name: str) -> str:
+    """A file that version 0.1 made."""
+    with closing(sqlite3.connect(folder / name)) as rows:
+        rows.executescript((OLD_FILES / f"{name}.sql").read_text("utf-8"))
+    return str(folder / name)
+
+
+def test_a_decision_without_services_imports_no_sqlalchemy() -> None:
+    names = ["point", "grant_requests", "config_options"]
+    modules = [f"datalog_gate.decision_point.{name}" for name in names] + ["datalog_gate.doors.wsgi.filter"]
+    imported = "*(name for name in ('sqlalchemy', 'alembic') if name in sys.modules)"
+    code = f"import sys, {', '.join(modules)}; print({imported})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_migrations_make_the_tables_of_the_package(tmp_path: Path) -> None:
+    with Store(str(tmp_path / "empty")).engine.begin() as rows:
+        migrate(rows)
+        context = MigrationContext.configure(rows, opts={"compare_type": True, "version_table": tables.version.name})
+        assert compare_metadata(context, METADATA) == []
+        assert rows.execute(select(tables.version.c.version_num)).scalars().all() == [REVISION]
+        assert rows.execute(select(locks).order_by(locks.c.name)).all() == [(name, 0) for name in sorted(tables.LOCKS)]
+
+
+def test_an_upgrade_tells_the_revision_before(store: Store) -> None:
+    assert [upgrade(store), upgrade(store), store.revision()] == [REVISION, REVISION, REVISION]
+
+
+def test_work_that_fails_leaves_nothing_and_what_meets_another_is_run_again(store: Store) -> None:
+    attempts: list[int] = []
+
+    def work(rows: Connection) -> int:
+        rows.execute(leases.insert().values(name="l", owner="o", until=float(len(attempts))))
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise IntegrityError("", {}, sqlite3.IntegrityError("UNIQUE constraint failed: leases.name"))
+        return len(attempts)
+
+    assert store.run("claims", work) == 3
+    assert store.run(None, lambda rows: rows.execute(select(leases)).all()) == [("l", "o", 2.0)]
+    with pytest.raises(ZeroDivisionError):
+        store.run("claims", lambda rows: rows.execute(leases.delete()) and 1 // 0)
+    with pytest.raises(StoreError, match=r"^store: no such column: none$"):
+        store.run("claims", lambda rows: rows.exec_driver_sql("SELECT none"))
+    assert store.run(None, lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["l"]
+    with pytest.raises(StoreError, match=r"^the store has no lock none: run `datalog-gate store upgrade`$"):
+        store.run("none", lambda rows: rows)
+
+
+def test_a_transaction_of_a_lock_counts_its_turn(store: Store) -> None:
+    for lock in ("claims", "claims", None):
+        store.run(lock, lambda rows: rows)
+    assert store.run(None, lambda rows: rows.execute(select(locks.c.turn)).scalars().all()) == [0, 0, 0, 2]
+
+
+def test_a_busy_file_is_an_error_after_a_while(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "store"), wait=0.01)
+    store.create()
+    with closing(sqlite3.connect(tmp_path / "store", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"^store: database is locked$"):
+            store.run("claims", lambda rows: rows)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("sqlite://", "a store of SQLite is a file: write sqlite:////var/lib/heat/store"),
+        ("://a:hush@b", "the store is no URL such as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"),
+        ("oracle://a:hush@b/c", "oracle is no database for a store: sqlite, postgresql, mysql or mariadb is"),
+        ("mysql+none://a:hush@b/c", "the driver of the store is not installed: "
+         "Can't load plugin: sqlalchemy.dialects:mysql.none"),
+    ],
+)  # fmt: skip
+def test_a_url_that_names_no_store_is_an_error_without_its_password(url: str, why: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        Store(url)
+    assert str(error.value) == why
+
+
+def test_the_name_of_a_store_and_its_errors_show_no_password(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store("postgresql+psycopg://gate:hush@127.0.0.1:1/gate")
+    assert (store.name, store.file) == ("postgresql+psycopg://gate:***@127.0.0.1:1/gate", None)
+    with pytest.raises(StoreError) as error:
+        store.run(None, lambda rows: rows)
+    assert (str(error.value), "hush" in caplog.text, "127.0.0.1:1/gate" in caplog.text) == (
+        "the store can't be reached", False, True
+    )  # fmt: skip
+
+
+def test_a_lease_is_its_owners_until_it_ends(store: Store) -> None:
+    now = NOW
+    mine = Lease(store, "reconcile", 30.0, "host1", lambda: now)
+    other = Lease(store, "reconcile", 30.0, "host2", lambda: now)
+    elsewhere = Lease(store, "other", 30.0, "host3", lambda: now)
+    assert [mine.take(), elsewhere.take(), other.take().partition(" ")[0]] == ["", "", "host1"]
+    now = NOW + 29
+    assert [mine.take(), store.run(None, mine.extend), store.run(None, other.extend)] == ["", True, False]
+    now = NOW + 59
+    assert [store.run(None, mine.extend), other.take(), mine.take().partition(" ")[0]] == [False, "", "host2"]
+    mine.end()
+    assert [store.run(None, mine.extend), store.run(None, other.extend)] == [False, True]
+    other.end()
+    assert mine.take() == ""
+
+
+def test_the_lease_of_a_killed_process_ends_by_itself(store: Store) -> None:
+    def work() -> None:
+        Lease(store, "l", 30.0, "dead", lambda: NOW).take()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join(60)
+    owners = [Lease(store, "l", 30.0, clock=lambda now=now: now).take() for now in (NOW + 29, NOW + 30)]  # type: ignore[misc]
+    assert [owner.partition(" ")[0] for owner in owners] == ["dead", ""]
+
+
+def test_an_old_journal_is_taken_over_where_it_is(tmp_path: Path) -> None:
+    path = old_file(tmp_path, "journal")
+    journal = Journal(path)
+    claims = {claim.uuid: claim for claim in journal.claims()}
+    assert list(claims) == ["u1", "u2"]
+    assert (claims["u1"].state, claims["u1"].decision, claims["u1"].abandoned, claims["u1"].since) == (
+        "reserved", {"a": {"seat": "s/a", "ü": None}}, True, NOW + 1.25,
+    )  # fmt: skip
+    assert journal.replaced(claims["u2"]) == (claims["u1"],)
+    assert (claims["u2"].owner, claims["u2"].expires) == (f"{1:032}", 1_900_000_000.0)
+    assert [journal.claim("u3"), claims["u1"].key] != [None, request("u1", "a").key + "x"]
+    outcomes = Outcomes(path)
+    picture = snapshot(
+        action="create",
+        stack_name="web",
+        stack_id="1b",
+        project="p",
+        decision_id="d1",
+        request_id="r",
+        credentials={"user_id": "ada"},
+    )
+    outcomes.add(picture, ["edge"], NOW + 9)
+    assert [(pending.id, pending.snapshot, pending.plugins) for pending in outcomes.pending()] == [
+        (1, picture, ("licence", "teller")), (2, picture, ("edge",)),
+    ]  # fmt: skip
+    with closing(sqlite3.connect(path)) as rows:
+        assert rows.execute("PRAGMA user_version").fetchone() == (2,), "version 0.1 reads only 1"
+        assert rows.execute("SELECT name FROM sqlite_master WHERE name LIKE 'claims%'").fetchall() == []
+
+
+def test_an_old_file_of_approvals_is_taken_over_where_it_is(tmp_path: Path) -> None:
+    approvals = Approvals(old_file(tmp_path, "approvals"))
+    first, second = approvals.list(NOW + 9)
+    assert [first.state, second.state, second.options] == ["used", "awaiting", {"mode": "wait", "reason": 'ä "test"'}]
+    assert [astuple(verdict) for verdict in first.verdicts] == [
+        astuple(Verdict(verdict="refused", who="ada", at=NOW + 1, why="no")),
+        astuple(Verdict(verdict="approved", who="bob", at=NOW + 2, why="")),
+    ]
+    asked = request("u1", "a", service="approval")
+    assert [approvals.holds(asked.key), approvals.holds("dead"), approvals.find(asked, NOW)] == [True, False, None]
+    assert approvals.use(request("u9", "z", service="approval"), NOW + 9, 9.0)[1].number == 3  # type: ignore[union-attr]
+
+
+def test_an_old_file_of_claims_is_taken_over_where_it_is(tmp_path: Path) -> None:
+    store = Store(old_file(tmp_path, "claims"))
+    with store.engine.begin() as rows:
+        old = read(rows)
+    kept = store.run(None, lambda rows: [dict(row) for row in rows.execute(select(tables.placement_claims)).mappings()])
+    by_state: dict[str, dict[str, Any]] = {row["state"]: row for row in kept}
+    assert sorted(kept, key=str) == sorted((row for _, row in old), key=str)
+    assert (by_state["held"]["items"], len(by_state["shared"]["key"])) == (
+        {"k1 CUSTOM_LICENSE_DB": [["r1", "CUSTOM_LICENSE_DB", 2]]}, 64
+    )  # fmt: skip
