@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from datalog_gate import __version__
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.decision_point.break_glass import BreakGlass, read_break_glass
@@ -408,7 +409,8 @@ def test_the_record_of_a_decision_has_all_it_was_made_of_but_secrets(make_point:
     [record] = records(point)
     assert record.pop("seconds") == {"read": 0.0, "decide": 0.0}
     assert record == {
-        "schema": "datalog-gate/log/1", "kind": "decision", "time": NOW.isoformat(), "id": answer.decision.id,
+        "schema": "datalog-gate/log/1", "kind": "decision", "version": __version__, "time": NOW.isoformat(),
+        "id": answer.decision.id,
         "verdict": "allowed", "door": "api", "action": "create", "stack_name": "s", "stack_id": "i1", "project": "p1",
         "reason": "", "user": "u1", "request_id": "req-1", "dry_run": True, "redacted": ["key"], "ages": {},
         "decision": json.loads(json.dumps(answer.decision.to_json())),

@@ -24,6 +24,7 @@ from queue import Full, Queue
 from threading import Lock, Thread
 from typing import Any
 
+from datalog_gate import __version__
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, InputError
@@ -73,6 +74,7 @@ def build_record(
     record: dict[str, object] = {
         "schema": SCHEMA,
         "kind": "decision",
+        "version": __version__,
         "time": now.isoformat(),
         "id": answer.id,
         "verdict": answer.verdict,
@@ -106,7 +108,7 @@ def build_record(
 
 def build_event(kind: str, now: datetime, **fields: object) -> dict[str, object]:
     """Build the record of something that happened to this process."""
-    origin = {"time": now.isoformat(), "host": socket.gethostname(), "process": os.getpid()}
+    origin = {"version": __version__, "time": now.isoformat(), "host": socket.gethostname(), "process": os.getpid()}
     return {"schema": SCHEMA, "kind": kind, **origin, **fields}
 
 
