@@ -83,10 +83,11 @@ def test_of_several_templates_those_that_can_be_read_are_judged(capsys: pytest.C
     )
 
 
-def test_a_full_disk_is_no_denial() -> None:
-    """An exception would end Python with 1."""
+@pytest.mark.parametrize("option", ["rules", "--help"])
+def test_a_full_disk_is_no_denial(option: str) -> None:
+    """An exception would end Python with 1, what is flushed at exit with 120."""
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "rules"]
+        command = [sys.executable, "-m", "datalog_gate.doors.cli.main", option]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     message = "error[unreadable] reading or writing failed: No space left on device\n"
     assert (ended.returncode, ended.stderr) == (3, message)

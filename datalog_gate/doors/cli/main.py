@@ -22,11 +22,16 @@ BROKEN_PIPE = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = parse_options(arguments)
+    options = None
     if isinstance(sys.stdout, io.TextIOWrapper):  # JSON can hold half of a surrogate pair, which is not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
+            try:
+                options = parse_options(arguments)
+            except SystemExit:  # `--help` was printed, or what is wrong with the options
+                sys.stdout.flush()
+                raise
             module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
@@ -57,9 +62,13 @@ def _leave_out_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespace) -> int:
+def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespace | None) -> int:
     """Print what is wrong: to stdout and the outputs in a format for programs, else to stderr with excerpts."""
     from datalog_gate.doors.cli.reports import ReportEntry, format_report
+
+    if options is None:
+        print(error, file=sys.stderr)
+        return INPUT
 
     entry = ReportEntry("rules" if isinstance(error, RulesError) else "input", error)
     if options.format in ("json", "junit", "sarif", "github"):
