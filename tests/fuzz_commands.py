@@ -163,6 +163,11 @@ OPTIONS: dict[str, str] = {
     "services status": "--heat-conf conf",
     "services list": "--for-me,--heat-conf conf",
     "services reconcile": "--heat-conf conf",
+    "reconcile": "--heat-conf conf,--format format",
+    "store check": "--heat-conf conf",
+    "store upgrade": "--heat-conf conf",
+    "store export": "--heat-conf conf",
+    "store import": "--heat-conf conf",
     "approval approve": "--why text,--heat-conf conf",
     "approval list": "--heat-conf conf",
     "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--probe",
@@ -173,6 +178,7 @@ OPERANDS: dict[str, list[str]] = {
     "query": ["query"], "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
     "waivers check": ["waivers?"], "approval approve": ["request"],
+    "store import": ["log", "rules?"],
 }  # fmt: skip
 NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
 """Options that are mostly given, since many commands can do nothing without them."""
@@ -181,7 +187,7 @@ CODES = {
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},
-    "doctor": {0, 1, 3, 64},
+    "doctor": {0, 1, 3, 64}, "reconcile": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
 }  # fmt: skip
 assert {command.split()[0] for command in OPTIONS} == COMMANDS.keys() == CODES.keys()
 REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a directory", "Not a directory",

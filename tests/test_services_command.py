@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.commands.services import APPROVALS, SCHEMA, find_user, format_claims, settle_claims
+from datalog_gate.doors.cli.commands.claim_settlement import REFUSED, SCHEMA, settle_claims
+from datalog_gate.doors.cli.commands.services import APPROVALS, find_user, format_claims
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time
@@ -131,6 +133,16 @@ def test_status_exits_with_1_if_a_person_has_to_look(conf: Path, capsys: pytest.
     assert (code, out.splitlines()[-1]) == (1, "1 claim, 1 to look at")
 
 
+@pytest.mark.parametrize(
+    ("form", "expected"), [("text", "0 claims, 0 to look at"), ("json", json.dumps({"schema": SCHEMA, "claims": []}))]
+)
+def test_before_the_first_grant_there_are_no_claims(
+    conf: Path, capsys: pytest.CaptureFixture[str], form: str, expected: str
+) -> None:
+    assert run(capsys, "services", "status", "--heat-conf", conf, "--format", form) == (0, f"{expected}\n", "")
+    assert not (conf.parent / "journal").exists()
+
+
 def test_reconcile_settles_once_and_says_what_was_done(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,7 +154,7 @@ def test_reconcile_settles_once_and_says_what_was_done(
         "",
     )
     assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u", "releasing")]
-    assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (0, "", "")
+    assert run(capsys, "reconcile", "--heat-conf", conf) == (0, "", "")
     assert [request for request, _ in cloud.requests if "/stacks" in request] == []
 
 
@@ -176,6 +188,32 @@ def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Pa
     broken = ReconcileResult("", "", "failed", "journal: file is not a database")
     assert [settled.done for settled in first] == ["releasing"]
     assert (second, third, slept) == ([broken], [broken], [5.0, 5.0])
+
+
+@pytest.mark.usefixtures("cloud")
+def test_of_several_hosts_one_reconciles_and_the_others_wait_to_take_its_place(conf: Path) -> None:
+    claimed(conf, "u")
+    now = time.time()
+    runs = [settle_claims(conf, 60.0, lambda _: None, lambda: now) for _ in range(3)]
+    results = [next(run) for run in (*runs, runs[1], runs[0])]
+    why = f"host {socket.gethostname()}, process {os.getpid()} does this, and this host waits"
+    waiting = [ReconcileResult("", "", "waiting", why)]
+    assert [settled.done for settled in results[0]] == ["releasing"]
+    assert results[1:] == [waiting, waiting, [], []]
+    now += 120
+    assert [next(runs[1]), next(runs[0])] == [[], waiting]
+
+
+def test_a_member_is_told_that_he_may_not_reconcile(
+    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = claimed(conf, "u")
+    leased = journal.lease("u", time.time(), 9.0)
+    assert leased is not None
+    journal.move(leased, "reserved", time.time())
+    cloud.give(STACK, {}, 403)
+    code, out, _ = run(capsys, "reconcile", "--heat-conf", conf)
+    assert (code, out) == (1, f"failed: nothing: {REFUSED}\n")
 
 
 def test_the_services_that_are_enabled_are_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,8 +255,7 @@ NO_JOURNAL = "services need service_journal, the file in which is written down w
 @pytest.mark.parametrize(
     ("part", "options", "message"),
     [
-        ("status", [], ": no service_journal is set"),
-        ("status", ["service_journal = DIR/none"], ": the journal DIR/none is not there: nothing was granted yet"),
+        ("status", [], ": no service_journal is set, nor a store"),
         ("status", ["service_journal = DIR/heat.conf"], ": heat.conf: file is not a database"),
         ("status", ["["], " can't be read: ..."),
         ("reconcile", ["preflight = licence", "preflight_option = licence.url=https://[::1]/"],
@@ -242,7 +279,9 @@ def test_what_can_not_be_read_exits_with_3(
 
 @pytest.mark.parametrize(
     "arguments",
-    ["services", "services gone", "services status", "services reconcile --every 0 --heat-conf x", "approval approve",
+    ["services", "services gone", "services status", "services reconcile --every 0 --heat-conf x",
+     "reconcile --every 0s --heat-conf x", "reconcile", "store", "store check", "store import --heat-conf x",
+     "approval approve",
      "approval approve A-1", "approval list", "approval decide A-1 --heat-conf x"],
 )  # fmt: skip
 def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:

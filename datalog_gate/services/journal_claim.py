@@ -23,7 +23,13 @@ OVER = tuple(state for state, after in MOVES.items() if not after)
 
 
 class JournalError(GateError):
-    """The journal can't be read or written. The step that raises this changed nothing."""
+    """The journal can't be read or written. The step that raises this changed nothing, or nobody can know: what it may
+    have begun is settled by the reconciler."""
+
+    @property
+    def shown(self) -> str:
+        """What a user is told in a grant's resource."""
+        return f"the grant could not be judged: {self}"
 
 
 class LostError(JournalError):

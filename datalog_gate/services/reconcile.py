@@ -40,11 +40,11 @@ FindStack = Callable[[str], StackState | None]
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
     """What was done for a claim, and why. `stuck` and `alarm` need a person. If a plugin was `told` the outcome of an
-    operation, or could not be told, `uuid` is the id of the decision."""
+    operation, or could not be told, `uuid` is the id of the decision. `waiting` is a whole host."""
 
     uuid: str
     stack: str
-    done: Literal["committed", "released", "releasing", "stuck", "alarm", "failed", "told"]
+    done: Literal["committed", "released", "releasing", "stuck", "alarm", "failed", "told", "waiting"]
     why: str
 
 

@@ -116,7 +116,7 @@ class Store:
 
     def _prepare(self, rows: Connection) -> str | None:
         """Read the revision; make the tables of an SQLite file, or take over those of version 0.1."""
-        revision = _revision(rows)
+        revision = read_revision(rows)
         if revision is not None or self.file is None:
             return revision
         old_rows = old_files.read(rows)
@@ -217,6 +217,18 @@ def catch_up(rows: Connection) -> None:
     rows.execute(locks.update().where(locks.c.name == "outcomes", locks.c.turn < last).values(turn=last))
 
 
+def lock_all(rows: Connection) -> None:
+    """Lock all rows of `locks`, so that nobody writes until the transaction ends."""
+    for lock in sorted(LOCKS):
+        rows.execute(_next_turn(lock))
+
+
+def read_revision(rows: Connection) -> str | None:
+    if not inspect(rows).has_table(version.name):
+        return None
+    return rows.execute(select(version.c.version_num)).scalar()
+
+
 def _parse(url: str) -> URL:
     if "://" not in url:
         return URL.create("sqlite", database=url)
@@ -271,12 +283,6 @@ def _deadline(rows: Connection, seconds: float) -> Iterator[None]:
 
 def _next_turn(lock: str) -> Any:
     return locks.update().where(locks.c.name == lock).values(turn=locks.c.turn + 1)
-
-
-def _revision(rows: Connection) -> str | None:
-    if not inspect(rows).has_table(version.name):
-        return None
-    return rows.execute(select(version.c.version_num)).scalar()
 
 
 def _is_conflict(error: Exception) -> bool:

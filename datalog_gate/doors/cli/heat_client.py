@@ -267,6 +267,8 @@ class HeatStacks:
     def __init__(self, heat: Heat, journal: Journal, host: str) -> None:
         self._heat, self._journal, self._host = heat, journal, host
         self._own = False
+        self.refused = False
+        """Whether Heat does not show what an admin of all projects sees."""
 
     def __call__(self, stack: str) -> StackState | None:
         """The state of the stack with this id; None if Heat's answer is no proof."""
@@ -282,6 +284,7 @@ class HeatStacks:
         if status == 404:
             return StackState("absent") if self._is_own() else None
         if status != 200:
+            self.refused = self.refused or status == 403
             LOG.warning("Heat answers %s for stack %s: use an admin of all projects", status, stack)
             return None
         shown = answer["stack"]
@@ -320,6 +323,7 @@ class HeatStacks:
         """Whether the journal belongs to this Heat, by the engines that an admin can see."""
         if not self._own:
             status, answer = self._heat.ask("/services")
+            self.refused = self.refused or status == 403
             services = answer["services"] if status == 200 else []
             self._own = any(self._host in (service["host"], service["hostname"]) for service in services)
             if not self._own:

@@ -40,11 +40,11 @@ def read_settings(path: Path) -> tuple[Settings, Any]:
         raise invalid_file(path, error) from None
 
 
-def read_service_option(path: Path, service: str, key: str) -> str:
-    """Read an option of a service. Errors: InputError if it is not there, UsageError."""
+def read_service_option(path: Path, service: str, key: str, default: str = "") -> str:
+    """Read an option of a service. Errors: InputError if it is not there and has no default, UsageError."""
     settings, _ = read_settings(path)
     try:
-        value = parse_plugin_options("service_option", settings.service_option).get(service, {}).get(key, "")
+        value = parse_plugin_options("service_option", settings.service_option).get(service, {}).get(key, default)
     except ValueError as error:
         raise invalid_file(path, error) from None
     if not value:

@@ -39,6 +39,8 @@ COMMANDS = {
     "lint": ("print what is valid in rules, but probably a mistake", "rules/"),
     "services": ("list and reconcile the claims of services", "status --heat-conf heat.conf"),
     "approval": ("approve or refuse requests of grants", "approve A-12 --why 'for March' --heat-conf heat.conf"),
+    "reconcile": ("settle what grants left open, and tell plugins outcomes", "--every 60s --heat-conf heat.conf"),
+    "store": ("make, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
     "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
 }
 """What each command does, and an example of its arguments."""
@@ -242,14 +244,21 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     services = _add_command(commands, "services", "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
     _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
-    reconcile = _add_part(
-        parts, "reconcile", "settle claims that a crash left open, by the state of their stacks; OS_* are an admin's"
-    )
-    reconcile.add_argument("--every", type=_seconds, metavar="SECONDS", help="repeat at this interval")
-    _add_heat_conf(reconcile)
+    _add_reconcile(_add_part(parts, "reconcile", "as the command reconcile"))
     names = _add_part(parts, "list", "list the enabled services")
     names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
     _add_heat_conf(names)
+
+    _add_reconcile(_add_command(commands, "reconcile", "claim_settlement"))
+
+    store = _add_command(commands, "store", "shared_store")
+    parts = store.add_subparsers(dest="part", required=True, metavar="PART")
+    _add_conf(_add_part(parts, "upgrade", "make the tables of this version"))
+    _add_conf(_add_part(parts, "check", "print what the store holds; exit 1 if this version can't use it"))
+    _add_conf(_add_part(parts, "export", "print all rows, one JSON object a line"))
+    add = _add_part(parts, "import", "add the rows of exports, of other SQLite stores, and of files of version 0.1")
+    add.add_argument("file", nargs="+", type=Path, metavar="FILE", help="no service may be writing it any more")
+    _add_conf(add)
 
     approval = _add_command(commands, "approval", "services")
     parts = approval.add_subparsers(dest="part", required=True, metavar="PART")
@@ -271,8 +280,22 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     doctor.add_argument("--probe", action="store_true", help=probe)
 
 
-def _add_heat_conf(command: argparse.ArgumentParser) -> None:
+def _add_reconcile(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Settle claims that a crash left open, by the state of their stacks. OS_* name an admin, who sees all stacks. "
+        "With --every one host does so and the others wait to take its place."
+    )
+    help_ = "repeat at this interval, as 60s or 5m"
+    command.add_argument("--every", type=_seconds, metavar="TIME", help=help_)
+    _add_heat_conf(command)
+
+
+def _add_conf(command: argparse.ArgumentParser) -> None:
     command.add_argument("--heat-conf", type=Path, required=True, metavar="FILE", help="heat.conf of the services")
+
+
+def _add_heat_conf(command: argparse.ArgumentParser) -> None:
+    _add_conf(command)
     command.add_argument("--format", choices=("text", "json"), default="text")
 
 
@@ -349,8 +372,9 @@ def _time(text: str) -> datetime:
 
 
 def _seconds(text: str) -> float:
+    factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     try:
-        seconds = float(text)
+        seconds = float(text[:-1]) * factor if factor else float(text)
     except ValueError:
         seconds = 0.0
     if not 1 <= seconds < float("inf"):

@@ -29,7 +29,7 @@ from datalog_gate.doors.heat.heat_objects import copy_definition, owner_of
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.services.broker import Broker
 from datalog_gate.services.contract import Decision, Request, names
-from datalog_gate.services.journal_claim import Claim
+from datalog_gate.services.journal_claim import Claim, JournalError
 
 LOG = logging.getLogger(__name__)
 UPDATES = ("UPDATE", "ROLLBACK", "RESTORE")
@@ -136,8 +136,11 @@ def expire(resource: Any, expires: str | None) -> None:
 
 
 def release(resource: Any) -> None:
-    """Release the claim of the grant, if any."""
-    _any_broker().release(resource.uuid)
+    """Release the claim of the grant, if any. A store that can't be reached keeps nobody from deleting a stack."""
+    try:
+        _any_broker().release(resource.uuid)
+    except JournalError as error:
+        LOG.error("%s of stack %s is left to `datalog-gate reconcile`: %s", resource.name, resource.stack.id, error)
 
 
 def _any_broker() -> Broker:

@@ -6,30 +6,23 @@ import argparse
 import json
 import os
 import pwd
-import socket
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
+from datalog_gate.doors.cli.commands.claim_settlement import SCHEMA, reconcile
 from datalog_gate.doors.cli.common import FINDINGS, OK
-from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
+from datalog_gate.doors.cli.heat_client import Heat
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_settings
-from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim, JournalError
-from datalog_gate.services.outcomes import tell
-from datalog_gate.services.reconcile import ALARM, ReconcileResult, reconcile
+from datalog_gate.services.reconcile import ALARM
 
-SCHEMA = "datalog-gate/services/1"
 APPROVALS = "datalog-gate/approvals/1"
-FAILURES = ("stuck", "alarm", "failed")
-"""The results of a reconciliation that need a person."""
 
 
 def services(options: argparse.Namespace) -> int:
@@ -44,12 +37,7 @@ def services(options: argparse.Namespace) -> int:
             print("\n".join(format_claims(claims, now, options.format)))
             return FINDINGS if any(_find_alarm(claim, now) for claim in claims) else OK
         case "reconcile":
-            code = OK
-            for settlements in settle_claims(options.heat_conf, options.every):
-                for settlement in settlements:
-                    print(_format_settlement(settlement, options.format), flush=True)
-                    code = FINDINGS if settlement.done in FAILURES else code
-            return code
+            return reconcile(options)
     return OK
 
 
@@ -71,13 +59,13 @@ def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
 def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
     """Read the claims of all services, oldest first. Errors: InputError, UsageError."""
     settings, _ = read_settings(heat_conf)
-    path = settings.service_journal
-    if not path or not Path(path).is_file():
-        message = f"the journal {path} is not there: nothing was granted yet" if path else "no service_journal is set"
-        raise InputError.of(f"{heat_conf}: {message}")
+    if not settings.store_url:
+        raise InputError.of(f"{heat_conf}: no service_journal is set, nor a store")
+    if not settings.store and not Path(settings.service_journal).exists():
+        return ()
     try:
-        return Journal(path).claims()
-    except JournalError as error:
+        return Journal(settings.store_url).claims()
+    except (JournalError, ValueError) as error:
         raise invalid_file(heat_conf, error) from None
 
 
@@ -134,72 +122,30 @@ def _format_age(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} s"
 
 
-def settle_claims(
-    heat_conf: Path,
-    every: float | None,
-    sleep: Callable[[float], None] = time.sleep,
-    clock: Callable[[], float] = time.time,
-) -> Iterator[list[ReconcileResult]]:
-    """Settle claims and report outcomes, once or again and again. Errors, at the start: InputError, UsageError."""
-    from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
-
-    settings, conf = read_settings(heat_conf)
-    try:
-        chain, broker, outcomes = load_preflight(settings), create_broker(settings), open_outcomes(settings)
-    except (PluginLoadError, JournalError, ValueError) as error:
-        raise invalid_file(heat_conf, error) from None
-    if not (broker or outcomes):
-        message = "no services are enabled, nor plugins of preflight with a service_journal"
-        raise InputError.of(f"{heat_conf}: {message}")
-    heat = Heat()
-    stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
-    while True:
-        try:
-            done = reconcile(broker, stacks) if broker and stacks else []
-            if chain and outcomes:
-                done += tell(outcomes, chain.plugins, partial(find_outcome, heat), clock())
-            yield done
-        except JournalError as error:
-            if every is None:
-                raise invalid_file(heat_conf, error) from None
-            yield [ReconcileResult("", "", "failed", str(error))]
-        if every is None:
-            return
-        sleep(every)
-
-
-def _format_settlement(settlement: ReconcileResult, form: str) -> str:
-    if form == "json":
-        return json.dumps({"schema": SCHEMA, **asdict(settlement)}, ensure_ascii=False)
-    stack = f" of stack {settlement.stack}" if settlement.stack else ""
-    return printable(f"{settlement.done}: {settlement.uuid or 'nothing'}{stack}: {settlement.why}")
-
-
-def _read_host(conf: Any) -> str:
-    """The name under which Heat's engine on this host reports (heat/common/config.py, `host`)."""
-    from oslo_config import cfg
-
-    conf.register_opt(cfg.StrOpt("host", default=socket.gethostname()))
-    return str(conf.host)
-
-
 def approval(options: argparse.Namespace) -> int:
     """List requests, or answer one as the current user. Errors: InputError, UsageError."""
-    path = read_service_option(options.heat_conf, "approval", "file")
-    if not Path(path).is_file():
-        raise InputError.of(f"{path} is not there: nothing was asked yet")
-    approvals, now = Approvals(path), time.time()
+    now = time.time()
     try:
+        approvals = open_approvals(options.heat_conf)
         if options.part == "list":
             requests = [request for request in approvals.list(now) if options.all or request.state == "awaiting"]
         else:
             verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
             requests = [approvals.say(options.request, verdict, find_user(), options.why, now)]
-    except ApprovalError as error:
+    except (ApprovalError, ValueError) as error:
         raise InputError.of(str(error)) from None
     for line in _format_requests(requests, options.format):
         print(line)
     return OK
+
+
+def open_approvals(heat_conf: Path) -> Approvals:
+    """Open the requests: the file of the service, else the store. Errors: InputError, UsageError, ValueError."""
+    settings, _ = read_settings(heat_conf)
+    path = read_service_option(heat_conf, "approval", "file", settings.store_url)
+    if path != settings.store and not Path(path).is_file():
+        raise InputError.of(f"{path} is not there: nothing was asked yet")
+    return Approvals(path)
 
 
 def find_user() -> str:

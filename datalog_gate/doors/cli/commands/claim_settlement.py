@@ -1,0 +1,102 @@
+"""The command `reconcile`: settles claims, and tells plugins outcomes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from datalog_gate.base.diagnostics import printable
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.enabled_plugins import create_broker, load_preflight, open_outcomes
+from datalog_gate.doors.cli.common import FINDINGS, OK
+from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
+from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
+from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.services import reconcile as reconciliation
+from datalog_gate.services.journal_claim import JournalError
+from datalog_gate.services.outcomes import tell
+from datalog_gate.services.reconcile import ReconcileResult
+from datalog_gate.store.leases import Lease
+
+SCHEMA = "datalog-gate/services/1"
+FAILURES = ("stuck", "alarm", "failed")
+"""The results of a reconciliation that need a person."""
+LEASE = 120.0
+"""Seconds at least after which another host goes on in the place of one that is gone."""
+REFUSED = "Heat does not show stacks of all projects to the user of OS_*: use an admin"
+
+
+def reconcile(options: argparse.Namespace) -> int:
+    """Run the command. Errors: InputError, UsageError."""
+    code = OK
+    for settlements in settle_claims(options.heat_conf, options.every):
+        for settlement in settlements:
+            print(_format_settlement(settlement, options.format), flush=True)
+            code = FINDINGS if settlement.done in FAILURES else code
+    return code
+
+
+def settle_claims(
+    heat_conf: Path,
+    every: float | None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[list[ReconcileResult]]:
+    """Settle claims and report outcomes, once or again and again. Of several hosts that do so again and again one has
+    the lease and the others wait. Errors, at the start: InputError, UsageError."""
+    settings, conf = read_settings(heat_conf)
+    try:
+        chain, broker, outcomes = load_preflight(settings), create_broker(settings), open_outcomes(settings)
+    except (PluginLoadError, JournalError, ValueError) as error:
+        raise invalid_file(heat_conf, error) from None
+    store = broker.journal.store if broker else outcomes.store if outcomes else None
+    if store is None:
+        message = "no services are enabled, nor plugins of preflight with a service_journal"
+        raise InputError.of(f"{heat_conf}: {message}")
+    heat = Heat()
+    stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
+    lease = Lease(store, "reconcile", max(LEASE, 2 * (every or 0.0)), f"{socket.gethostname()} {os.getpid()}", clock)
+    owner = ""
+    while True:
+        try:
+            before, owner = owner, "" if every is None else lease.take().rpartition(" ")[0]
+            if owner:
+                why = f"host {owner.replace(' ', ', process ')} does this, and this host waits"
+                yield [] if owner == before else [ReconcileResult("", "", "waiting", why)]
+            else:
+                if stacks:
+                    stacks.refused = False
+                done = reconciliation.reconcile(broker, stacks) if broker and stacks else []
+                if chain and outcomes:
+                    done += tell(outcomes, chain.plugins, partial(find_outcome, heat), clock())
+                yield [*done, *([ReconcileResult("", "", "failed", REFUSED)] if stacks and stacks.refused else [])]
+        except JournalError as error:
+            if every is None:
+                raise invalid_file(heat_conf, error) from None
+            yield [ReconcileResult("", "", "failed", str(error))]
+        if every is None:
+            return
+        sleep(every)
+
+
+def _format_settlement(settlement: ReconcileResult, form: str) -> str:
+    if form == "json":
+        return json.dumps({"schema": SCHEMA, **asdict(settlement)}, ensure_ascii=False)
+    stack = f" of stack {settlement.stack}" if settlement.stack else ""
+    return printable(f"{settlement.done}: {settlement.uuid or 'nothing'}{stack}: {settlement.why}")
+
+
+def _read_host(conf: Any) -> str:
+    """The name under which Heat's engine on this host reports (heat/common/config.py, `host`)."""
+    from oslo_config import cfg
+
+    conf.register_opt(cfg.StrOpt("host", default=socket.gethostname()))
+    return str(conf.host)

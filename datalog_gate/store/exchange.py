@@ -1,0 +1,169 @@
+"""Rows of a store as JSON lines, and rows of other stores brought into one.
+
+The first line is ``{"schema": "datalog-gate/store/1", "revision": "0001"}``; each other one is a row, as
+``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at
+work.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Table, create_engine, func, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from datalog_gate.base.errors import GateError
+from datalog_gate.store import old_files, tables
+from datalog_gate.store.transaction import Store, catch_up, lock_all, read_revision
+
+SCHEMA = "datalog-gate/store/1"
+TABLES = (
+    tables.journal,
+    tables.outcomes,
+    tables.approval_requests,
+    tables.approval_verdicts,
+    tables.approval_claims,
+    tables.placement_claims,
+)
+"""The tables that are exchanged: requests come before what names them by their number."""
+NUMBERED = {"outcomes": "id", "approval_requests": "number"}
+"""The column that only numbers the rows of a table: another store may have given the number to another row."""
+IDENTITY = {"outcomes": ("snapshot", "began"), "approval_requests": ("digest", "at")}
+"""The columns by which a row of such a table is known again."""
+NAMING = ("approval_verdicts", "approval_claims")
+"""Tables whose column `number` names a request."""
+Rows = Sequence[tuple[Table, dict[str, Any]]]
+
+
+class ExchangeError(GateError):
+    """A file that is no store, or a row that contradicts the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did: the rows that it added and those that were there, and the requests with a new number."""
+
+    added: int
+    known: int
+    renumbered: dict[int, int]
+
+
+def export_rows(store: Store) -> Iterator[str]:
+    """The lines of a store, in a fixed order. Errors: those of the store."""
+
+    def work(rows: Connection) -> list[str]:
+        lock_all(rows)
+        return [json.dumps({"table": table.name, "row": row}) for table in TABLES for row in _read_table(rows, table)]
+
+    lines = store.run(None, work)
+    yield json.dumps({"schema": SCHEMA, "revision": tables.REVISION})
+    yield from lines
+
+
+def count_rows(store: Store) -> dict[str, int]:
+    """The number of rows by the name of their table. Errors: those of the store."""
+
+    def work(rows: Connection) -> dict[str, int]:
+        return {table.name: rows.execute(select(func.count()).select_from(table)).scalar() or 0 for table in TABLES}
+
+    return store.run(None, work)
+
+
+def read_rows(path: Path) -> Rows:
+    """Read a file: lines of an export, an SQLite file of a store, or one of version 0.1. Changes nothing. Errors:
+    ExchangeError, OSError."""
+    with path.open("rb") as file:
+        if file.read(16) == b"SQLite format 3\0":
+            return _read_sqlite(path)
+    try:
+        lines = path.read_text("utf-8").splitlines()
+        return list(_parse_lines(path, lines))
+    except (ValueError, RecursionError):
+        raise ExchangeError(f"{path} is no export of a store") from None
+
+
+def import_rows(store: Store, source: Rows) -> Imported:
+    """Add rows that the store lacks, all or none. A request whose number is taken gets a new one. Errors: ExchangeError
+    for a row that the store holds otherwise; those of the store."""
+
+    def work(rows: Connection) -> Imported:
+        lock_all(rows)
+        added, renumbered = 0, dict[Any, int]()
+        for table in TABLES:
+            for row in (dict(row) for target, row in source if target is table):
+                before = row.get("number")
+                if table.name in NAMING:
+                    row["number"] = renumbered.get(before, before)
+                added += _add(rows, table, row)
+                if table is tables.approval_requests and row["number"] != before:
+                    renumbered[before] = row["number"]
+        catch_up(rows)
+        return Imported(added, len(source) - added, renumbered)
+
+    return store.run(None, work)
+
+
+def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
+    """Add a row, and set its number. False if it is there."""
+    identity = IDENTITY.get(table.name) or tuple(column.name for column in table.primary_key)
+    number = NUMBERED.get(table.name)
+    same = [table.c[name] == row[name] for name in identity]
+    known = rows.execute(select(table).where(*same)).mappings().first()
+    if known is not None:
+        row |= {number: known[number]} if number else {}
+        if dict(known) != row:
+            name = " ".join(str(row[column.name]) for column in table.primary_key)
+            raise ExchangeError(f"{table.name} {name} is another one in the store: nothing was imported")
+        return False
+    if number and rows.execute(select(table.c[number]).where(table.c[number] == row[number])).first():
+        row[number] = (rows.execute(select(func.max(table.c[number]))).scalar() or 0) + 1
+    rows.execute(table.insert().values(**row))
+    return True
+
+
+def _read_sqlite(path: Path) -> Rows:
+    engine = create_engine(f"sqlite:///file:{quote(str(path.absolute()))}?mode=ro&uri=true", poolclass=NullPool)
+    try:
+        with engine.connect() as rows:
+            revision = read_revision(rows)
+            if revision is None:
+                source = old_files.read(rows)
+            elif revision == tables.REVISION:
+                source = [(table, row) for table in TABLES for row in _read_table(rows, table)]
+            else:
+                raise ExchangeError(f"{path} has the revision {revision}, and this package {tables.REVISION}")
+    except (SQLAlchemyError, ValueError, KeyError) as error:
+        raise ExchangeError(f"{path} can't be read: {getattr(error, 'orig', None) or error}") from error
+    return source
+
+
+def _read_table(rows: Connection, table: Table) -> Iterator[dict[str, Any]]:
+    return (dict(row) for row in rows.execute(select(table).order_by(*table.primary_key)).mappings())
+
+
+def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict[str, Any]]]:
+    """Errors: ValueError for what is no export, ExchangeError for one of another revision or a row that is none."""
+    by_name = {table.name: table for table in TABLES}
+    for number, line in enumerate(lines, 1):
+        data = json.loads(line)
+        if number == 1:
+            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+                raise ValueError(line)
+            if data.get("revision") != tables.REVISION:
+                raise ExchangeError(
+                    f"{path} has the revision {data.get('revision')}, and this package {tables.REVISION}"
+                )
+            continue
+        table = by_name.get(str(data.get("table"))) if isinstance(data, dict) else None
+        if table is None or not isinstance(data.get("row"), dict) or data["row"].keys() != set(table.c.keys()):
+            raise ExchangeError(f"{path}:{number} is no row of a store")
+        yield table, data["row"]
+    if not lines:
+        raise ValueError(path)

@@ -1,0 +1,172 @@
+"""The command `store`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.services.approval import Approvals
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.outcomes import Outcomes
+from datalog_gate.store.exchange import export_rows
+from datalog_gate.store.transaction import Store
+from tests.commands import run
+from tests.ledger import request
+from tests.test_store import NOW, old_file
+
+EMPTY = (
+    "revision 0001; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
+    "placement_claims 0"
+)
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "heat.conf"
+    path.write_text(f"[datalog_gate]\nstore = sqlite:///{tmp_path}/store\n")
+    return path
+
+
+def lines(folder: Path) -> list[str]:
+    return list(export_rows(Store(str(folder / "store"))))
+
+
+def test_a_store_is_checked_made_and_checked(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"sqlite:///{conf.parent}/store"
+    nothing = f"{name}: nothing was granted yet\n"
+    assert run(capsys, "store", "check", "--heat-conf", conf) == (0, nothing, "")
+    assert run(capsys, "store", "upgrade", "--heat-conf", conf) == (0, f"{name}: 0001 before, 0001 now\n", "")
+    assert run(capsys, "store", "check", "--heat-conf", conf) == (0, f"{name}: {EMPTY}\n", "")
+    with closing(sqlite3.connect(conf.parent / "store")) as rows:
+        rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
+        rows.commit()
+    needed = f"{name}: revision 9, and this package needs 0001: run `datalog-gate store upgrade`\n"
+    assert run(capsys, "store", "check", "--heat-conf", conf) == (1, needed, "")
+
+
+def test_claims_that_stayed_in_a_journal_are_a_finding_until_they_are_imported(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = old_file(conf.parent, "journal")
+    conf.write_text(f"{conf.read_text()}service_journal = {old}\n")
+    Store(str(conf.parent / "store")).create()
+    code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
+    left = f"{old} holds 2 claims that the store lacks: `datalog-gate store import {old}`"
+    assert (code, out.splitlines()[1:]) == (1, [left])
+    added = f"{old}: 4 rows added, 0 were there\n"
+    assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, added, "")
+    code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
+    assert (code, len(out.splitlines())) == (0, 1)
+
+
+def test_files_of_version_0_1_are_imported_once_and_left_as_they_are(
+    conf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [old_file(conf.parent, name) for name in ("journal", "approvals", "claims")]
+    before = [Path(path).read_bytes() for path in files]
+    counts = [4, 6, 3]
+    expected = [f"{path}: {count} rows added, 0 were there\n" for path, count in zip(files, counts, strict=True)]
+    assert run(capsys, "store", "import", *files, "--heat-conf", conf) == (0, "".join(expected), "")
+    again = [f"{path}: 0 rows added, {count} were there\n" for path, count in zip(files, counts, strict=True)]
+    assert run(capsys, "store", "import", *files, "--heat-conf", conf) == (0, "".join(again), "")
+    assert [Path(path).read_bytes() for path in files] == before
+    store = str(conf.parent / "store")
+    assert [claim.uuid for claim in Journal(store).claims()] == ["u1", "u2"]
+    assert [approval.name for approval in Approvals(store).list(NOW)] == ["A-1", "A-2"]
+    Outcomes(store).add(Outcomes(store).pending()[0].snapshot, [], NOW)
+    assert [pending.plugins for pending in Outcomes(store).pending()] == [("licence", "teller"), ()]
+
+
+def test_an_export_is_lines_of_json_that_can_be_imported_again(
+    conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("journal", "approvals", "claims"):
+        run(capsys, "store", "import", old_file(tmp_path, name), "--heat-conf", conf)
+    code, out, err = run(capsys, "store", "export", "--heat-conf", conf)
+    head, *rows = map(json.loads, out.splitlines())
+    assert (code, head, err) == (0, {"schema": "datalog-gate/store/1", "revision": "0001"}, "")
+    assert {"table": "approval_claims", "row": {"key": "dead", "number": None}} in rows
+    assert [row["table"] for row in rows].count("journal") == 3
+    (tmp_path / "export").write_text(out)
+    (tmp_path / "other").mkdir()
+    conf.write_text(f"[datalog_gate]\nservice_journal = {tmp_path}/other/store\n")
+    for path in (tmp_path / "export", tmp_path / "store"):
+        assert run(capsys, "store", "import", path, "--heat-conf", conf)[0] == 0
+    assert lines(tmp_path / "other") == out.splitlines()
+
+
+def test_requests_of_two_hosts_with_one_number_are_both_kept(
+    conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = Approvals(str(tmp_path / "store"))
+    here.use(request("mine", "m", service="approval"), NOW, 9e9)
+    old = old_file(tmp_path, "approvals")
+    renamed = "  the request A-1 is A-2 here\n  the request A-2 is A-3 here\n"
+    expected = f"{old}: 6 rows added, 0 were there\n{renamed}"
+    assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, expected, "")
+    assert [(item.name, item.state, len(item.verdicts)) for item in here.list(NOW)] == [
+        ("A-1", "awaiting", 0), ("A-2", "used", 2), ("A-3", "awaiting", 0)
+    ]  # fmt: skip
+    assert here.use(request("u1", "a", service="approval"), NOW, 9.0)[1] == here.list(NOW)[1]
+    again = f"{old}: 0 rows added, 6 were there\n{renamed}"
+    assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, again, "")
+
+
+def test_what_the_store_holds_otherwise_is_not_imported_nor_anything_beside_it(
+    conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = old_file(tmp_path, "journal")
+    store = Journal(str(tmp_path / "store"))
+    store.begin(request("u3", "b"), "", None, NOW, 9.0)
+    before = lines(tmp_path)
+    assert run(capsys, "store", "import", old, "--heat-conf", conf) == (
+        3, "", f"error[unreadable] {conf}: journal u3 is another one in the store: nothing was imported\n",
+    )  # fmt: skip
+    assert lines(tmp_path) == before
+
+
+HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "DIR/file is no export of a store"),
+        ("[", "DIR/file is no export of a store"),
+        ('{"schema": "x"}', "DIR/file is no export of a store"),
+        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, and this package 0001"),
+        (f'{HEAD}{{"table": "locks", "row": {{}}}}', "DIR/file:2 is no row of a store"),
+        (f"{HEAD}[]", "DIR/file:2 is no row of a store"),
+        (f'{HEAD}{{"table": "journal", "row": {{"uuid": "u"}}}}', "DIR/file:2 is no row of a store"),
+        ("SQLite format 3\0 and nothing else", "DIR/file can't be read: file is not a database"),
+    ],
+)
+def test_what_is_no_store_is_not_imported(
+    conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, why: str
+) -> None:
+    (tmp_path / "file").write_text(text)
+    code, out, err = run(capsys, "store", "import", tmp_path / "file", "--heat-conf", conf)
+    message = f"error[unreadable] {conf}: {why}\n"
+    assert (code, out, err.replace(str(tmp_path), "DIR")) == (3, "", message.replace(str(tmp_path), "DIR"))
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("", "no store is set, nor service_journal"),
+        ("store = postgresql+psycopg://gate:hush@127.0.0.1:1/gate", "the store can't be reached"),
+        ("store = mysql+none://gate:hush@db/gate",
+         "the driver of the store is not installed: Can't load plugin: sqlalchemy.dialects:mysql.none"),
+        ("store = sqlite:///DIR/heat.conf", "heat.conf: file is not a database"),
+    ],
+)  # fmt: skip
+def test_a_store_that_can_not_be_had_is_an_error_without_its_password(
+    conf: Path, capsys: pytest.CaptureFixture[str], option: str, why: str
+) -> None:
+    conf.write_text(f"[datalog_gate]\n{option}\n".replace("DIR", str(conf.parent)))
+    code, out, err = run(capsys, "store", "check", "--heat-conf", conf)
+    assert (code, out, "hush" in err, err.splitlines()[-1]) == (3, "", False, f"error[unreadable] {conf}: {why}")
