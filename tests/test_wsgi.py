@@ -18,6 +18,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import pytest
 from oslo_config import cfg
 
+from datalog_gate.api import load_rules
 from datalog_gate.decision.decision import format_denial
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
@@ -364,6 +365,45 @@ def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(
     decision = point._reloader.current().ruleset.rules.decide(read_stack(template=whole))
     text = format_denial(decision, limit)
     assert text == expected.format(*_describe("abc")) + f" [decision {decision.id[:6]}]"
+
+
+CROWD = "".join(
+    f'@deny("{name}", "{{server}} is {name}")\n{name}(server) :- os:nova:server(_id=server, flavor="huge").\n'
+    for name in ("big", "dear", "rare")
+)
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (2000, "big: s0 is big at W/s0; and 299 more of big; dear: s0 is dear at W/s0; and 299 more of dear; "
+         "rare: s0 is rare at W/s0; and 299 more of rare"),
+        (140, "big: s0 is big at W/s0; and 299 more of big; dear: s0 is dear at W/s0; and 299 more of dear; "
+         "and rare (300)"),
+        (100, "big: s0 is big at W/s0; and 299 more of big; and dear (300), rare (300)"),
+    ],
+)  # fmt: skip
+def test_a_reason_names_each_policy_where_all_findings_have_no_room(tmp_path: Path, limit: int, expected: str) -> None:
+    (tmp_path / "m.dl").write_text(CROWD)
+    servers = {f"s{at}": template(flavor="huge")["resources"]["web"] for at in range(300)}
+    stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": servers}, stack_name="W")
+    decision = load_rules(tmp_path).decide(stack)
+    assert format_denial(decision, limit) == f"{expected} [decision {decision.id[:6]}]"
+
+
+def test_a_reason_says_why_a_grant_does_not_count_though_a_policy_denies_too(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text(GRANTED)
+    resources = {
+        "ip": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},
+        "port": {"type": "OS::Neutron::Port", "properties": {"network": "own"}},
+        "grant": {"type": "DatalogGate::Policy", "properties": {"service": "edge", "scope": ["port", "ipp"]}},
+    }
+    stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": resources})
+    decision = load_rules(tmp_path).decide(stack, services=["edge"])
+    assert format_denial(decision, 2000) == (
+        "address: ip needs the service edge at stack/ip; the grant stack/grant unlocks nothing of edge: its scope "
+        f"names ipp, and there is no such resource: did you mean ip? [decision {decision.id[:6]}]"
+    )
 
 
 def test_a_client_that_sends_too_much_sees_the_answer(point: DecisionPoint) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from datalog_gate.api import load_rules
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON, Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
+from datalog_gate.files.templates import read_stack
 from datalog_gate.preflight.plugin import Outcome
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat
 
@@ -198,6 +200,13 @@ def test_the_header_holds_the_decision_and_its_warnings(caplog: pytest.LogCaptur
     assert headers["Datalog-Gate"] == ("allow 0123456789; net: w?b??is open; " + "x" * REASON)[:REASON]
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         "decision 0123456789: net: w\u00e9b\ufffd\ufffdis open", "decision 0123456789: " + "x" * REASON]  # fmt: skip
+
+
+def test_the_header_of_a_refusal_does_not_say_that_the_policies_allow() -> None:
+    decision = load_rules("rules/licence").decide(read_stack(template=TEMPLATE))
+    refusal = Answer("denied", decision.id, "edge refuses the grant", decision=decision)
+    status, headers, _ = client(Point(refusal)).send(json.dumps(NEW).encode())
+    assert (decision.outcome, status, headers["Datalog-Gate"]) == ("allow", "403 Forbidden", f"deny {decision.id}")
 
 
 def test_a_long_reason_keeps_its_bound_and_the_decision() -> None:

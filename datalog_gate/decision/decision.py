@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 from typing import Literal as OneOf
 
@@ -239,6 +240,14 @@ class PolicyError:
         return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
 
 
+PERHAPS = (
+    "whether the grant is in the template is not known yet",
+    "whether what is in its scope is in the template is not known yet",
+    "it hangs on parameters, and not all have a value yet",
+)
+"""The reasons why a grant unlocks nothing that may still change: a door refuses any other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A grant of a template: whether it unlocks its service, and why or why not."""
@@ -248,29 +257,53 @@ class Grant:
     unlocked: bool
     reason: str
 
+    @property
+    def refusal(self) -> str:
+        """That it unlocks nothing, and why, for its author; empty if it does, or may once more is known."""
+        if self.unlocked or self.reason in PERHAPS:
+            return ""
+        return f"the grant {self.grant.path} unlocks nothing of {self.service}: {self.reason}"
+
     def to_json(self) -> dict[str, object]:
         return {"grant": self.grant.path, "service": self.service, "unlocked": self.unlocked, "reason": self.reason}
 
 
 def format_denial(decision: Decision, limit: int) -> str:
-    """Format why the decision denies, in one line of at most `limit` characters, for doors with little room: the first
-    findings, how many more there are, and the beginning of the id."""
+    """Format why the decision denies, in one line of at most `limit` characters, for doors with little room: every
+    finding, or where they have no room the first of each policy and how many more it has; the grants that unlock
+    nothing, which may be why; and the beginning of the id."""
     enforced = [violation for violation in decision.violations if violation.enforced]
     enforced += [
         violation for violation in decision.undetermined if violation.enforced and violation.on_unknown == "deny"
     ]
-    reasons = [_format_reason(violation) for violation in enforced]
-    reasons += [_format_error(error) for error in decision.errors if error.enforced]
+    reasons: dict[str, list[str]] = {}
+    for violation in enforced:
+        reasons.setdefault(violation.policy, []).append(_format_reason(violation))
+    for error in decision.errors:
+        if error.enforced:
+            reasons.setdefault(error.policy, []).append(_format_error(error))
+    for grant in decision.grants:
+        if grant.refusal and not any(grant.reason in texts[0] for texts in reasons.values()):
+            reasons[grant.grant.path] = [grant.refusal]
     end = f" [decision {decision.id[:SHORT]}]"
-    text = ""
-    for at, reason in enumerate(reasons):
-        rest = len(reasons) - at - 1
-        longer = f"{text}; {reason}" if text else reason
-        if text and len(longer) + len(_more(rest)) + len(end) > limit:
-            text += _more(rest + 1)
-            break
+    room = limit - len(end)
+    text = "; ".join(chain.from_iterable(reasons.values()))
+    if len(text) > room:
+        text = _format_first(reasons, room)
+    return printable(shorten(text, room)) + end
+
+
+def _format_first(reasons: Mapping[str, Sequence[str]], room: int) -> str:
+    """Format the first reason of each policy, and how many more it has; at last the policies without room."""
+    text, names = "", list(reasons)
+    for at, (policy, texts) in enumerate(reasons.items()):
+        more = f"; and {len(texts) - 1} more{f' of {policy}' if names[1:] else ''}" if texts[1:] else ""
+        longer = f"{text}; {texts[0]}{more}" if text else f"{texts[0]}{more}"
+        rest = ", ".join(f"{name} ({len(reasons[name])})" for name in names[at + 1 :])
+        if text and len(longer) + len(rest) + 6 * bool(rest) > room:
+            return f"{text}; and {policy} ({len(texts)}){rest and ', '}{rest}"
         text = longer
-    return printable(shorten(text, limit - len(end))) + end
+    return text
 
 
 def _format_reason(violation: Violation) -> str:
@@ -283,10 +316,6 @@ def _format_reason(violation: Violation) -> str:
 def _format_error(error: PolicyError) -> str:
     where = error.blames_stack and (error.place or (error.resource and error.resource.path))
     return f"{error.policy} could not be evaluated: {error.message}{f' at {where}' if where else ''}"
-
-
-def _more(count: int) -> str:
-    return f"; and {count} more" if count else ""
 
 
 def read_instant(text: str) -> datetime:

@@ -11,17 +11,11 @@ from datetime import datetime
 
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, row_key, show
-from datalog_gate.decision.decision import Grant, read_instant
+from datalog_gate.decision.decision import PERHAPS, Grant, read_instant
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.stack_relations import find_required
 from datalog_gate.stack.model import Data, Resource, Stack
 
-PERHAPS = (
-    "whether the grant is in the template is not known yet",
-    "whether what is in its scope is in the template is not known yet",
-    "it hangs on parameters, and not all have a value yet",
-)
-"""The reasons why a grant unlocks nothing that may still change: a door refuses any other."""
 LATE = "write it, or take it from a parameter that is known and not hidden"
 
 

@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import Grant
-from datalog_gate.decision.grants import PERHAPS
 from datalog_gate.decision_point.operation import Operation, Verdict
 from datalog_gate.facts.stack_relations import POLICY, default_scope, find_addressed
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
@@ -78,8 +77,8 @@ def find_objection(
     later, so nothing depends on this answer alone.
     """
     for grant in grants:
-        if not grant.unlocked and grant.reason not in PERHAPS:
-            return "denied", f"the grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}"
+        if grant.refusal:
+            return "denied", grant.refusal
     if broker is None:
         return None
     try:

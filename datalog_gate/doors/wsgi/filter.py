@@ -26,7 +26,7 @@ from datalog_gate.preflight.plugin import Outcome
 LOG = logging.getLogger(__name__)
 _CODES = {"denied": 403, "unreadable": 400, "undecided": 503}
 _OUTCOMES = {"allowed": "allow", "denied": "deny", "unreadable": "unreadable", "undecided": "indeterminate"}
-"""The outcome in the header where there is no decision."""
+"""The outcome in the header where the policies did not decide."""
 _STACK_ID = re.compile(rb"stacks/[^/]+/([0-9a-f-]{36})")
 """The id of a stack in the addresses and ARNs of Heat's answers."""
 
@@ -217,6 +217,8 @@ def _message(answer: Answer) -> str:
 def _with_decision(response: Response, answer: Answer) -> Response:
     """Add the header of the gate, which tells a live door from none: the outcome, its id, and the warnings."""
     outcome = answer.decision.outcome if answer.decision else _OUTCOMES[answer.verdict]
+    if not answer.allowed and outcome.startswith("allow"):  # a service or a plugin refuses what the policies allow
+        outcome = _OUTCOMES[answer.verdict]
     for warning in answer.warnings:
         LOG.warning("decision %s: %s", answer.id, printable(warning))
     value = "; ".join([f"{outcome} {answer.id}".rstrip(), *answer.warnings])[:REASON]
