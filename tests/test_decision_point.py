@@ -40,7 +40,8 @@ IMAGE = (
 )
 MEMBER = {"user_id": "u1", "project_id": "p1", "roles": ["member"], "project_domain_id": "d1"}
 ADMIN = {"user_id": "root", "project_id": "p1", "roles": ["admin"], "project_domain_id": "d1"}
-DENIED = "The policies deny this stack: flavor: web takes huge at s/web (take a small one) [decision {}]"
+HUGE = "The policies deny this stack: flavor: web takes huge at resources.web.properties.flavor (take a small one)"
+DENIED = f"{HUGE} [decision {{}}]"
 
 
 def template(flavor: object = "huge", image: object = "debian", **more: Any) -> dict[str, Any]:
@@ -497,7 +498,7 @@ def test_plugins_run_after_the_policies_and_hear_the_answer_of_the_host(make_poi
     assert first.allowed
     assert [(answer.verdict, answer.reason.partition(" [")[0]) for answer in answers] == [
         ("allowed", ""),
-        ("denied", "The policies deny this stack: flavor: web takes huge at s/web (take a small one)"),
+        ("denied", HUGE),
         ("denied", "licence refuses this: no seat left"),
         ("undecided", silent),
         ("allowed", ""), ("allowed", ""), ("allowed", ""),

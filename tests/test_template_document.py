@@ -81,9 +81,20 @@ def test_json_has_places_too() -> None:
     assert document.place(("a", 1)) == Span("t.json", 2, 3, 2, 6)
 
 
-def test_the_data_of_a_request_has_no_places() -> None:
-    document = data_document({"a": {1: ("x",)}}, "<body>")
-    assert (document.data, document.place(("a",))) == ({"a": {"1": ["x"]}}, None)
+def test_the_data_of_a_request_has_paths_and_no_lines() -> None:
+    document = data_document({"a": {1: ("x",)}}, "<body>", has_paths=True)
+    assert document.data == {"a": {"1": ["x"]}}
+    assert [document.place(path) for path in ((), ("b",), ("a",), ("a", "1", 0), ("a", "1", 1, "x"))] == [
+        None,
+        None,
+        *(Span("<body>", 0, 0, 0, 0, path) for path in ("a", "a.1.0", "a.1")),
+    ]
+
+
+@pytest.mark.parametrize(("end", "path"), [("\n", "a.b"), ("}", "a.b"), ("\n}", "")])
+def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
+    text = '{"a": {"b": [1]}' + ("}" + end if end == "\n" else end)
+    assert read_document(text, "x.json").place(("a", "b")) == Span("x.json", 1, 13, 1, 16, path)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +133,7 @@ def test_data_that_is_no_json_is_refused() -> None:
     circle: dict[str, Data] = {}
     circle["self"] = circle
     for body in ({"a": {1, 2}}, circle):
-        assert refusals(partial(data_document, body, "<body>"), "code") == ["yaml"]
+        assert refusals(partial(data_document, body, "<body>", has_paths=True), "code") == ["yaml"]
 
 
 def test_the_size_counts_what_is_shared_wherever_it_occurs() -> None:

@@ -67,7 +67,7 @@ def door(point: DecisionPoint) -> Client:
 def test_a_denial_has_the_shape_of_heats_faults_and_heat_sees_nothing(door: Client) -> None:
     status, headers, content = door.send(body_of(template(flavor="huge")))
     fault = json.loads(content)
-    message = f"{DENIAL.format('s/web')} [decision {fault['explanation'][-7:-1]}]"
+    message = f"{DENIAL.format('resources.web.properties.flavor')} [decision {fault['explanation'][-7:-1]}]"
     assert (status, fault, door.heat.requests) == (
         "403 Forbidden",
         {"code": 403, "title": "Forbidden", "explanation": message,
@@ -116,7 +116,12 @@ def test_the_stack_is_judged_as_heat_would_build_it(door: Client, fields: dict[s
 MANY = template(metadata={"count": "many"})
 
 
-@pytest.mark.parametrize(("text", "place"), [(MANY, "s/web"), (json.dumps(MANY), "<template>:1:227")])
+PATH = "resources.web.properties.metadata.count"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"), [(MANY, PATH), (json.dumps(MANY), PATH), (json.dumps(MANY, indent=1), "<template>:16:15")]
+)
 def test_a_value_that_no_policy_can_compute_with_is_the_user_s_to_change(
     door: Client, text: object, place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -132,7 +137,7 @@ def test_an_undetermined_finding_stops_the_stack_only_if_its_policy_says_so(door
     both["resources"]["other"] = {"type": "OS::Nova::Server", "properties": {"flavor": "tiny", "image": "debian"}}
     code, message = door.message(body_of(both))
     hangs = "depends on name of `other`"
-    assert (code, message) == (403, f"The policies deny this stack: count: web has a bad count: {hangs} at s/web")
+    assert (code, message) == (403, f"The policies deny this stack: count: web has a bad count: {hangs} at {PATH}")
     both["resources"]["web"]["properties"] = {"image": "debian", "flavor": unknown}
     _, headers, content = door.send(body_of(both))
     assert (headers["Datalog-Gate"].partition(";")[2], content) == (
@@ -175,7 +180,7 @@ def test_a_user_can_not_choose_to_be_unknown(door: Client, resource: dict[str, A
     reason = f"The policies can't judge what depends on {unread}: {advice}"
     assert door.message(body_of({**CHOSEN, "resources": {"web": web}})) == (400, reason)
     fetched = {**CHOSEN, "resources": {"web": {"type": "http://example.org/web.yaml"}}}
-    hangs = "depends on what http://example.org/web.yaml holds; so do 3 more policies"
+    hangs = "depends on what http://example.org/web.yaml holds; so do 3 more policies at resources.web"
     denied = f"The policies deny this stack: count: ? has a bad count: {hangs}"
     assert door.message(body_of(fetched)) == (403, denied)
     assert door.heat.requests == []
@@ -345,16 +350,20 @@ def test_the_paste_filter_takes_rules_and_services(tmp_path: Path, services: str
 
 
 def _describe(names: str) -> list[str]:
-    return [part for name in names for part in ("flavor: ", f" takes huge at stack/{name} (take a small one)")]
+    return [
+        part
+        for name in names
+        for part in ("flavor: ", f" takes huge at resources.{name}.properties.flavor (take a small one)")
+    ]
 
 
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
         (999, "{}a{}; {}b{}; {}c{}"),
-        (100, "{}a{}; and 2 more"),
-        (60, "flavor: a takes huge at stack/a (take a..."),
-        (50, "flavor: a takes huge at stack..."),
+        (110, "{}a{}; and 2 more"),
+        (60, "flavor: a takes huge at resources.a.pro..."),
+        (50, "flavor: a takes huge at resou..."),
     ],
 )
 def test_a_reason_keeps_its_bound_and_counts_what_it_leaves_out(
@@ -376,11 +385,13 @@ CROWD = "".join(
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
-        (2000, "big: s0 is big at W/s0; and 299 more of big; dear: s0 is dear at W/s0; and 299 more of dear; "
-         "rare: s0 is rare at W/s0; and 299 more of rare"),
-        (140, "big: s0 is big at W/s0; and 299 more of big; dear: s0 is dear at W/s0; and 299 more of dear; "
+        (2000, "big: s0 is big at resources.s0; and 299 more of big; "
+         "dear: s0 is dear at resources.s0; and 299 more of dear; "
+         "rare: s0 is rare at resources.s0; and 299 more of rare"),
+        (150, "big: s0 is big at resources.s0; and 299 more of big; "
+         "dear: s0 is dear at resources.s0; and 299 more of dear; "
          "and rare (300)"),
-        (100, "big: s0 is big at W/s0; and 299 more of big; and dear (300), rare (300)"),
+        (100, "big: s0 is big at resources.s0; and 299 more of big; and dear (300), rare (300)"),
     ],
 )  # fmt: skip
 def test_a_reason_names_each_policy_where_all_findings_have_no_room(tmp_path: Path, limit: int, expected: str) -> None:
@@ -401,7 +412,7 @@ def test_a_reason_says_why_a_grant_does_not_count_though_a_policy_denies_too(tmp
     stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": resources})
     decision = load_rules(tmp_path).decide(stack, services=["edge"])
     assert format_denial(decision, 2000) == (
-        "address: ip needs the service edge at stack/ip; the grant stack/grant unlocks nothing of edge: its scope "
+        "address: ip needs the service edge at resources.ip; the grant stack/grant unlocks nothing of edge: its scope "
         f"names ipp, and there is no such resource: did you mean ip? [decision {decision.id[:6]}]"
     )
 

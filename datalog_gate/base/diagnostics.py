@@ -12,24 +12,40 @@ from typing import Literal
 Severity = Literal["error", "warning", "note"]
 WIDTH = 100
 """How many characters of a line an excerpt shows."""
+SENT = "<template>"
+"""The file of a template that was sent in a request."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters."""
+    """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters.
+
+    Data that was sent parsed has no lines: there all numbers are 0.
+    """
 
     file: str
     line: int
     column: int
     end_line: int
     end_column: int
+    path: str = ""
+    """The keys that lead there, as ``resources.web.properties.flavor``, where no line would: in data, and in JSON that
+    a program wrote on one line."""
 
     def to_json(self) -> dict[str, object]:
-        """The place as JSON data: file, line, column."""
-        return {"file": self.file, "line": self.line, "column": self.column}
+        """The place as JSON data: file, line, column, and the path if there is one."""
+        path = {"path": self.path} if self.path else {}
+        return {"file": self.file, "line": self.line or None, "column": self.column or None, **path}
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.readable
+
+    @property
+    def readable(self) -> str:
+        """The place for who may not have this text: by its path if it has one."""
+        if not self.path:
+            return str(self)
+        return self.path if self.file == SENT else f"{self.file}:{self.path}"
 
 
 CODES: dict[str, str] = {

@@ -307,14 +307,15 @@ def _format_first(reasons: Mapping[str, Sequence[str]], room: int) -> str:
 
 
 def _format_reason(violation: Violation) -> str:
-    """Format a finding with its place, or, as a request's template may be no text, its resource."""
-    where = violation.place or (violation.resource and violation.resource.path)
+    """Format a finding with its place, or its resource where nothing has a place."""
+    where = violation.place.readable if violation.place else violation.resource and violation.resource.path
     hint = f" ({violation.hint})" if violation.hint else ""
     return f"{violation.policy}: {violation.full_message}{f' at {where}' if where else ''}{hint}"
 
 
 def _format_error(error: PolicyError) -> str:
-    where = error.blames_stack and (error.place or (error.resource and error.resource.path))
+    where = error.place.readable if error.place else error.resource and error.resource.path
+    where = where if error.blames_stack else ""
     return f"{error.policy} could not be evaluated: {error.message}{f' at {where}' if where else ''}"
 
 

@@ -143,7 +143,7 @@ class FindingReader:
         support = _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in rows])
         if support.leaves and all(is_old(leaf.relation) for leaf in support.leaves):
             message = f"as it was: {message}"
-        span = self._place(subject, tuple(values), support) or self.stacks[0].place
+        span = _with_line((self._place(subject, tuple(values), support), self.stacks[0].place))
         return PolicyError(policy.id, message, span, enforced, resource=subject, blames_stack=True)
 
     @cached_property
@@ -173,8 +173,10 @@ class FindingReader:
         if waiver and lapse:
             hints.append(f"waiver {waiver.id} {lapse}")
         span = self._place(subject, row, support)
-        if (span is None or span in self._places) and self._aggregates(policy):
-            span = self._place(subject, row, self._aggregated(relation, row)) or span
+        is_vague = span is None or span in self._places
+        if (span is None or is_vague or not span.line) and self._aggregates(policy):
+            aggregated = self._place(subject, row, self._aggregated(relation, row))
+            span = _with_line((aggregated, span) if is_vague else (span, aggregated))
         violation = Violation(
             policy=policy.id,
             level=policy.level,
@@ -184,7 +186,7 @@ class FindingReader:
             relation=policy.relation,
             row=shown,
             resource=subject,
-            place=span or self.stacks[0].place,
+            place=_with_line((span, self.stacks[0].place)),
             because=because,
             on_unknown=policy.on_unknown,
             waiver=None if lapse else waiver,
@@ -231,21 +233,23 @@ class FindingReader:
         return _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in matched])
 
     def _place(self, subject: ResourceId | None, row: Row, support: Support) -> Span | None:
-        """Find the place of the value at fault: of the first value of the violation's row that a leaf about the subject
-        holds; else of the subject if it lacks something; else of the most precise such leaf, a list item before a
-        resource; else of the subject, or of any leaf."""
+        """Find the place of the value at fault; one in data, which has no line, only if no other has a line."""
+        return _with_line(self._find_places(subject, row, support))
+
+    def _find_places(self, subject: ResourceId | None, row: Row, support: Support) -> Iterator[Span | None]:
+        """The places of the first value of the violation's row that a leaf about the subject holds; then that of the
+        subject if it lacks something; else of the most precise such leaf, a list item before a resource; else of the
+        subject, or of any leaf."""
         about = [leaf for leaf in support.leaves if subject is None or leaf.row[:1] == (subject,)]
         for value in row:
             if value is not None and value != subject:
                 for leaf in about:
-                    if span := self._column_holding(value, leaf):
-                        return span
+                    yield self._column_holding(value, leaf)
         sources = (self.evaluation.facts.origin(leaf.relation, leaf.row) for leaf in about or support.leaves)
         origins = [origin for origin in sources if origin]
-        if not origins:
-            return None
-        best = max(origins, key=lambda origin: len(origin[1]))
-        return place_of(best) if len(best[1]) > 1 and subject not in support.lacking else best[0].locate(())
+        if origins:
+            best = max(origins, key=lambda origin: len(origin[1]))
+            yield place_of(best) if len(best[1]) > 1 and subject not in support.lacking else best[0].locate(())
 
     def _column_holding(self, value: Value, leaf: FactUse) -> Span | None:
         described = self.rules.program.relations.get(leaf.relation)
@@ -289,6 +293,16 @@ class FindingReader:
     @cached_property
     def _dependence(self) -> Dependence:
         return Dependence(self.stacks)
+
+
+def _with_line(places: Iterable[Span | None]) -> Span | None:
+    """The first place that has a line, else the first."""
+    first = None
+    for place in places:
+        if place and place.line:
+            return place
+        first = first or place
+    return first
 
 
 def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], bool]:

@@ -129,7 +129,7 @@ def format_warnings(decision: Decision) -> tuple[str, ...]:
 
 def format_diagnostic(diagnostic: Diagnostic) -> str:
     """Format a diagnostic as one line: place, message, suggestion."""
-    place = f"{diagnostic.span}: " if diagnostic.span else ""
+    place = f"{diagnostic.span.readable}: " if diagnostic.span else ""
     suggestion = f" ({diagnostic.suggestion})" if diagnostic.suggestion else ""
     return f"{place}{diagnostic.message}{suggestion}"
 

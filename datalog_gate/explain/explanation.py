@@ -58,7 +58,9 @@ class ExplanationLine:
 
     @property
     def where(self) -> str:
-        return f"{self.place.file}:{self.place.line}" if self.place else ""
+        if self.place is None:
+            return ""
+        return f"{self.place.file}:{self.place.line}" if self.place.line else self.place.readable
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import SENT, Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Data, Stack
@@ -81,7 +81,7 @@ def read_stack(
             raise InputError([Diagnostic("not-a-template", message, None, advice)])
         body, label, root = read_text(path), str(path), resolve(files_root or path.parent)
     else:
-        body, label, name = source or template or "", "<template>", "stack"
+        body, label, name = source or template or "", SENT, "stack"
     environment_texts: list[tuple[str, Text]] = [(str(path), read_text(path)) for path in paths]
     if environment_texts and environment:
         environment_texts.append(("<environment>", environment))

@@ -53,7 +53,7 @@ class CaseFinding:
 
     def other(self, expected: Expected) -> dict[str, Any]:
         """Its values of the keys for which the test file has other ones."""
-        own = {"resource": self.short, "line": self.place.line if self.place else None, "change": self.change}
+        own = {"resource": self.short, "line": (self.place and self.place.line) or None, "change": self.change}
         path = self.resource.path if self.resource else ""
         if expected.get("resource") == path:
             del own["resource"]
@@ -74,7 +74,7 @@ class CaseFinding:
         whole = {
             "code" if is_diagnostic else "policy": self.name,
             "resource": None if is_diagnostic else self.short or None,
-            "line": self.place.line if self.place else None,
+            "line": (self.place and self.place.line) or None,
             "change": self.change,
         }
         return {key: value for key, value in whole.items() if value is not None}

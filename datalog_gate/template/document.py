@@ -36,6 +36,8 @@ class Document:
     text: str | None
     data: Data
     root: Node | None = None
+    has_paths: bool = False
+    """Whether data without a text has places all the same: the paths in it."""
     _asked: bool = field(default=False, repr=False)
 
     def place(self, path: Path) -> Span | None:
@@ -52,14 +54,32 @@ class Document:
 
     def _span(self, path: Path, part: int) -> Span | None:
         """The span of the key (0) or the node (1) at the path; of the deepest node if the text ends before."""
-        pair = (node := self._node()) and (node, node)
-        for step in path if pair else ():
-            child = _child(pair[1], step) if pair else None
+        if self.text is None:
+            way = self._way(path) if self.has_paths else ""
+            return Span(self.file, 0, 0, 0, 0, way) if way else None
+        whole = self._node()
+        if whole is None:
+            return None
+        pair = whole, whole
+        for step in path:
+            child = _child(pair[1], step)
             if child is None:
                 part = 1
                 break
             pair = child
-        return pair and _span(self.file, pair[part])
+        return _span(self.file, pair[part], self._way(path) if whole[0] == whole[2] else "")
+
+    def _way(self, path: Path) -> str:
+        """The path as text, as far as the data goes."""
+        data: Any = self.data
+        steps = []
+        for step in path:
+            inside = isinstance(data, dict) and step in data
+            if not (inside or (isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data))):
+                break
+            data = data[step]
+            steps.append(str(step))
+        return ".".join(steps)
 
     def _node(self) -> Node | None:
         if self.root is None and self.text is not None and not self._asked:
@@ -95,12 +115,12 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
     return Document(file, text, {} if data is None else data, root)
 
 
-def data_document(body: Mapping[str, Data], file: str) -> Document:
-    """The document of data from a request's JSON, without places; resources are bounded later. Errors: InputError."""
+def data_document(body: Mapping[str, Data], file: str, has_paths: bool) -> Document:
+    """The document of data from a request's JSON; resources are bounded later. Errors: InputError."""
     try:
         rest = {name: section for name, section in body.items() if name not in ("resources", "Resources")}
         text = json.dumps(rest, default=_date)
-        return Document(file, None, {**body, **_bounded(json.loads(text), file)})  # type: ignore[dict-item]
+        return Document(file, None, {**body, **_bounded(json.loads(text), file)}, has_paths=has_paths)  # type: ignore[dict-item]
     except (TypeError, ValueError, RecursionError) as error:
         raise _wrong("yaml", f"{file} is not plain data: {error}", None) from None
 
@@ -145,8 +165,8 @@ def _date(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def _span(file: str, node: Node) -> Span:
-    return Span(file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1)
+def _span(file: str, node: Node, path: str = "") -> Span:
+    return Span(file, node[0] + 1, node[1] + 1, node[2] + 1, node[3] + 1, path)
 
 
 def _child(node: Node, step: str | int) -> tuple[Node, Node] | None:

@@ -31,8 +31,11 @@ Text = str | Mapping[str, Data]
 
 
 def parsed(tree: Tree, file: str, text: Text, as_json: bool = True) -> Document:
-    """The document of a text or of data. Errors: InputError."""
-    return tree.document(file, text, as_json) if isinstance(text, str) else data_document(text, file)
+    """The document of a text or of data. Errors: InputError.
+
+    Data that is no template has no places, so that a value from it stands where the template takes it.
+    """
+    return tree.document(file, text, as_json) if isinstance(text, str) else data_document(text, file, has_paths=as_json)
 
 
 def read_resources(scope: Scope) -> Resources:

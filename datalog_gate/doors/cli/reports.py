@@ -164,7 +164,7 @@ def _finding(
 def _format_annotation(finding: ReportedFinding) -> str:
     """Format a finding as a workflow command of GitHub, which annotates the line."""
     properties = {"title": finding.rule}
-    if finding.place:
+    if finding.place and finding.place.line:
         place = {"file": _relative(finding.place.file), "line": finding.place.line, "col": finding.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
     arguments = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
@@ -293,7 +293,7 @@ def _result(finding: ReportedFinding, index: int, place: Span | None) -> dict[st
 
 
 def _location(place: Span | None) -> dict[str, object]:
-    if place is None:
+    if place is None or not place.line:
         return {}
     region = {
         "startLine": place.line,
