@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +22,10 @@ from datalog_gate.template.document import read_document
 SCHEMA = "datalog-gate/rules/1"
 REQUIRED_FIELDS = ("version", "summary")
 OPTIONAL_FIELDS = ("inventory", "caller")
+FIXTURES = "fixtures"
+"""The folder of a copied pack for what its tests read."""
+OUTSIDE = re.compile(r"(?:\.\./)+[\w./-]+")
+"""A path out of the folder in a test file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,8 @@ def _read_pack(name: str, folder: Path, rules: api.Rules) -> Pack:
 
 
 def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
-    """Copy the named packs of the folder, or all, into a new or empty folder. Return the copies. Errors: UsageError."""
+    """Copy the named packs of the folder, or all, into a new or empty folder, each with what its tests read. Return the
+    copies. Errors: UsageError."""
     folders = _pack_folders(folder)
     for name in names:
         if name not in folders:
@@ -108,9 +115,29 @@ def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise UsageError(f"{target} is there already, and nothing of it is overwritten: name a new folder")
-        return [Path(shutil.copytree(folders[name], target / name)) for name in names or folders]
+        return [_copy_pack(folders[name], target / name) for name in names or folders]
     except (OSError, ValueError) as error:
         raise UsageError(f"{target} can't be written: {error}") from None
+
+
+def _copy_pack(pack: Path, target: Path) -> Path:
+    """Copy a pack. What its test files name outside of it goes to its own `FIXTURES`, without rules and tests."""
+    shutil.copytree(pack, target)
+    around = pack.resolve().parent.parent
+    for tests in sorted(target.rglob("test.yaml")):
+        home = pack / tests.relative_to(target).parent
+        text = read_text(tests)
+        for name in sorted(set(OUTSIDE.findall(text)), key=len, reverse=True):
+            source = (home / name).resolve()
+            if not source.exists() or source.is_relative_to(pack.resolve()) or not source.is_relative_to(around):
+                continue
+            inner = source.relative_to(around)
+            copy = target / FIXTURES / (inner.relative_to(FIXTURES) if inner.is_relative_to(FIXTURES) else inner)
+            folders = (source, copy) if source.is_dir() else (source.parent, copy.parent)
+            shutil.copytree(*folders, ignore=shutil.ignore_patterns("*.dl", "test.yaml"), dirs_exist_ok=True)
+            text = text.replace(name, os.path.relpath(copy, tests.parent))
+        tests.write_text(text, "utf-8")
+    return target
 
 
 def is_optional(folder: Path, field: str) -> bool:
