@@ -142,6 +142,22 @@ def test_the_command_begins_a_test_file_that_passes(folder: Path, capsys: pytest
     assert (folder / "test.yaml").read_text() == written
 
 
+def test_a_new_case_expects_what_check_finds_also_by_rules_in_folders_below(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep/name.dl").write_text('@deny("named", "{s}")\nnamed(s) :- os:nova:server(_id=s, name="w").\n')
+    (folder / "own.yaml").write_text(
+        "heat_template_version: 2018-08-31\n"
+        "resources: {web: {type: OS::Nova::Server, properties: {name: w, flavor: tiny, image: i}}}\n"
+    )
+    assert main(["test", "--init", "own.yaml", "."]) == 0
+    assert (folder / "test.yaml").read_text() == (
+        "cases:\n  - name: own\n    stack: own.yaml\n    expect:\n      violations:\n"
+        "        - {policy: named, resource: web, line: 2}\n"
+    )
+    suite = read_suite(folder / "test.yaml")
+    assert [suite.report(case) for case in suite.cases] == [""]
+
+
 def test_the_command_shows_an_update_and_writes_it_only_with_yes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,7 +39,7 @@ class Suite:
     cases: tuple[Case, ...]
     rules: PolicySet
     policies: frozenset[str]
-    """The ids of the policies under test: those beside the test file."""
+    """The ids of the policies under test: those beside the test file, and those below it that a case names."""
 
     def place(self, case: Case) -> Span:
         return Span(str(self.file), case.line, 1, case.line, 2)
@@ -136,13 +136,21 @@ def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] 
     return suite_of(file, read_cases(file), catalogues, packs)
 
 
-def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
-    """Make a suite of these cases, as if the file held them. Errors: those of `read_suite`."""
+def suite_of(
+    file: Path,
+    cases: tuple[Case, ...],
+    catalogues: Sequence[str] = (),
+    packs: Sequence[str] = (),
+    tests_all: bool = False,
+) -> Suite:
+    """Make a suite of these cases, as if the file held them. If it `tests_all`, every policy below the file's folder is
+    under test, as `check --rules FOLDER` judges by it. Errors: those of `read_suite`."""
     top = top_folder(file.parent, packs)
     rules = load(read_rules([relative_path(top)]), read_catalogue(*catalogues))
-    policies = frozenset(
-        policy.id for policy in rules.policies if Path(policy.span.file).resolve().parent == file.parent
-    )
+    homes = {policy.id: Path(policy.span.file).resolve().parent for policy in rules.policies}
+    inside = {policy for policy, home in homes.items() if home.is_relative_to(file.parent)}
+    named = {name for case in cases for name, _ in case.policies}
+    policies = frozenset(policy for policy in inside if tests_all or homes[policy] == file.parent or policy in named)
     if not policies and not all("rows" in case.expect for case in cases):
         message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
         raise InputError(
@@ -150,7 +158,7 @@ def suite_of(file: Path, cases: tuple[Case, ...], catalogues: Sequence[str] = ()
         )
     folder = f"the policies of this folder are {', '.join(sorted(policies)) or 'none'}"
     diagnostics = [
-        Diagnostic("bad-test", f"no policy {name} stands beside this file", place, did_you_mean(name, policies, folder))
+        Diagnostic("bad-test", f"no policy {name} stands beside this file", place, did_you_mean(name, inside, folder))
         for case in cases
         for name, place in case.policies
         if name not in policies
