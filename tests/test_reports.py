@@ -71,6 +71,49 @@ def test_the_findings_of_several_templates_are_one_document(form: str, capsys: p
     )
 
 
+def test_the_counts_of_several_templates_have_names_and_a_total(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "ok.yaml absent.yaml --rules m.dl --format compact --output text=out"
+    assert main(["check", "a b/web.yaml", *options.split()]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    counts = [line.partition("; decision")[0] for line in lines if "denied" in line]
+    assert counts == [
+        "a b/web.yaml: 1 denied, 1 warning, 2 undetermined; 5 policies, 5 facts; deny",
+        "ok.yaml: 0 denied, 0 warnings, 0 undetermined; 5 policies, 3 facts; allow",
+        "total of 3: 1 denied, 1 warning, 2 undetermined; 1 allow, 1 deny, 1 without a decision",
+    ]
+    assert [line.partition("; decision")[0] for line in Path("out").read_text().splitlines() if "denied" in line] == (
+        counts
+    )
+
+
+NODE = STACK.replace("\n  ", "\n") + "  s: {type: OS::Nova::Server, properties: {image: i, flavor: huge, name: seen}}\n"
+CROWD = """\
+heat_template_version: 2018-08-31
+resources:
+  g: {type: OS::Heat::ResourceGroup, properties: {count: 12, resource_def: {type: node.yaml}}}
+"""
+CROWDED = """\
+node.yaml:4:62: deny[flavor] crowd/g/0/s takes huge
+  4 |   s: {type: OS::Nova::Server, properties: {image: i, flavor: huge, name: seen}}
+    |                                                              ^^^^
+  hint  take a small one
+  and 11 more here: crowd/g/1/s, crowd/g/10/s, crowd/g/11/s, ...
+"""
+
+
+def test_many_findings_of_a_policy_at_one_place_are_shown_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "node.yaml").write_text(NODE)
+    (folder / "crowd.yaml").write_text(CROWD)
+    assert main(["check", "crowd.yaml", "--rules", "m.dl"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith(CROWDED)
+    assert "\nby policy: flavor 12, seen 12\n12 denied, 0 warnings" in text
+    assert main(["check", "crowd.yaml", "--rules", "m.dl", "--explain"]) == 1
+    assert capsys.readouterr().out.count("deny[flavor]") == 12
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -32,6 +32,11 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the most severe, in the order of the levels of policies."""
 WHOLE_DOCUMENTS = ("junit", "sarif")
 """The formats that hold all answers in one document. In the other formats each answer stands alone."""
+FOR_PEOPLE = ("text", "compact")
+MOST_ALIKE = 3
+"""How many findings of one policy at one place are shown by themselves, and how many names of the others."""
+MANY = 20
+"""Findings from which on the text ends with their number by policy."""
 State = OneOf["holds", "waived", "preexisting", "unknown", "broken"]
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -85,10 +90,15 @@ def format_report(
             return _format_junit(entries, policies, failing)
         case "sarif":
             return _format_sarif([finding for entry in entries for finding in _findings(entry.answer)], policies)
-    return "".join(_format_entry(form, entry.answer, entry.grant_requests) for entry in entries)
+    several = len(entries) > 1
+    total = f"{format_total(entries)}\n" if several and form in FOR_PEOPLE else ""
+    return "".join(format_entry(form, entry, several) for entry in entries) + total
 
 
-def _format_entry(form: str, answer: Decision | GateError, grant_requests: Sequence[str]) -> str:
+def format_entry(form: str, entry: ReportEntry, named: bool) -> str:
+    """Format one entry in a format where each stands alone; if `named`, its counts begin with its name."""
+    answer = entry.answer
+    name = f"{entry.name}: " if named else ""
     match form, answer:
         case "github", _:
             return "".join(f"{_format_annotation(finding)}\n" for finding in _findings(answer))
@@ -100,10 +110,23 @@ def _format_entry(form: str, answer: Decision | GateError, grant_requests: Seque
         case "json", _:  # the failure of an engine has no JSON
             return ""
         case "compact", Decision():
-            return f"{format_compact(answer)}\n"
+            return f"{format_compact(answer, name)}\n"
         case _, Decision():
-            return f"{format_decision(answer, grant_requests)}\n"
+            return f"{format_decision(answer, entry.grant_requests, name)}\n"
     return f"{answer}\n"
+
+
+def format_total(entries: Sequence[ReportEntry]) -> str:
+    """Format the counts of all entries together."""
+    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+    outcomes = Counter(decision.outcome for decision in decisions)
+    parts = [f"{count} {outcome}" for outcome, count in sorted(outcomes.items())]
+    if len(decisions) < len(entries):
+        parts.append(f"{len(entries) - len(decisions)} without a decision")
+    levels = Counter(_word(violation) for decision in decisions for violation in decision.violations)
+    open_findings = sum(len(decision.undetermined) for decision in decisions)
+    counts = f"{levels['deny']} denied, {_count(levels['warn'], 'warning')}, {open_findings} undetermined"
+    return f"total of {len(entries)}: {counts}; {', '.join(parts)}"
 
 
 def compute_severity(violation: Violation) -> Severity:
@@ -187,15 +210,14 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
     root = Xml.Element("testsuites", name="datalog-gate")
     for entry in entries:
         findings = list(_findings(entry.answer))
+        name = printable(entry.name)
         if isinstance(entry.answer, Decision):
-            stacks = printable(", ".join(entry.answer.stacks))
             cases = {policy.id: [finding for finding in findings if finding.rule == policy.id] for policy in policies}
         else:
-            stacks = printable(entry.name)
             cases = {"readable": findings}
-        suite = Xml.SubElement(root, "testsuite", name=stacks)
-        for name, case_findings in cases.items():
-            case = Xml.SubElement(suite, "testcase", classname=stacks, name=printable(name))
+        suite = Xml.SubElement(root, "testsuite", name=name)
+        for policy_id, case_findings in cases.items():
+            case = Xml.SubElement(suite, "testcase", classname=name, name=printable(policy_id))
             _add_outcome(case, case_findings, failing)
         for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
@@ -322,12 +344,30 @@ def _relative(file: str) -> str:
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
-def format_decision(decision: Decision, grant_requests: Sequence[str] = ()) -> str:
-    """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts."""
+def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name: str = "") -> str:
+    """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
+
+    Many findings of a policy at one place, as of the members of a group, are one with a count; explained ones are not.
+    """
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
-    for violation, word in _worded(decision):
-        lines += _format_violation(violation, word, decision.sources, explanation)
+    alike: dict[object, list[tuple[Violation, str]]] = {}
+    for at, (violation, word) in enumerate(_worded(decision)):
+        resource = violation.resource
+        if explanation or violation.because or violation.place is None or resource is None:
+            alike[at] = [(violation, word)]
+            continue
+        message = violation.message.replace(resource.path, "").replace(resource.name, "")
+        kind = violation.policy, word, violation.place, message, violation.hint, violation.waiver, violation.change
+        alike.setdefault(kind, []).append((violation, word))
+    for findings in alike.values():
+        shown = findings if len(findings) <= MOST_ALIKE else findings[:1]
+        for violation, word in shown:
+            lines += _format_violation(violation, word, decision.sources, explanation)
+        if rest := [violation.resource for violation, _ in findings[len(shown) :]]:
+            paths = list(dict.fromkeys(resource.path for resource in rest if resource))
+            more = ", ..." if paths[MOST_ALIKE:] else ""
+            lines.append(f"  and {len(rest)} more here: {', '.join(paths[:MOST_ALIKE])}{more}")
     lines += _format_errors(decision)
     if explanation:
         lines += [f"clean[{policy}] {_format_examined(rows)}" for policy, rows in explanation.clean().items()]
@@ -335,13 +375,16 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = ()) -> s
     for grant in decision.grants:
         if not grant.unlocked:
             lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")
-    return "\n".join(map(printable, [*lines, _format_counts(decision)]))
+    by_policy = Counter(violation.policy for violation, _ in _worded(decision))
+    if by_policy.total() > MANY:
+        lines.append(f"by policy: {', '.join(f'{policy} {count}' for policy, count in by_policy.most_common())}")
+    return "\n".join(map(printable, [*lines, f"{name}{_format_counts(decision)}"]))
 
 
-def format_compact(decision: Decision) -> str:
+def format_compact(decision: Decision, name: str = "") -> str:
     """Format one line for each finding, and the counts."""
     lines = [_head(violation, word) for violation, word in _worded(decision)]
-    return "\n".join(map(printable, [*lines, *_format_errors(decision), _format_counts(decision)]))
+    return "\n".join(map(printable, [*lines, *_format_errors(decision), f"{name}{_format_counts(decision)}"]))
 
 
 def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
@@ -357,7 +400,7 @@ def _format_errors(decision: Decision) -> list[str]:
 
 def _format_counts(decision: Decision) -> str:
     levels = Counter(_word(violation) for violation in decision.violations)
-    counts = [f"{levels['deny']} denied", f"{levels['warn']} warning{'' if levels['warn'] == 1 else 's'}"]
+    counts = [f"{levels['deny']} denied", _count(levels["warn"], "warning")]
     if decision.compared:
         counts.insert(1, f"{levels[PREEXISTING]} {PREEXISTING}")
     if decision.waived:
@@ -370,6 +413,10 @@ def _format_counts(decision: Decision) -> str:
     policies, facts = decision.counts["policies"], decision.counts["facts"]
     size = f"{policies} polic{'y' if policies == 1 else 'ies'}, {facts} fact{'' if facts == 1 else 's'}"
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:

@@ -19,12 +19,15 @@ from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.option_parser import FAIL_ON
 from datalog_gate.doors.cli.reports import (
+    FOR_PEOPLE,
     SEVERITIES,
     WHOLE_DOCUMENTS,
     ReportEntry,
     compute_severity,
     format_comparison_notes,
+    format_entry,
     format_report,
+    format_total,
     format_waiver_notes,
 )
 from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
@@ -56,11 +59,14 @@ def check(options: argparse.Namespace) -> int:
     waivers = rules.waivers(options.waivers or ())
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     entries = []
-    for group in [roots] if options.together else [[root] for root in roots]:
+    groups = [roots] if options.together else [[root] for root in roots]
+    for group in groups:
         entry = _check_group(group, options, rules, caller, waivers, inventory)
         entries.append(entry)
         if options.format not in WHOLE_DOCUMENTS:
-            _print_entry(entry, options.format)
+            _print_entry(entry, options.format, len(groups) > 1)
+    if options.format in FOR_PEOPLE and len(groups) > 1:
+        print(format_total(entries))
     failing_tests = failing or SEVERITIES[:1]
     if options.format in WHOLE_DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing_tests), end="")
@@ -115,10 +121,10 @@ def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
         return path
 
 
-def _print_entry(entry: ReportEntry, form: str) -> None:
+def _print_entry(entry: ReportEntry, form: str, named: bool) -> None:
     """Print an answer to stdout. In a format for people invalid input goes to stderr."""
-    if form not in ("text", "compact") or isinstance(entry.answer, Decision):
-        print(format_report(form, [entry]), end="", flush=True)
+    if form not in FOR_PEOPLE or isinstance(entry.answer, Decision):
+        print(format_entry(form, entry, named), end="", flush=True)
     elif isinstance(entry.answer, InputError):
         print(entry.answer, file=sys.stderr)
 
