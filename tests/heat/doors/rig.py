@@ -30,7 +30,7 @@ FILTERS = {"api_filter": "datalog_gate", "cfn_filter": "datalog_gate_cfn"}
 
 CONF = """
 [DEFAULT]
-host = aio
+host = {host}
 log_file = {folder}/heat.log
 transport_url = fake://
 auth_encryption_key = 0123456789abcdef0123456789abcdef
@@ -45,7 +45,7 @@ enable_stack_adopt = True
 [clients_heat]
 url = http://127.0.0.1:{port}/v1/%(tenant_id)s
 [database]
-connection = sqlite:///{folder}/heat.db?timeout=30
+connection = {database}
 [paste_deploy]
 flavor = {flavor}
 api_paste_config = {folder}/paste.ini
@@ -284,12 +284,15 @@ def running(
     flavor: str = "noauth",
     resources: str = str(RESOURCES),
     mappings: Mapping[str, str] | None = None,
+    host: str = "aio",
+    database: str = "",
 ) -> Iterator[Heat]:
     """A Heat from its start to its end.
 
     If it is `filtered`, the gate's filters stand before both APIs. `options` go to the group datalog_gate of heat.conf.
     In the flavor custombackend the context is what the client's own headers say. Without `resources` Heat does not know
-    the gate's types. `mappings` are the types that its operator maps to others.
+    the gate's types. `mappings` are the types that its operator maps to others. Several hosts may share the `database`
+    of that URL; without it there is an SQLite file in the folder.
     """
     for name in ("environment.d", "templates"):
         (folder / name).mkdir()
@@ -304,6 +307,8 @@ def running(
         rules=rules,
         options=written,
         flavor=flavor,
+        host=host,
+        database=database or f"sqlite:///{folder}/heat.db?timeout=30",
     )
     (folder / "heat.conf").write_text(conf)
     (folder / "paste.ini").write_text(

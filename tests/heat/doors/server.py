@@ -1,7 +1,7 @@
 """Run Heat's API, CFN API and engine: ``python server.py FOLDER PORT CFN_PORT``.
 
 The folder holds heat.conf and paste.ini; the database and the logs go there, and READY to stdout when it answers. The
-transport is oslo.messaging's fake one, the database SQLite.
+transport is oslo.messaging's fake one.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ def main(folder: Path, *ports: int) -> None:
     if not (folder / "policy.yaml").exists():  # noauth gives the role admin only
         names = (rule.name for rule in policies.list_rules())
         (folder / "policy.yaml").write_text("".join(f'"{name}": ""\n' for name in names))
-    with sqlite3.connect(folder / "heat.db") as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
     log.register_options(cfg.CONF)
     cfg.CONF(["--config-file", str(folder / "heat.conf")], project="heat", prog="heat-engine", version="test")
     log.setup(cfg.CONF, "heat")
     config.set_config_defaults()
     messaging.setup()
-    engine = database.get_engine()
-    event.listen(engine, "before_cursor_execute", _write_at_once, retval=True)
+    if cfg.CONF.database.connection.startswith("sqlite"):
+        with sqlite3.connect(folder / "heat.db") as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+        event.listen(database.get_engine(), "before_cursor_execute", _write_at_once, retval=True)
     # Heat deletes such a row by an id that it remembers, and only SQLite would have given the id to another by then
     models.ResourcePropertiesData.__table__.dialect_options["sqlite"]["autoincrement"] = True
-    models.BASE.metadata.create_all(engine)
+    models.BASE.metadata.create_all(database.get_engine())
     if "fake_keystoneclient" in (folder / "heat.conf").read_text():  # there is no Keystone to ask
         context.StoredContext._load_keystone_data = lambda _context: None
     recorder.install(folder / "asked.jsonl")
