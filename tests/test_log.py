@@ -59,6 +59,26 @@ def test_a_forked_process_writes_records_of_its_own(tmp_path: Path) -> None:
     assert (child.exitcode, read_entries(tmp_path / "log")) == (0, [{"n": 1}, {"of": 2, "n": 0, "text": ""}, {"n": 3}])
 
 
+def test_a_process_forked_without_pythons_hooks_writes_records_of_its_own(tmp_path: Path) -> None:
+    program = """
+import ctypes, os, sys
+from datalog_gate.decision_point.log import DecisionLog
+log = DecisionLog(sys.argv[1], 10_000)
+log.write({"schema": "datalog-gate/log/1", "kind": "parent"})
+log.flush(9)
+child = ctypes.PyDLL(None).fork()  # as uWSGI does
+if child == 0:
+    log.flush(9)
+    log.write({"schema": "datalog-gate/log/1", "kind": "child"})
+    log.flush(9)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "log")], check=True, timeout=60)
+    kinds = [record["kind"] for record in read_log(tmp_path / "log") if isinstance(record, dict)]
+    assert kinds == ["parent", "child"]
+
+
 def test_processes_forked_while_the_log_is_written_hold_no_lock(tmp_path: Path) -> None:
     log = DecisionLog(str(tmp_path / "log"), 10_000_000)
     ends, end = os.pipe()

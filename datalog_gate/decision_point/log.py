@@ -120,11 +120,13 @@ class DecisionLog:
         self.dropped = 0
         """The number of records that this process could not write."""
         self._reset()
-        if path:
-            os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
-        """Drop the state of the parent after a fork: its threads do not exist here, and may have held the lock."""
+        """Drop the state of the parent after a fork: its threads do not exist here, and may have held the lock.
+
+        A process notices by its number that it was forked: uWSGI forks without Python's hooks.
+        """
+        self._process = os.getpid()
         self._queue: Queue[Record] = Queue(QUEUE_SIZE)
         self._lock = Lock()
         self._started = False
@@ -134,6 +136,8 @@ class DecisionLog:
         """Queue a record for writing. The caller must not change its data any more."""
         if self._path is None:
             return
+        if self._process != os.getpid():
+            self._reset()
         if not self._started:
             self._start()
         try:
@@ -144,7 +148,7 @@ class DecisionLog:
     def flush(self, seconds: float) -> None:
         """Wait until all queued records are written, at most for so many seconds."""
         end = time.monotonic() + seconds
-        while self._queue.unfinished_tasks and time.monotonic() < end:
+        while self._process == os.getpid() and self._queue.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.005)
 
     def _start(self) -> None:
