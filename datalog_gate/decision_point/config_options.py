@@ -46,7 +46,8 @@ class OptionFiles:
     """The files and folders of a host's configuration, to read the options again. The host's own stays as it is."""
 
     def __init__(self, conf: Any, paste_options: Mapping[str, str]) -> None:
-        self._files, self._folders = list(conf.config_file or ()), list(conf.config_dir or ())
+        self._files = list(getattr(conf, "config_file", None) or ())  # there is none before it was read
+        self._folders = list(getattr(conf, "config_dir", None) or ())
         self._paste_options = paste_options
         self._has_section = GROUP in conf.list_all_sections()
 

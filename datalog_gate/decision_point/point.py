@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
+from datalog_gate import __version__
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import printable
@@ -23,6 +24,8 @@ from datalog_gate.decision_point.enabled_plugins import create_broker, load_pref
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
+from datalog_gate.decision_point.metrics import count_answer, count_outcome, measure_store
+from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
 from datalog_gate.decision_point.roles import Entitlements
@@ -50,6 +53,8 @@ class DecisionPoint:
     Errors on creation: RulesError, InputError, PluginLoadError, JournalError, ValueError.
     """
 
+    _metrics: MetricsPort | None = None
+
     def __init__(
         self,
         settings: Settings,
@@ -67,6 +72,9 @@ class DecisionPoint:
         self.broker = create_broker(settings)
         """The broker of the enabled services; None if none are enabled."""
         self._outcomes = open_outcomes(settings)
+        self._metrics = self._create_metrics(settings)
+        self._loaded_at = 0.0
+        self._counted = Counter[str]()
         self._reloader = PolicyReloader(
             settings, clock, self._changed, self._failed, options=options, entitlements=entitlements
         )
@@ -84,6 +92,25 @@ class DecisionPoint:
 
     def judge(self, operation: Operation) -> Answer:
         """Decide whether the operation may go on. An exception of its `definition`, except InputError, is raised."""
+        if self._metrics is None:
+            return self._judge(operation)
+        self._metrics.start()
+        began = self._clock()
+        answer = self._judge(operation)
+        count_answer(self._metrics.numbers, operation, answer, self._clock() - began)
+        return answer
+
+    def start_metrics(self) -> None:
+        """Begin to serve metrics in this process, if they are enabled."""
+        if self._metrics:
+            self._metrics.start()
+
+    def count_failure(self, door: str, action: str) -> None:
+        """Count that the gate failed to answer."""
+        if self._metrics:
+            count_outcome(self._metrics.numbers, "failed", door, action)
+
+    def _judge(self, operation: Operation) -> Answer:
         if operation.door in ("engine", "plugin") and (operation.action, operation.stack_name) == ("create", PROBE):
             return self._note(operation, refuse("denied", LIVE))
         if operation.action == "rollback":
@@ -266,18 +293,21 @@ class DecisionPoint:
         if answer.allowed:
             return answer, before
         if mode != "enforce":
-            why = f"the mode is {mode}"
+            why, by = f"the mode is {mode}", "mode"
         elif answer.verdict != "denied" and operation.action not in CLOSED:
-            why = f"{operation.action} goes on where it can't be judged"
+            why, by = f"{operation.action} goes on where it can't be judged", "action"
             self._count("opened")
         elif (
             override := read_break_glass(self.settings.break_glass, self._now())
         ) and self.entitlements.may_break_glass(operation.project, operation.credentials or {}):
-            why = f"the break-glass file allows it until {override.until.isoformat()}: {override.why}"
+            until, by = override.until.isoformat(), "break_glass"
+            why = f"the break-glass file allows it until {until}: {override.why}"
             self._count("broken_glass")
-            self._event("broken_glass", id=answer.id, until=override.until.isoformat(), why=override.why)
+            self._event("broken_glass", id=answer.id, until=until, why=override.why)
         else:
             return answer, ""
+        if self._metrics:
+            self._metrics.numbers.count("datalog_gate_lifted_total", by)
         LOG.warning("decision %s is refused and goes on, since %s: %s", answer.id, why, answer.reason)
         allowed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
         return allowed, f"{why}: {answer.reason}"
@@ -314,6 +344,7 @@ class DecisionPoint:
     def _changed(self, before: InForce | None, after: InForce) -> None:
         """Log the options and rules that are in force now."""
         settings, rules = after.settings, after.ruleset.rules
+        self._loaded_at = self._now().timestamp()
         known = {policy.id for policy in rules.policies}
         for policy in sorted(settings.policy_modes.keys() - known):
             LOG.warning("policy_modes names %s, which is no policy of the rules", policy)
@@ -330,9 +361,40 @@ class DecisionPoint:
 
     def _failed(self, source: Source, error: DiagnosticsError) -> None:
         self._count("reload_failures")
+        if self._metrics:
+            self._metrics.numbers.count("datalog_gate_load_failures_total", source)
         LOG.error("the changed %s can't be loaded, so the previous ones stay in force:\n%s", _SOURCES[source], error)
         kind = "reload_failed" if source == "rules" else f"{source}_failed"
         self._event(kind, diagnostics=[diagnostic.to_json() for diagnostic in error.diagnostics])
+
+    def _create_metrics(self, settings: Settings) -> MetricsPort | None:
+        if not (settings.metrics_port or settings.metrics_folder):
+            return None
+        return MetricsPort(
+            settings.metrics_host,
+            settings.metrics_port,
+            settings.metrics_folder,
+            self._measure,
+            lambda: measure_store(settings.store_url, self._now().timestamp()),
+        )
+
+    def _measure(self) -> None:
+        """Set the gauges of this process. Files that have changed are loaded also where nobody asks for a decision."""
+        assert self._metrics
+        numbers = self._metrics.numbers
+        ruleset = self._reloader.current().ruleset
+        numbers.set("datalog_gate_processes", 1.0, __version__, ruleset.rules.digest[:12])
+        numbers.set("datalog_gate_rules_loaded_timestamp_seconds", self._loaded_at)
+        if ruleset.written:
+            numbers.set("datalog_gate_inventory_timestamp_seconds", ruleset.written.timestamp())
+        totals = {"datalog_gate_log_records_lost_total": self._log.dropped}
+        if self.broker or self._outcomes:
+            from datalog_gate.store.transaction import Store
+
+            totals["datalog_gate_store_errors_total"] = Store.failures
+        for name, total in totals.items():
+            numbers.count(name, number=max(total - self._counted[name], 0))  # a fork begins at zero
+            self._counted[name] = total
 
     def _event(self, kind: str, **fields: object) -> None:
         self._log.write(build_event(kind, self._now(), **fields))
@@ -350,6 +412,12 @@ def shared_point() -> DecisionPoint:
         if not _SHARED:
             _SHARED.append(create_point(cfg.CONF, {}))
     return _SHARED[0]
+
+
+def count_failure(door: str, action: str) -> None:
+    """Count that the gate failed to answer, if this process has a decision point."""
+    if _SHARED:
+        _SHARED[0].count_failure(door, action)
 
 
 def create_point(conf: Any, paste_options: Mapping[str, str]) -> DecisionPoint:

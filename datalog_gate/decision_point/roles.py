@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ class Entitlements:
             enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
         try:
             enforcer.load_rules(force_reload=True)
+        except cfg.NotInitializedError:  # nobody has read the configuration yet: it loads when it is first asked
+            return enforcer
         except (cfg.Error, OSError, ValueError, TypeError, AttributeError) as error:
             raise InputError.of(f"{enforcer.policy_path or 'the policy file'} can't be read: {error}") from None
         enforcer.use_conf = False
@@ -76,7 +79,8 @@ class Entitlements:
 
     def _paths(self) -> Iterator[Path]:
         names = (self._policy_file, *self._conf.oslo_policy.policy_dirs)
-        for path in filter(None, map(self._conf.find_file, names)):
-            yield Path(path)
-            if Path(path).is_dir():
-                yield from sorted(Path(path).iterdir())
+        with suppress(cfg.NotInitializedError):
+            for path in map(Path, filter(None, map(self._conf.find_file, names))):
+                yield path
+                if path.is_dir():
+                    yield from sorted(path.iterdir())

@@ -126,6 +126,19 @@ class Settings:
     decision_log_bytes: int = _option(
         100 * 1024 * 1024, "Bytes on disk that the log and the one older file beside it take together.", min=1024
     )
+    metrics_port: int = _option(
+        0,
+        "The port on which the numbers of all processes of the host are told to Prometheus; 0 tells none. The address, "
+        "the port and the folder are the same for all of them.",
+        min=0,
+        max=65535,
+    )
+    metrics_host: str = _option("127.0.0.1", "The address of the port; nobody who can reach it is asked who he is.")
+    metrics_folder: str = _option(
+        "",
+        "A folder through which processes add up their numbers, on a local disk or in memory, that the users of all of "
+        "Heat's services can write. Without it the processes of one user that see the same temporary files do.",
+    )
     body_limit: int = _option(1024 * 1024, "Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
     create_denial: str = _option(
         "refuse",

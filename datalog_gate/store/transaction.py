@@ -54,6 +54,9 @@ class Store:
     creation: ValueError for a URL, which shows no password.
     """
 
+    failures = 0
+    """How many transactions of this process have failed, with any store."""
+
     def __init__(self, url: str, error_type: Callable[[str], Exception] = StoreError, wait: float = 30.0) -> None:
         parsed = _parse(url)
         self.name = parsed.render_as_string(hide_password=True)
@@ -102,6 +105,7 @@ class Store:
                     return work(rows)
             except (SQLAlchemyError, sqlite3.Error, OSError, UnicodeError) as error:
                 if attempt >= 60 or time.monotonic() >= end or not _is_conflict(error):
+                    Store.failures += 1
                     raise self.error_type(self._explain(error)) from error
             time.sleep(0.002 * random.random() * 2 ** min(attempt, 6))
         raise AssertionError

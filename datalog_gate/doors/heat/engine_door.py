@@ -15,7 +15,7 @@ from oslo_config import cfg
 from datalog_gate.base.errors import EngineError
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.engine_start import record_start
-from datalog_gate.decision_point.point import shared_point
+from datalog_gate.decision_point.point import count_failure, shared_point
 from datalog_gate.doors.heat.heat_objects import check_shape
 from datalog_gate.doors.heat.lifecycle import storable
 from datalog_gate.doors.heat.live_stack import read_operation
@@ -31,7 +31,7 @@ def announce(wrapped: str) -> None:
     """
     record_start(build_settings(cfg.CONF, {}), version("openstack-heat"), wrapped)
     try:
-        shared_point()
+        shared_point().start_metrics()
     except Exception:  # it stops no engine
         LOG.exception("the policies can't be loaded, so nothing is built before they can")
 
@@ -49,6 +49,7 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
         answer = shared_point().judge(operation)
     except Exception as error:  # whatever fails here, nothing may be built that nobody judged
         LOG.exception("no decision on %s of %s", action, stack.name)
+        count_failure("engine", action.lower())
         if action == "ROLLBACK":
             return None
         reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"

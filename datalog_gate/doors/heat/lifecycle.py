@@ -61,7 +61,9 @@ class LifecyclePlugin:
             if action not in STOPPED:
                 return
             from datalog_gate.base.errors import EngineError
+            from datalog_gate.decision_point.point import count_failure
 
+            count_failure("plugin", action.lower())
             _keep_stack(stack)
             # other errors may quote rules, so the user sees only their type
             shown = error if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"

@@ -77,11 +77,13 @@ class Filter:
     settings: Settings
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        self.point.start_metrics()
         try:
             request = self.read_request(self.application, environ, self.settings)
         except UnclearRequestError as error:
             return _send(_reject(error.fault or self.fault, refuse("unreadable", str(error))), start_response)
         except Exception as error:  # noqa: BLE001 - the edge of the door: nobody can say what the request is
+            self.point.count_failure("filter", "request")
             return _send(self.fault(503, _message(_gate_failure("a request", error))), start_response)
         if request is None:
             return self.application(environ, start_response)
@@ -109,6 +111,7 @@ class Filter:
         except Exception as error:  # noqa: BLE001 - the edge of the door: Heat must neither be open nor answer 500
             if answer and answer.allowed:
                 self._finish(answer, "failed")
+            self.point.count_failure(request.operation.door, request.operation.action)
             failure, answer = _gate_failure(request.operation.action, error), None
             refusal = failure if request.operation.action in CLOSED else None
         if refusal is None:

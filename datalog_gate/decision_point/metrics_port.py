@@ -1,0 +1,246 @@
+"""Serves the numbers of all processes of a host on one port.
+
+Each process writes its numbers into a file of a folder, each second. The process that has the port answers with the
+sum of all files; when it ends another one takes the port. A new process goes on with the file of one that has ended, so
+that counters never fall and files never grow in number.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import logging
+import os
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from errno import EADDRINUSE
+from http.server import BaseHTTPRequestHandler
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from typing import IO
+
+from datalog_gate.decision_point.metrics import BUCKETS, METRICS, Numbers, Sample, format_metrics
+
+LOG = logging.getLogger(__name__)
+INTERVAL = 1.0
+"""Seconds between two writings of the numbers, and between two tries to get the port."""
+PATIENCE = 5.0
+"""Seconds that a client may stay silent."""
+
+
+class MetricsPort:
+    """The numbers of this process, and the port of all of them; port 0 serves none.
+
+    `measure` sets the gauges of this process, `measure_host` tells what is no process's own when somebody asks. Nothing
+    happens before `start`, since a service may load the gate in a process that only forks those that serve.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        folder: str,
+        measure: Callable[[], None],
+        measure_host: Callable[[], Iterable[Sample]],
+    ) -> None:
+        self._host, self._port = host, port
+        self._folder = Path(folder) if folder else None
+        self._measure, self._measure_host = measure, measure_host
+        self._slot: IO[bytes] | None = None
+        self._claim: IO[bytes] | None = None
+        self._listener: socket.socket | None = None
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        """Begin anew after a fork: the parent has the files, the port, the thread and the numbers until then."""
+        for inherited in (self._slot, self._claim, self._listener):
+            if inherited:
+                inherited.close()
+        self.numbers = Numbers()
+        self._slot = self._claim = self._listener = None
+        self._process = 0
+        self._problems: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Write and serve from now on, in a thread of this process."""
+        if self._process == os.getpid():
+            return
+        if self._process:  # a fork without Python's hooks
+            self._reset()
+        self._process = os.getpid()
+        atexit.register(self._save, self._process)
+        Thread(target=self._run, args=(self._process,), name="datalog-gate-metrics", daemon=True).start()
+
+    def render(self) -> str:
+        """The numbers of all processes that share the folder, as text."""
+        return format_metrics([self.numbers.samples(), *self._others(), self._measure_host()])
+
+    def _run(self, process: int) -> None:
+        while self._process == process:
+            self._run_once()
+            self._accept()
+
+    def _run_once(self) -> None:
+        """Do each step. A failure is logged once, and stops no service."""
+        for step in (self._measure, self._take_slot, self._save, self._listen):
+            try:
+                step()
+                self._problems.pop(step.__name__, None)
+            except Exception as error:
+                if self._problems.get(step.__name__) != str(error):
+                    self._problems[step.__name__] = str(error)
+                    LOG.error("metrics: %s", error, exc_info=not isinstance(error, OSError))
+
+    def _take_slot(self) -> None:
+        """Take the first file that no process has. Errors: OSError."""
+        if self._slot and _is_there(self._slot):
+            return
+        if self._slot:  # somebody has emptied the folder
+            self._slot.close()
+            self._slot = None
+        if self._folder is None:
+            self._folder = _make_private_folder(self._port)
+        self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        for number in count():
+            path = self._folder / f"{number}.lock"
+            try:
+                slot = path.open("ab")
+            except PermissionError:
+                if path.exists():  # another user's
+                    continue
+                raise
+            if _lock(slot):
+                break
+            slot.close()
+        self.numbers.add(_read(path.with_suffix(".json")))
+        self._slot = slot
+
+    def _save(self, process: int = 0) -> None:
+        """Write the numbers. Errors: OSError."""
+        if self._slot is None or (process and process != os.getpid()):
+            return
+        path = Path(self._slot.name).with_suffix(".json")
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(self.numbers.samples()))
+        new.replace(path)
+
+    def _listen(self) -> None:
+        """Get the port, if no process of the folder has it. Errors: OSError."""
+        if self._listener or not self._port or not (self._slot and self._folder):
+            return
+        if self._claim is None:
+            claim = (self._folder / f"port-{self._port}").open("ab")
+            if not _lock(claim):
+                claim.close()
+                return
+            self._claim = claim
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        try:
+            self._listener = socket.create_server((self._host, self._port), family=family)
+        except OSError as error:
+            if error.errno == EADDRINUSE:
+                raise OSError(f"the port {self._port} is another program's, or of another metrics_folder") from None
+            raise
+        self._listener.settimeout(INTERVAL)
+
+    def _accept(self) -> None:
+        """Wait for a client, at most for the interval."""
+        if self._listener is None:
+            time.sleep(INTERVAL)
+            return
+        with suppress(OSError):  # TimeoutError: nobody came
+            connection, _ = self._listener.accept()
+            Thread(target=self._answer, args=(connection,), name="datalog-gate-metrics", daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            _Handler(connection, ("", 0), self)  # type: ignore[arg-type]  # for `render`
+
+    def _others(self) -> Iterator[list[Sample]]:
+        """The numbers of the other processes; of those that have ended without the gauges."""
+        if self._folder is None:
+            return
+        own = Path(self._slot.name) if self._slot else None
+        for path in sorted(self._folder.glob("*.lock")):
+            if path != own:
+                live = _is_locked(path)
+                yield [
+                    sample for sample in _read(path.with_suffix(".json")) if live or METRICS[sample[0]].kind != "gauge"
+                ]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers one request with the numbers, whatever its path. Its `server` is a `MetricsPort`."""
+
+    timeout = PATIENCE
+
+    def do_GET(self) -> None:
+        """Answer."""
+        content = self.server.render().encode()  # type: ignore[attr-defined]
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def _read(path: Path) -> list[Sample]:
+    """The numbers in a file, none where it can't be read; without those that another version writes."""
+    try:
+        samples = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return []
+    sizes = {"histogram": len(BUCKETS) + 2}
+    return [
+        (name, tuple(labels), values)
+        for name, labels, values in samples
+        if (metric := METRICS.get(name))
+        and len(labels) == len(metric.labels)
+        and len(values) == sizes.get(metric.kind, 1)
+    ]
+
+
+def _lock(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_there(file: IO[bytes]) -> bool:
+    """Whether the path of an open file still leads to it."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(file.name))
+    except OSError:
+        return False
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # BlockingIOError, or a file of another user
+        return True
+    return False
+
+
+def _make_private_folder(port: int) -> Path:
+    """A folder for the processes of this user. Errors: OSError if it is another one's."""
+    folder = Path(tempfile.gettempdir(), f"datalog-gate-metrics-{os.geteuid()}-{port}")
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise OSError(f"{folder} is not a folder of ours alone: set metrics_folder")
+    return folder

@@ -1,0 +1,26 @@
+"""What the store holds, in numbers."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.engine import Connection
+
+from datalog_gate.store.tables import approval_requests, journal
+
+OVER = ("released", "failed")
+"""The states of claims that hold nothing, as in `services.journal_claim`."""
+
+
+def count_claims(rows: Connection) -> list[tuple[str, str, float, float]]:
+    """The claims that are not over: service, state, how many, and since when the oldest is in the state."""
+    names = journal.c.service, journal.c.state
+    query = select(*names, func.count(), func.min(journal.c.since)).where(journal.c.state.not_in(OVER)).group_by(*names)
+    return [(service, state, float(number), since) for service, state, number, since in rows.execute(query)]
+
+
+def count_approvals(rows: Connection, now: float) -> dict[str, float]:
+    """How many requests nobody has answered: `wait` where a grant in an engine waits, else `stop`."""
+    table = approval_requests.c
+    query = select(table.uuid).where(table.state == "awaiting", table.until > now)
+    modes = ["wait" if uuid else "stop" for uuid in rows.execute(query).scalars()]
+    return {mode: float(modes.count(mode)) for mode in ("stop", "wait")}
