@@ -61,6 +61,23 @@ def test_an_update_is_decided_once_more_by_what_the_stack_was(place: Path, capsy
 
 
 @pytest.mark.usefixtures("place")
+def test_a_log_of_another_version_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """Older records have no version, later ones keys and kinds that this package does not know."""
+    before = run(capsys, "replay", "log.jsonl", "--rules", "rules")
+    log = Path("log.jsonl")
+    older, later = ([json.loads(line) for line in log.read_text().splitlines()] for _ in range(2))
+    for record in older:
+        del record["version"]
+    for record in later:
+        record |= {"version": "9.0", "mood": {"good": True}}
+        if "decision" in record:
+            record["decision"]["mood"] = "good"
+    for records in (older, [*later, {"schema": "datalog-gate/log/1", "kind": "mood", "time": "now"}]):
+        log.write_text("".join(json.dumps(record) + "\n" for record in records))
+        assert run(capsys, "replay", "log.jsonl", "--rules", "rules") == before
+
+
+@pytest.mark.usefixtures("place")
 def test_a_decision_is_explained_by_its_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
     denied = ids()[0]
     assert run(capsys, "explain", denied[:8], "--log", "log.jsonl") == (0, f"""\

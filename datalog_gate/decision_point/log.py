@@ -328,7 +328,8 @@ def replay_record(
     except (InputError, EngineError) as error:
         return ReplayResult(record, None, str(error))
     after = decision.to_json()
-    differs = [name for name in before if name not in IDENTITY and before[name] != after[name]]
+    known = before.keys() & after.keys() - set(IDENTITY)  # another version has other keys
+    differs = [name for name in before if name in known and before[name] != after[name]]
     return ReplayResult(record, decision, "", tuple(differs), tuple(_changes(before, after)))
 
 
