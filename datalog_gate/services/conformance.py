@@ -15,17 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import pytest
 
-from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
+from datalog_gate.plugins.plugin_errors import PluginError, RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.services.contract import HOLDING, Held, Request, Service, Status
 from datalog_gate.stack.model import Data
 
+Result = TypeVar("Result")
 CROWD = 8
 """How many call at once."""
+TRIES = 10
+"""How often a service may be unable to tell."""
 
 
 def asked(service: str, uuid: str, *names: str, type: str, **options: Data) -> Request:
@@ -180,7 +183,7 @@ class Conformance:
 
     def test_many_at_once_on_one_key_hold_once(self, tmp_path: Path) -> None:
         request = self.request("u")
-        decisions = _at_once(lambda _: self.make(tmp_path).reserve(request))
+        decisions = _at_once(lambda _: _answered(lambda: self.make(tmp_path).reserve(request)))
         assert decisions == [decisions[0]] * CROWD
         self._holds_only(tmp_path, "u")
 
@@ -202,7 +205,7 @@ class Conformance:
         for process in processes:
             process.start()
         for process in processes:
-            process.join(60)
+            process.join(120)
         assert [process.exitcode for process in processes] == [0] * CROWD
         self._counts(tmp_path, [refused for _, refused in sorted(results.get() for _ in processes)])
 
@@ -255,9 +258,17 @@ def _says(service: Service, request: Request, held: bool) -> None:
     assert status == "unknown" or (status in HOLDING) is held, f"{request.uuid or 'nothing'} is {status}"
 
 
+def _answered(call: Callable[[], Result]) -> Result:
+    """Call again while the service can't tell: a crowd on a slow machine may be more than it answers in time."""
+    for _ in range(TRIES):
+        with suppress(UnavailableError):
+            return call()
+    return call()
+
+
 def _refused(call: Callable[[], object]) -> bool:
     try:
-        call()
+        _answered(call)
     except RefusedError:
         return True
     return False
