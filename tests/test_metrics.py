@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 from datalog_gate import __version__
 from datalog_gate.decision_point.config_options import build_settings
@@ -30,6 +32,7 @@ from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import OVER
 from datalog_gate.store import counts
 from tests.commands import read_conf
+from tests.installed import INSTALL
 from tests.ledger import request
 from tests.pages import DOCS
 from tests.servers import free_ports
@@ -38,12 +41,15 @@ from tests.test_decision_point import clock as clock
 from tests.test_decision_point import make_point as make_point
 
 PATIENCE = 30.0
-SAMPLES = DOCS / "samples"
+SAMPLES = DOCS / "samples/prometheus"
 TEXT = """\
 # HELP datalog_gate_decisions_total Answers to operations; `failed` where the gate failed.
 # TYPE datalog_gate_decisions_total counter
 datalog_gate_decisions_total{outcome="allowed",door="api",action="create"} 2
 datalog_gate_decisions_total{outcome="denied",door="api",action="create"} 1
+# HELP datalog_gate_undecided_total Answers that are undecided, and failures of the gate.
+# TYPE datalog_gate_undecided_total counter
+datalog_gate_undecided_total 0
 # HELP datalog_gate_decision_seconds Seconds until an answer, with those of services and plugins.
 # TYPE datalog_gate_decision_seconds histogram
 datalog_gate_decision_seconds_bucket{door="api",le="0.005"} 1
@@ -63,6 +69,16 @@ datalog_gate_decision_seconds_count{door="api"} 3
 # HELP datalog_gate_policy_hits_total Answers with a finding of the policy, by what it did.
 # TYPE datalog_gate_policy_hits_total counter
 datalog_gate_policy_hits_total{policy="a \\"b\\" \\\\ \\n",result="warn"} 1
+# HELP datalog_gate_lifted_total Refusals that went on, by the mode, the action or break-glass.
+# TYPE datalog_gate_lifted_total counter
+datalog_gate_lifted_total{by="action"} 0
+datalog_gate_lifted_total{by="break_glass"} 0
+datalog_gate_lifted_total{by="mode"} 0
+# HELP datalog_gate_load_failures_total Changed files that did not load, when they changed and each minute since.
+# TYPE datalog_gate_load_failures_total counter
+datalog_gate_load_failures_total{source="options"} 0
+datalog_gate_load_failures_total{source="policy_file"} 0
+datalog_gate_load_failures_total{source="rules"} 0
 # HELP datalog_gate_log_records_lost_total Records that the decision log has lost.
 # TYPE datalog_gate_log_records_lost_total counter
 datalog_gate_log_records_lost_total 0
@@ -150,7 +166,7 @@ def test_answers_are_counted_by_outcome_door_and_action_and_findings_by_policy(
         'decisions_total{outcome="unreadable",door="api",action="create"}': 1,
         'decisions_total{outcome="undecided",door="api",action="create"}': 1,
         'decisions_total{outcome="failed",door="engine",action="update"}': 1,
-        'decision_seconds_count{door="api"}': 6, 'decision_seconds_count{door="cfn"}': 1,
+        "undecided_total": 2, 'decision_seconds_count{door="api"}': 6, 'decision_seconds_count{door="cfn"}': 1,
         'decision_seconds_count{door="plugin"}': 1,
         'judgements_total{undetermined="no"}': 4, 'judgements_total{undetermined="yes"}': 1,
         'policy_hits_total{policy="flavor",result="deny"}': 2,
@@ -414,23 +430,58 @@ def test_what_another_version_wrote_is_left_out(tmp_path: Path) -> None:
     assert port.render() == format_metrics([Numbers().samples(), [("datalog_gate_lifted_total", ("mode",), [2.0])]])
 
 
-def test_a_point_of_a_configuration_serves(tmp_path: Path) -> None:
-    (tmp_path / "rules.dl").write_text(FLAVOR + IMAGE)
+def test_the_page_lists_all_metrics() -> None:
+    rows = re.findall(r"^\| `(\w+)(?:{(.*)})?` \| (.*) \|$", INSTALL.partition("| `datalog_gate_...` |")[2], re.M)
+    listed = {f"datalog_gate_{name}": (labels, text) for name, labels, text in rows[: len(METRICS)]}
+    assert listed == {name: (", ".join(metric.labels), metric.help) for name, metric in METRICS.items()}
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+def test_the_commands_of_the_page_show_the_numbers(tmp_path: Path) -> None:
     [port] = free_ports(1)
-    (tmp_path / "heat.conf").write_text(
-        f"[datalog_gate]\nrules = {tmp_path}/rules.dl\nmetrics_port = {port}\nmetrics_folder = {tmp_path}/metrics\n"
-    )
+    page = INSTALL.replace("9401", str(port)).replace("/run/heat/metrics", f"{tmp_path}/metrics")
+    [section] = [block for block in re.findall(r"```ini\n(.*?)```", page, re.S) if "metrics_port" in block]
+    [(command, shown)] = re.findall(r"^    (curl [^\n]*)\n\n```\n(.*?)```", page, re.M | re.S)
+    (tmp_path / "rules.dl").write_text(FLAVOR + IMAGE)
+    (tmp_path / "heat.conf").write_text(f"{section}rules = {tmp_path}/rules.dl\n")
     conf = read_conf(tmp_path / "heat.conf")
-    settings = build_settings(conf)
-    point = DecisionPoint(settings, Entitlements(conf, ()))
-    point.start_metrics()
+    point = DecisionPoint(build_settings(conf), Entitlements(conf, ()))
+    for _ in range(2):
+        point.judge(make_operation(template("small")))
 
-    def read() -> str:
-        try:
-            return str(urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).read().decode())
-        except OSError:
-            return ""
+    def run() -> str:
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False).stdout
 
-    wait(lambda: "datalog_gate_processes{" in read())
+    wait(lambda: run() == shown, run)
     assert point._metrics
     point._metrics._reset()
+
+
+def test_the_samples_show_all_metrics_and_have_a_case_for_each_alert() -> None:
+    rules = yaml.safe_load((SAMPLES / "alerts.yaml").read_text())["groups"][0]["rules"]
+    cases = yaml.safe_load((SAMPLES / "alerts_test.yaml").read_text())["tests"]
+    board = json.loads((SAMPLES / "dashboard.json").read_text())
+    fired = {test["alertname"] for case in cases for test in case["alert_rule_test"] if "exp_alerts" in test}
+    assert fired == {rule["alert"] for rule in rules if "alert" in rule}
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    shown, asked = (
+        {name for text in texts for name in re.findall(r"\bdatalog_gate_[a-z_]+", text.replace("_bucket", ""))}
+        for texts in (panel_queries(), [*panel_queries(), *(rule["expr"] for rule in rules)])
+    )
+    assert shown == asked == METRICS.keys()
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
+def test_promtool_reads_the_samples_and_each_alert_fires_and_rests_as_its_case_says(tmp_path: Path) -> None:
+    queries = [{"record": "panel", "expr": query.replace("$__rate_interval", "5m")} for query in panel_queries()]
+    groups = [{"name": str(at), "rules": [query]} for at, query in enumerate(queries)]
+    (tmp_path / "panels.yaml").write_text(json.dumps({"groups": groups}))
+    for command, file in (("check", tmp_path / "panels.yaml"), ("test", SAMPLES / "alerts_test.yaml")):
+        run = subprocess.run(["promtool", command, "rules", file], capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout + run.stderr
+
+
+def panel_queries() -> list[str]:
+    """The queries of the dashboard."""
+    board = json.loads((SAMPLES / "dashboard.json").read_text())
+    return [target["expr"] for panel in board["panels"] for target in panel["targets"]]

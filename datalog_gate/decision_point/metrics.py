@@ -34,11 +34,16 @@ class Metric(NamedTuple):
     labels: Labels = ()
     of_host: bool = False
     """Whether the largest number of any process is that of the host, and not their sum."""
+    first: tuple[Labels, ...] = ()
+    """The labels that are there from the start with 0, so that Prometheus sees the first event."""
 
 
 METRICS: Mapping[str, Metric] = {
     "datalog_gate_decisions_total": Metric(
         "counter", "Answers to operations; `failed` where the gate failed.", ("outcome", "door", "action")
+    ),
+    "datalog_gate_undecided_total": Metric(
+        "counter", "Answers that are undecided, and failures of the gate.", first=((),)
     ),
     "datalog_gate_decision_seconds": Metric(
         "histogram", "Seconds until an answer, with those of services and plugins.", ("door",)
@@ -50,13 +55,19 @@ METRICS: Mapping[str, Metric] = {
         "counter", "Answers with a finding of the policy, by what it did.", ("policy", "result")
     ),
     "datalog_gate_lifted_total": Metric(
-        "counter", "Refusals that went on: by `mode`, an action that does not fail closed, or `break_glass`.", ("by",)
+        "counter",
+        "Refusals that went on, by the mode, the action or break-glass.",
+        ("by",),
+        first=(("mode",), ("action",), ("break_glass",)),
     ),
     "datalog_gate_load_failures_total": Metric(
-        "counter", "Changed files that did not load, when they changed and each minute since.", ("source",)
+        "counter",
+        "Changed files that did not load, when they changed and each minute since.",
+        ("source",),
+        first=(("rules",), ("options",), ("policy_file",)),
     ),
-    "datalog_gate_log_records_lost_total": Metric("counter", "Records that the decision log has lost."),
-    "datalog_gate_store_errors_total": Metric("counter", "Transactions of the store that failed."),
+    "datalog_gate_log_records_lost_total": Metric("counter", "Records that the decision log has lost.", first=((),)),
+    "datalog_gate_store_errors_total": Metric("counter", "Transactions of the store that failed.", first=((),)),
     "datalog_gate_processes": Metric(
         "gauge", "Processes, by the version of the gate and the digest of the rules in force.", ("version", "rules")
     ),
@@ -82,7 +93,7 @@ class Numbers:
     def __init__(self) -> None:
         self._lock = Lock()
         self._values: dict[tuple[str, Labels], list[float]] = {
-            (name, ()): [0.0] for name, metric in METRICS.items() if metric.kind == "counter" and not metric.labels
+            (name, labels): [0.0] for name, metric in METRICS.items() for labels in metric.first
         }
 
     def count(self, name: str, *labels: str, number: float = 1.0) -> bool:
@@ -149,6 +160,8 @@ def _describe_effect(violation: Violation) -> str:
 
 def count_outcome(numbers: Numbers, outcome: str, door: str, action: str) -> None:
     """Count an outcome. The others of the door and action are there from then on, so that Prometheus sees them grow."""
+    if outcome in ("undecided", "failed"):
+        numbers.count("datalog_gate_undecided_total")
     if numbers.count("datalog_gate_decisions_total", outcome, door, action):
         for name in OUTCOMES:
             numbers.count("datalog_gate_decisions_total", name, door, action, number=0.0)
