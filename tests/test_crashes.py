@@ -87,7 +87,9 @@ def _states(rows: Connection) -> set[tuple[str, str]]:
 
 
 def worker(folder: Path, deadly: str = "", ahead: float = 0.0) -> Broker:
-    journal = Deadly(str(folder / "journal"), deadly)
+    """A process with the journal of the folder, or with the store whose URL is in its file `url`."""
+    url = folder / "url"
+    journal = Deadly(url.read_text() if url.exists() else str(folder / "journal"), deadly)
     clock: Callable[[], float] = lambda: time.time() + ahead  # noqa: E731
     return Broker(journal, {"seats": Seats(folder / "seats")}, clock, time.monotonic, LIMITS)
 
@@ -165,12 +167,17 @@ SLOWLY = [pytest.param(moment, marks=pytest.mark.slow) for moment in ("before", 
 def test_what_a_killed_process_left_is_settled_also_if_the_reconciler_is_killed(
     cloud: Cloud, tmp_path: Path, transition: str, moment: str, settling: str
 ) -> None:
-    assert dies(lambda: live(tmp_path, f"{transition} {moment}"))
-    living = tell(cloud, tmp_path)
+    check_settled(cloud, tmp_path, f"{transition} {moment}", settling)
+
+
+def check_settled(cloud: Cloud, folder: Path, deadly: str, settling: str = "") -> None:
+    """Kill a process, and the reconciler after it, and check what the service holds in the end."""
+    assert dies(lambda: live(folder, deadly))
+    living = tell(cloud, folder)
     if settling:
-        dies(lambda: settle(tmp_path, 60.0, settling))
+        dies(lambda: settle(folder, 60.0, settling))
     for ahead in (120.0, 240.0, 4000.0):
-        settle(tmp_path, ahead)
+        settle(folder, ahead)
     keys = {request(uuid, *seats).key: uuid for uuid, seats in SEATS.items()}
-    assert {keys[key] for key in Seats(tmp_path / "seats").holdings()} == living
-    assert settle(tmp_path, 8000.0) == []
+    assert {keys[key] for key in Seats(folder / "seats").holdings()} == living
+    assert settle(folder, 8000.0) == []

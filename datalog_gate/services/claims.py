@@ -222,7 +222,8 @@ class Account:
         # nobody takes a share before it is held
         self.write(shares, [replace(claim, asked="") for claim in claims])
         self._hold([claim.key for claim in claims])
-        self.write([], [claim for claim in claims if claim.asked])
+        if shared := [claim for claim in claims if claim.asked]:
+            self.write([], shared)
         for claim in claims:
             self.decided(claim.key, mend=False)  # it may have been released meanwhile
 
@@ -255,7 +256,8 @@ class Account:
             try:
                 if needed != allocated:
                     placement.allocate(self.consumer, self._project, needed, generation)
-                self.write([], [replace(claim, state="dead") for claim in claims if claim.state == "dying"])
+                if dying := [replace(claim, state="dead") for claim in claims if claim.state == "dying"]:
+                    self.write([], dying)
                 return
             except ChangedError as error:
                 why = str(error)

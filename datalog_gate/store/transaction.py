@@ -24,7 +24,15 @@ from uuid import uuid4
 
 from sqlalchemy import create_engine, event, func, inspect, select
 from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
@@ -170,7 +178,10 @@ class Store:
         if self.file is not None:
             return f"{os.path.basename(self.file)}: {reason}"
         LOG.error("the store %s: %s", self.name, " ".join(str(reason).split()))
-        return "the store is busy" if _is_conflict(error) else "the store can't be reached"
+        if _is_conflict(error):
+            return "the store is busy"
+        unreachable = isinstance(error, (OperationalError, InterfaceError, OSError))
+        return "the store can't be reached" if unreachable else "the store does not take this"
 
 
 class Tables(Protocol):

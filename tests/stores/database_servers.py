@@ -30,6 +30,7 @@ class DatabaseServer:
     """A server that is started when it is made."""
 
     driver: str
+    query = ""
     admin: str
     """The URL of its first database without the port, for its owner."""
     user: str
@@ -88,7 +89,7 @@ class DatabaseServer:
         return self.url(name)
 
     def url(self, name: str, port: int | None = None) -> str:
-        return f"{self.driver}://gate:{QUOTED}@127.0.0.1:{port or self.port}/{name}"
+        return f"{self.driver}://gate:{QUOTED}@127.0.0.1:{port or self.port}/{name}{self.query}"
 
     def creation(self, name: str) -> str:
         raise NotImplementedError
@@ -105,11 +106,13 @@ class DatabaseServer:
 
 class PostgreSQL(DatabaseServer):
     driver, user, main = "postgresql+psycopg", "postgres", "postgres"
-    admin = "postgresql+psycopg://owner@127.0.0.1:{port}/postgres"
+    admin = "postgresql+psycopg://owner:owner@127.0.0.1:{port}/postgres"
     first = (f"CREATE ROLE gate LOGIN PASSWORD '{PASSWORD}'",)
 
     def make(self) -> None:
-        options = ["-D", str(self.folder / "data"), "-A", "trust", "-U", "owner", "-E", "UTF8", "--no-sync"]
+        (self.folder / "password").write_text("owner")
+        options = ["-D", str(self.folder / "data"), "-A", "scram-sha-256", f"--pwfile={self.folder}/password",
+                   "-U", "owner", "-E", "UTF8", "--no-sync"]  # fmt: skip
         subprocess.run(self.as_user([_find("initdb"), *options]), check=True, capture_output=True)
 
     def command(self) -> list[str]:
@@ -125,6 +128,7 @@ class PostgreSQL(DatabaseServer):
 class MariaDB(DatabaseServer):
     driver, user, main = "mysql+pymysql", "mysql", "mariadbd"
     admin = "mysql+pymysql://root@127.0.0.1:{port}/mysql"
+    query = "?ssl_disabled=1"  # PyMySQL reads all authorities at each connection
     first = (f"CREATE USER gate@'%%' IDENTIFIED BY '{PASSWORD}'",)
 
     def make(self) -> None:

@@ -1,0 +1,114 @@
+"""The tables, transactions and rows of the store mean the same in each database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Float, select
+from sqlalchemy.exc import DBAPIError
+
+from datalog_gate.services.claims import Claims, PlacementClaim
+from datalog_gate.services.journal import Journal
+from datalog_gate.services.journal_claim import JournalError
+from datalog_gate.store import tables
+from datalog_gate.store.exchange import export_rows, import_rows, read_rows
+from datalog_gate.store.leases import Lease
+from datalog_gate.store.tables import METADATA, REVISION, locks
+from datalog_gate.store.transaction import Store, StoreError
+from datalog_gate.store.upgrade import upgrade
+from tests.ledger import request
+from tests.stores.database_servers import DatabaseServer
+from tests.test_store import NOW, old_file
+
+NAMES = ("a", "A", "ä", "a\u0308", "\U0001f600", "'; --", "%s %(a)s ?")
+"""Names that are all different."""
+
+
+def same_type(_context: object, _there: object, _here: object, type_there: Any, type_here: Any) -> bool | None:
+    """MariaDB calls FLOAT(53) a DOUBLE."""
+    return False if isinstance(type_there, Float) and isinstance(type_here, Float) else None
+
+
+def test_a_server_without_tables_is_said_and_migrations_make_those_of_the_package(server: DatabaseServer) -> None:
+    store = Store(server.database("gate"))
+    with pytest.raises(StoreError, match=r"^the store has no tables: run `datalog-gate store upgrade`$"):
+        store.run("journal", lambda rows: rows)
+    assert [store.revision(), upgrade(store), upgrade(store), store.revision()] == [None, None, REVISION, REVISION]
+    with store.engine.begin() as rows:
+        context = MigrationContext.configure(
+            rows, opts={"compare_type": same_type, "version_table": tables.version.name}
+        )
+        assert compare_metadata(context, METADATA) == []
+        assert rows.execute(select(locks.c.name).order_by(locks.c.name)).scalars().all() == sorted(tables.LOCKS)
+
+
+def test_a_password_that_is_wrong_is_in_no_error(server: DatabaseServer, caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(server.database("gate").replace("hush", "wrong"))
+    with pytest.raises(StoreError, match=r"^the store can't be reached$"):
+        store.run(None, lambda rows: rows)
+    assert ("wrong" in caplog.text, "gate:***@" in caplog.text) == (False, True)
+
+
+def test_names_that_differ_are_different_keys(url: str) -> None:
+    journal = Journal(url)
+    for name in NAMES:
+        journal.begin(request(name, name, stack=name), "", None, NOW + 0.1, 9.0)
+    assert [journal.claim(name).stack for name in NAMES] == list(NAMES)  # type: ignore[union-attr]
+    assert [[claim.uuid for claim in journal.claims(name)] for name in NAMES] == [[name] for name in NAMES]
+
+
+def test_what_is_long_comes_back_and_what_is_too_long_is_an_error(url: str) -> None:
+    store, decision = Journal(url), {"a": {"text": "\u00e4\0" * 100_000}}
+    store.move(store.begin(request("u", "a"), "", None, NOW, 9.0), "reserved", NOW + 0.123456, decision=decision)
+    claim = store.claim("u")
+    assert claim is not None
+    assert (claim.decision, claim.since) == (decision, NOW + 0.123456)
+    if "sqlite" not in url:
+        with pytest.raises(JournalError, match=r"^the store does not take this$") as error:
+            store.begin(request("u" * 256, "a"), "", None, NOW, 9.0)
+        assert isinstance(error.value.__cause__, DBAPIError)
+
+
+def test_a_dead_key_stays_dead_and_claims_are_selected_by_what_they_need(url: str) -> None:
+    claims = Claims(url, None)  # type: ignore[arg-type]
+    needed = {"line CUSTOM_A_B": [("r", "CUSTOM_A_B", 1)]}
+    held = PlacementClaim(key="k", consumer="c", project="p", grant="s/g", items=needed)
+    other = PlacementClaim(key="o", consumer="c", project="p", grant="s/a", items={"x": [("r", "CUSTOM_AXB", 1)]})
+    dead = PlacementClaim(key="d", consumer="c", project="p", state="dead")
+    claims.write([], [held, other, dead])
+    claims.write(["o", "d"], [PlacementClaim(key="d", consumer="c", project="p")])
+    assert [claim.key for claim in claims.select(naming="CUSTOM_A_B")] == ["k"]
+    assert [(claim.key, claim.state) for claim in claims.select(consumer="c")] == [("d", "dead"), ("k", "held")]
+
+
+def test_who_outlived_a_lease_writes_nothing(url: str) -> None:
+    now = NOW
+    claims = Claims(url, None)  # type: ignore[arg-type]
+    slow, quick = (Lease(claims.store, "c", 30.0, clock=lambda: now) for _ in range(2))
+    claim = PlacementClaim(key="k", consumer="c", project="p")
+    assert slow.take() == ""
+    claims.write([], [claim], slow)
+    now += 30
+    with pytest.raises(Exception, match=r"^what this grant asked for took too long$"):
+        claims.write(["k"], [], slow)
+    assert quick.take() == ""
+    with pytest.raises(Exception, match=r"^what this grant asked for took too long$"):
+        claims.write(["k"], [], slow)
+    claims.write([], [PlacementClaim(key="l", consumer="c", project="p")], quick)
+    assert [claim.key for claim in claims.select()] == ["k", "l"]
+
+
+def test_what_is_exported_from_one_is_the_same_in_the_next(url: str, tmp_path: Path) -> None:
+    store, here = Store(url), Store(str(tmp_path / "here"))
+    for name in ("journal", "approvals", "claims"):
+        source = read_rows(Path(old_file(tmp_path, name)))
+        assert import_rows(store, source) == import_rows(here, source)
+    exported = list(export_rows(store))
+    assert sorted(exported) == sorted(export_rows(here))
+    (tmp_path / "export").write_text("\n".join(exported))
+    assert import_rows(store, read_rows(tmp_path / "export")).added == 0
+    assert list(export_rows(store)) == exported
