@@ -23,9 +23,19 @@ class BreakGlass:
 
 
 def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
-    """Read the file: an ISO 8601 time, a space, and a reason, as in ``2027-03-01T12:00 the licence server is down``.
+    """Read the file as `load_break_glass`; None for one that is ignored, with an ERROR in the service's log."""
+    try:
+        return load_break_glass(path, now)
+    except (OSError, ValueError) as error:
+        LOG.error("break-glass file %s is ignored: %s", path, error)
+        return None
 
-    None if there is no file, it cannot be read, or its time is past or more than `LONGEST` ahead.
+
+def load_break_glass(path: str, now: datetime) -> BreakGlass | None:
+    """Load the file: an ISO 8601 time, a space, and a reason, as in ``2027-03-01T12:00 the licence server is down``.
+
+    None if there is no file, or its time is past. Errors: OSError; ValueError for another text, or a time more than
+    `LONGEST` ahead.
     """
     if not path:
         return None
@@ -34,12 +44,8 @@ def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
         until = read_instant(time)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        LOG.error(
-            "break-glass file %s is ignored: %s; write a time like 2027-03-01T12:00, a space, and why", path, error
-        )
-        return None
+    except ValueError as error:
+        raise ValueError(f"it must hold a time like 2027-03-01T12:00, a space, and why: {error}") from None
     if until > now + LONGEST:
-        LOG.error("break-glass file %s is ignored: %s is more than a day ahead", path, until.isoformat())
-        return None
+        raise ValueError(f"{until.isoformat()} is more than a day ahead")
     return BreakGlass(until, why.strip() or "no reason given") if until > now else None
