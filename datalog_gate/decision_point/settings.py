@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -179,6 +180,6 @@ def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[st
         name, equals, value = text.partition("=")
         plugin, dot, key = name.partition(".")
         if not (plugin and dot and key and equals):
-            raise ValueError(f"{option} {text} is not NAME.KEY=VALUE")
+            raise ValueError(f"{option} {re.split('[=:. ]', text)[0]} is not NAME.KEY=VALUE")  # the rest may be secret
         options.setdefault(plugin.strip(), {})[key.strip()] = value.strip()
     return options

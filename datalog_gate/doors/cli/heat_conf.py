@@ -22,6 +22,9 @@ def read_conf(path: Path) -> Any:
     conf = cfg.ConfigOpts()
     try:
         conf(args=[], project="heat", default_config_files=[str(path)], default_config_dirs=[])
+    except cfg.ConfigFileParseError as error:
+        problem: Any = error.__context__  # its own text quotes the line, which may hold a password
+        raise InputError.of(f"{path} can't be read: {problem.msg} in line {problem.lineno}") from None
     except cfg.Error as error:
         raise InputError.of(f"{path} can't be read: {format_error(error)}") from None
     except (OSError, ValueError) as error:
