@@ -170,7 +170,7 @@ OPTIONS: dict[str, str] = {
     "store import": "--heat-conf conf",
     "approval approve": "--why text,--heat-conf conf",
     "approval list": "--heat-conf conf",
-    "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--probe",
+    "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--no-engine,--probe",
 }
 """The options of each command with the roles of their values."""
 OPERANDS: dict[str, list[str]] = {
@@ -196,7 +196,7 @@ REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a d
 
 OWN = ("template.yaml", "./", ". can't", "api-paste.ini")
 """What a message names though no argument does: files of the folder here, and what heat.conf names."""
-PARTIAL = ("check", "facts", "test")
+PARTIAL = ("check", "facts", "test", "doctor")
 """Commands that print results before they meet what they can't read, and pytest's report."""
 
 

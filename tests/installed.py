@@ -19,6 +19,7 @@ from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked
@@ -50,6 +51,8 @@ def install(folder: Path) -> cfg.ConfigOpts:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         path.write_text(moved(content, folder))
         path.chmod(0o644)
+    with (folder / "etc/heat/heat.conf").open("a") as heat_conf:  # what section 5 has its reader add
+        heat_conf.write(f"[DEFAULT]\nplugin_dirs = {ENGINE_FOLDER}\n[datalog_gate]\n")
     conf = read_conf(folder / "etc/heat/heat.conf")
     point = DecisionPoint(build_settings(conf), Entitlements(conf, ()), now=lambda: NOW)
     for name, flavor in (("web", "m1.huge"), ("db", "m1.tiny")):

@@ -110,6 +110,16 @@ class Heat:
         names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
         return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
+    def roles(self) -> frozenset[str] | None:
+        """The names of all roles; None where Keystone does not tell them to the caller."""
+        adapter = self._adapter
+        try:
+            identity = type(adapter)(adapter.session, service_type="identity", interface=adapter.interface, version="3")
+            answer = identity.get("/roles", raise_exc=False)
+            return frozenset(role["name"] for role in answer.json()["roles"]) if answer.status_code == 200 else None
+        except (*self._errors, ValueError, KeyError, TypeError):
+            return None
+
     def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
         """Get the status and the JSON object under a path, of another project if one is given.
 

@@ -276,6 +276,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     doctor.add_argument("--paste", type=Path, metavar="FILE", help="api-paste.ini (default: as in heat.conf)")
     doctor.add_argument("--log", type=Path, metavar="FILE", help="a decision log (default: as in heat.conf)")
     doctor.add_argument("--no-cfn", dest="cfn", action="store_false", help="heat-api-cfn is not deployed")
+    doctor.add_argument("--no-engine", dest="engine", action="store_false", help="no heat-engine runs on this host")
     probe = "create an empty stack, which a door in Heat's engine refuses, and delete it, with the user's OS_*"
     doctor.add_argument("--probe", action="store_true", help=probe)
 

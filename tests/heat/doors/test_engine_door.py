@@ -20,7 +20,7 @@ import pytest
 from heat.engine.stack import Stack
 
 from datalog_gate.decision_point.engine_start import LIVE, PROBE, find_start
-from datalog_gate.doors.cli.commands.doctor import probe_engine
+from datalog_gate.doors.cli.doctor.cloud_access import probe_engine
 from tests.heat.doors.rig import HERE, PROJECT, RESOURCES, Heat, running, wait
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, string, template, why
 

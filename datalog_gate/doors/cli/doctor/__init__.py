@@ -1,16 +1,25 @@
-"""The checks of the command `doctor`, and the result of one."""
+"""The checks of the command `doctor`, and the result of one.
+
+A check yields results and never ends the others: what it can't read is a finding.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from datalog_gate.base.diagnostics import Span, printable
+from datalog_gate.base.diagnostics import Diagnostic, Span, printable
+from datalog_gate.base.errors import DiagnosticsError, UsageError
 
 Level = Literal["finding", "note", "ok"]
 SCHEMA = "datalog-gate/doctor/1"
+Locate = Callable[[str], Span]
+"""Returns the place of an option in the configuration."""
+NO_START = "no service starts with this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,49 @@ class CheckResult:
         """The result as JSON data."""
         place = {"file": self.place.file, "line": self.place.line} if self.place else None
         return {"level": self.level, "about": self.about, "message": self.message, "place": place, "fix": self.fix}
+
+
+def run_check(about: str, check: Callable[..., Iterable[CheckResult]], *arguments: Any) -> Iterator[CheckResult]:
+    """Yield the results of a check, and a finding if it fails: whatever is broken, the other checks go on."""
+    try:
+        yield from check(*arguments)
+    except UsageError:  # a library is missing, without which the command can't go on
+        raise
+    except DiagnosticsError as error:
+        yield CheckResult("finding", about, format_first(error), None, error.diagnostics[0].suggestion or "correct it")
+    except OSError as error:
+        message = f"{error.filename or 'something'} can't be read: {error.strerror or error}"
+        yield CheckResult("finding", about, message, None, "run the doctor as the user of Heat's services")
+    except Exception as error:  # noqa: BLE001 - the doctor meets whatever is broken, and goes on
+        message = f"this could not be checked: {type(error).__name__}: {' '.join(str(error).split())}"
+        yield CheckResult(
+            "finding", about, message, None, "correct what it names, or report it as a fault of the doctor"
+        )
+
+
+def format_first(error: DiagnosticsError) -> str:
+    """Format the first problem with its place, and how many more there are."""
+    first, *rest = error.diagnostics
+    return format_line(first) + (f", and {len(rest)} more" if rest else "")
+
+
+def format_line(diagnostic: Diagnostic) -> str:
+    """Format a problem with its place as one line."""
+    return f"{f'{diagnostic.span}: ' if diagnostic.span else ''}{diagnostic.message}"
+
+
+def is_closed(path: str | os.PathLike[str]) -> bool:
+    """Whether the user of the doctor may not read a file or list a folder, or it is root and nobody may."""
+    mode = os.stat(path).st_mode
+    may_read = os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0), effective_ids=True)
+    return not may_read or not mode & 0o444
+
+
+def hide_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Replace each secret that stands in the text as a word, and users with passwords in addresses."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+    return re.sub(r"//[^/@\s]*@", "//", text)
 
 
 def format_results(results: Sequence[CheckResult], form: str) -> str:

@@ -39,6 +39,8 @@ class Pipeline:
     """Its section and key, as shown in messages."""
     filters: Sequence[str]
     app: str
+    after: Sequence[str]
+    """What stands after the application."""
     used: bool
     """Whether heat.conf chooses it."""
     place: Span
@@ -91,9 +93,20 @@ def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
         elif kind in ("composite", "composit"):
             keys = [(key, f" {key}", True) for key in options if key.startswith("/") or "://" in key]
         for key, label, used in keys:
-            *filters, app = options.get(key, "").split() or [""]
-            if api := _api(paste, app):
-                pipelines.append(Pipeline(api, f"[{section}]{label}", filters, app, used, paste.place(section, key)))
+            names = options.get(key, "").split()
+            for position, app in enumerate(names):
+                if api := _api(paste, app):
+                    pipeline = Pipeline(
+                        api=api,
+                        name=f"[{section}]{label}",
+                        filters=names[:position],
+                        app=app,
+                        after=names[position + 1 :],
+                        used=used,
+                        place=paste.place(section, key),
+                    )
+                    pipelines.append(pipeline)
+                    break
     return pipelines
 
 
@@ -121,10 +134,15 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
     factories = [_factory(paste, name) for name in pipeline.filters]
     defined = (section.removeprefix("filter:") for section in paste.sections if section.startswith("filter:"))
     door = next((name for name in defined if FACTORIES.get(_factory(paste, name)) == api), None)
-    others = [name for name in pipeline.filters if name not in (door, *DOORS.values())]
+    others = _order([name for name in pipeline.filters if name not in (door, *DOORS.values())], paste)
     fix = f"write `{' '.join([*others, door or DOORS[api], pipeline.app])}` there"
     if not pipeline.filters:
         fix = "let a pipeline with a door lead there, or nothing"
+    if pipeline.after:
+        names = ", ".join(pipeline.after)
+        message = f"{names} after the application {pipeline.app} in {pipeline.name}: {SERVICES[api]} does not start"
+        yield CheckResult("finding", "door", message, place, fix)
+        return
     wrong_doors = list(_wrong_doors(pipeline, factories, paste, fix))
     yield from wrong_doors
     positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
@@ -134,7 +152,12 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
             section = f", and a section [filter:{DOORS[api]}] with `use = egg:datalog-gate#{DOORS[api]}`"
             yield CheckResult("finding", "door", message, place, fix + ("" if door else section) + NO_CFN[api])
         return
-    if between := pipeline.filters[positions[-1] + 1 :]:
+    between = pipeline.filters[positions[-1] + 1 :]
+    if early := [name for name in between if _factory(paste, name) in (AUTHTOKEN, CONTEXT)]:
+        names = " and ".join(early)
+        message = f"the door stands before {names} in {pipeline.name}: it can't know who asks, and judges nothing"
+        yield CheckResult("finding", "door", message, place, fix)
+    elif between:
         names = ", ".join(between)
         message = f"{names} between the door and {pipeline.app} in {pipeline.name}: changes made there are not judged"
         yield CheckResult("finding", "door", message, place, fix)
@@ -142,8 +165,20 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
     if AUTHTOKEN not in before_context:
         effect = "any caller is believed" if unverified else "no caller is believed, and no operation can be judged"
         message = f"in {pipeline.name} no authtoken verifies the caller before the context is made: {effect}"
-        fix = "choose a flavor with `authtoken context` in this order, in [paste_deploy] of heat.conf"
+        if AUTHTOKEN not in factories:
+            fix = "choose a flavor with `authtoken context` in this order, in [paste_deploy] of heat.conf"
         yield CheckResult("finding", "door", message, place, fix)
+
+
+def _order(filters: list[str], paste: IniFile) -> list[str]:
+    """The filters with those that make the context behind the one that verifies the caller, if there is one."""
+    verifier = next((name for name in filters if _factory(paste, name) == AUTHTOKEN), None)
+    if verifier is None:
+        return filters
+    early = [name for name in filters[: filters.index(verifier)] if _factory(paste, name) == CONTEXT]
+    others = [name for name in filters if name not in early]
+    behind = others.index(verifier) + 1
+    return [*others[:behind], *early, *others[behind:]]
 
 
 def _wrong_doors(pipeline: Pipeline, factories: Sequence[str], paste: IniFile, fix: str) -> Iterator[CheckResult]:
@@ -153,8 +188,9 @@ def _wrong_doors(pipeline: Pipeline, factories: Sequence[str], paste: IniFile, f
         if factory in FACTORIES and FACTORIES[factory] != pipeline.api:
             message = f"{name} in {pipeline.name} is the door of {SERVICES[FACTORIES[factory]]}"
             yield CheckResult("finding", "door", message, pipeline.place, fix)
-        elif name.startswith("datalog_gate") and factory not in FACTORIES:
-            problem = f"names {factory}" if factory else "is missing"
+        elif (name.startswith("datalog_gate") or "datalog" in factory) and factory not in FACTORIES:
+            wrong = "has the wrong egg name" if factory.startswith("egg:") else "names"
+            problem = f"{wrong} {factory}" if factory else "is missing"
             message = f"{name} in {pipeline.name} is no door: [{section}] {problem}"
             place = paste.place(section) if factory else pipeline.place
             use = f"write `use = egg:datalog-gate#{DOORS[pipeline.api]}` under [{section}]"

@@ -1,0 +1,113 @@
+"""Checks that ask Keystone and Heat."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Set
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.engine_start import LIVE, PROBE
+from datalog_gate.doors.cli.doctor import CheckResult, hide_secrets
+from datalog_gate.doors.cli.heat_conf import IniFile
+
+PREVIEW = {
+    "stack_name": "datalog-gate-canary",
+    "template": {"heat_template_version": "2018-08-31", "description": "A look whether a door is live."},
+}
+PATIENCE = 60.0
+"""Seconds that an engine has for an empty stack."""
+HEADER = "Datalog-Gate"
+"""The header of every answer to a request that passed a door."""
+KEYSTONE = {"keystone_authtoken": "auth_url", "trustee": "auth_url", "clients_keystone": "auth_uri"}
+"""The options of heat.conf, by section, that lead to Keystone."""
+TIMEOUT = 5.0
+"""Seconds that Keystone has for an answer."""
+
+
+def check_keystone(ini: IniFile, secrets: Set[str]) -> Iterator[CheckResult]:
+    """Check that the Keystone that heat.conf names answers: without it Heat can't tell who asks."""
+    try:
+        from keystoneauth1.exceptions import ClientException
+        from keystoneauth1.session import Session
+    except ImportError:
+        return
+    seen: set[str] = set()
+    for section, option in KEYSTONE.items():
+        section = ini.get(section, "auth_section") or section
+        url = ini.get(section, option)
+        if not url or url in seen:
+            continue
+        seen.add(url)
+        trusted = ini.get(section, "cafile") or ini.get(section, "insecure").lower() not in ("true", "1", "yes", "on")
+        try:
+            status = Session(timeout=TIMEOUT, verify=trusted).get(url, authenticated=False, raise_exc=False).status_code
+            problem = "" if status < 400 else f"it answers {status}"
+        except (ClientException, OSError, ValueError) as error:
+            problem = _innermost(error)
+        if problem:
+            message = hide_secrets(
+                f"Keystone is unreachable at {url}, so that no token can be verified: {problem}", secrets
+            )
+            fix = f"correct {option} under [{section}], or start Keystone"
+            yield CheckResult("finding", "keystone", message, ini.place(section, option), fix)
+
+
+def _innermost(error: BaseException) -> str:
+    """The first of the errors that led to this one: the others repeat it in their own words."""
+    while error.__context__:
+        error = error.__context__
+    return " ".join(str(error).split())
+
+
+def check_preview() -> Iterator[CheckResult]:
+    """Check that a door answers in the Heat of the credentials, by a preview, which builds nothing."""
+    from datalog_gate.doors.cli.heat_client import Heat
+
+    try:
+        status, headers = Heat().post("/stacks/preview", PREVIEW)
+    except InputError as error:
+        [diagnostic, *_] = error.diagnostics
+        yield CheckResult(
+            "finding", "preview", diagnostic.message, None, diagnostic.suggestion or "look whether it runs"
+        )
+        return
+    if value := headers.get(HEADER):
+        yield CheckResult("ok", "preview", f"a door is live: it answers {value.partition(';')[0]}")
+        return
+    message = f"no door is live: a preview was answered with {status} and no {HEADER}"
+    fix = "correct the findings about doors and restart the API; or Heat rejected the caller before a door could answer"
+    yield CheckResult("finding", "preview", message, None, fix)
+
+
+def find_roles() -> Set[str] | None:
+    """The names of all roles, by the credentials of the environment; None where Keystone does not tell them."""
+    from datalog_gate.doors.cli.heat_client import Heat
+
+    try:
+        return Heat().roles()
+    except InputError:
+        return None
+
+
+def probe_engine() -> CheckResult:
+    """Check that a door in an engine refuses the creation of an empty stack, which is then deleted.
+
+    Errors: InputError, UsageError as `Heat`.
+    """
+    from datalog_gate.doors.cli.heat_client import Heat
+
+    heat = Heat()
+    status, _ = heat.post("/stacks", {**PREVIEW, "stack_name": PROBE})
+    if status != 201:
+        message, fix = f"Heat answered the creation of {PROBE} with {status}", f"delete {PROBE} if it is there"
+        return CheckResult("finding", "probe", message, None, fix)
+    stack = heat.get(f"/stacks/{PROBE}")["stack"]
+    end = time.monotonic() + PATIENCE
+    while stack["stack_status"].endswith("IN_PROGRESS") and time.monotonic() < end:
+        time.sleep(0.5)
+        stack = heat.get(f"/stacks/{PROBE}")["stack"]
+    heat.delete(f"/stacks/{PROBE}/{stack['id']}")
+    if stack["stack_status"] == "CREATE_FAILED" and LIVE in stack["stack_status_reason"]:
+        return CheckResult("ok", "probe", f"the engine that was asked answers: {LIVE}")
+    message = f"no door is live in the engine that was asked: {PROBE} became {stack['stack_status']}"
+    return CheckResult("finding", "probe", message, None, "correct the findings about engines and restart heat-engine")

@@ -1,0 +1,144 @@
+"""Checks of the decision log and the hosts that write it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from errno import EDQUOT, ENOSPC
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.decision_point.engine_start import KIND as ENGINE_STARTED
+from datalog_gate.decision_point.log import read_log
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.cli.doctor import CheckResult, Locate, is_closed
+
+TRIED = 1024 * 1024
+"""Bytes that must fit into the folder of the log: those of a record with a large template."""
+
+
+def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[CheckResult]:
+    """Check that decisions can be logged, and read the log or the given one."""
+    path, place = Path(settings.decision_log), locate("decision_log")
+    if not settings.decision_log:
+        yield CheckResult("note", "log", "decision_log is not set: decisions are not logged", place)
+    else:
+        findings = list(_check_writable(path))
+        for message, fix in findings:
+            yield CheckResult("finding", "log", message, place, fix)
+        if not findings:
+            yield CheckResult("ok", "log", f"{path} can be written", place)
+    if log or (settings.decision_log and os.path.isfile(path) and not is_closed(path)):
+        yield from _check_records(log or path)
+
+
+def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
+    """Do what the log does at its path, without a trace: what is wrong, and how to correct it."""
+    folder, lost = path.parent, "decisions are made and not logged"
+    if not folder.is_dir():
+        is_there = os.path.lexists(folder)
+        message = f"the folder {folder} of the decision log is {'no folder' if is_there else 'missing'}: {lost}"
+        yield message, f"install -d -m 750 -o USER {folder}, with the user of Heat's services"
+        return
+    if is_closed(folder):
+        fix = f"let the user of Heat's services list it and write in it, as by `chmod u+rwx {folder}`"
+        yield f"the folder {folder} of the decision log is unreadable: {lost}", fix
+        return
+    try:
+        with TemporaryFile(dir=folder) as trial:
+            trial.write(bytes(TRIED))
+    except PermissionError:
+        yield f"the user of the doctor can't write {path}: {lost}", f"let the user of Heat's services write in {folder}"
+        return
+    except OSError as error:
+        problem = "is full" if error.errno in (ENOSPC, EDQUOT) else "can't be written"
+        fix = f"make room on the disk of {folder}, or set decision_log to a file on another one"
+        yield f"the folder {folder} of the decision log {problem}: {error.strerror or error}: {lost}", fix
+        return
+    for file in (path, Path(f"{path}.lock"), Path(f"{path}.1")):
+        if not os.path.lexists(file):
+            continue
+        if not file.is_file():
+            yield f"{file} is no file: {lost}", "set decision_log to the path of a file"
+        elif not os.access(file, os.R_OK | os.W_OK, effective_ids=True) or not file.stat().st_mode & 0o600:
+            fix = f"let the user of Heat's services read and write it, as by `chmod u+rw {file}`"
+            yield f"the user of the doctor can't read and write {file}: {lost}", fix
+
+
+def _check_records(path: Path) -> Iterator[CheckResult]:
+    """Count the records of the log, and compare the hosts by what their services loaded. Errors: InputError."""
+    counts: Counter[str] = Counter()
+    loaded: dict[str, Mapping[str, Any]] = {}
+    failed: dict[str, Mapping[str, Any]] = {}
+    engines: dict[str, Mapping[str, Any]] = {}
+    for record in read_log(path):
+        if isinstance(record, Diagnostic):
+            counts["unreadable lines"] += 1
+            continue
+        kind, host = (str(record.get(name, "")) for name in ("kind", "host"))
+        count = record.get("count")
+        counts[str(record.get("verdict")) if kind == "decision" else kind] += count if isinstance(count, int) else 1
+        latest = {"loaded": loaded, "reload_failed": failed, ENGINE_STARTED: engines}.get(kind)
+        if latest is not None and _time(record) >= _time(latest.get(host, {})):
+            latest[host] = record
+    if not counts:
+        yield CheckResult("note", "log", f"{path} holds no record")
+        return
+    summary = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    yield CheckResult("note", "log", f"{path}: {summary}")
+    differ = len({str(record.get("rules")) for record in loaded.values()}) > 1
+    fix = "give all hosts the same rules, and restart the services that can't load them" if differ else ""
+    for host, record in sorted(loaded.items()):
+        message = f"{host} has had {str(record.get('rules'))[:12]} in force since {_time(record)}"
+        yield CheckResult("finding" if differ else "ok", "rules", message, None, fix)
+    for host, record in sorted(failed.items()):
+        if _time(record) > _time(loaded.get(host, {})):
+            message = f"{host} could not load the rules at {_time(record)}, and keeps older ones{_first_reason(record)}"
+            fix = f"look for reload_failed in {path}, and correct the rules"
+            yield CheckResult("finding", "rules", message, None, fix)
+    yield from _compare_hosts(loaded, engines)
+
+
+def _time(record: Mapping[str, Any]) -> str:
+    return str(record.get("time", ""))
+
+
+def _first_reason(record: Mapping[str, Any]) -> str:
+    """The message of the first diagnostic of a record, with its file and line."""
+    match record.get("diagnostics"):
+        case [{"message": str(message), "place": {"file": file, "line": line}}, *_]:
+            return f": {file}:{line}: {message}"
+        case [{"message": str(message)}, *_]:
+            return f": {message}"
+    return ""
+
+
+def _compare_hosts(
+    loaded: Mapping[str, Mapping[str, Any]], engines: Mapping[str, Mapping[str, Any]]
+) -> Iterator[CheckResult]:
+    """Compare versions and options by the last records of each host. Older records have neither."""
+    same = "install the same version on all hosts, and restart Heat's services there"
+    yield from _compare("versions of datalog_gate", _values(loaded, "version"), same)
+    yield from _compare("versions of Heat", _values(engines, "heat"), same)
+    options = _values(loaded, "options")
+    names = sorted({name for own in options.values() if isinstance(own, dict) for name in own})
+    for name in names:
+        values = {host: own.get(name, "the default") for host, own in options.items() if isinstance(own, dict)}
+        fix = f"give {name} the same value under [datalog_gate] on all hosts, and restart Heat's services there"
+        yield from _compare(f"values of the option {name}", values, fix)
+
+
+def _values(records: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
+    return {host: record[name] for host, record in records.items() if name in record}
+
+
+def _compare(what: str, values: Mapping[str, Any], fix: str) -> Iterator[CheckResult]:
+    hosts: dict[str, list[str]] = defaultdict(list)
+    for host, value in sorted(values.items()):
+        hosts[str(value)].append(host)
+    if len(hosts) > 1:
+        parts = [f"{value} on {', '.join(names)}" for value, names in sorted(hosts.items())]
+        yield CheckResult("finding", "hosts", f"the hosts have different {what}: {'; '.join(parts)}", None, fix)

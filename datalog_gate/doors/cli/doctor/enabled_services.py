@@ -1,0 +1,106 @@
+"""Checks of the plugins and services that are enabled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
+from importlib.metadata import entry_points
+from typing import Literal
+
+from datalog_gate.base.diagnostics import closest
+from datalog_gate.decision_point.settings import Settings, parse_plugin_options
+from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, hide_secrets
+from datalog_gate.plugins.loader import load_plugins
+from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.preflight.plugin import GROUP as PREFLIGHT_GROUP
+from datalog_gate.preflight.plugin import Plugin
+from datalog_gate.services.contract import GROUP as SERVICE_GROUP
+
+Enabled = Literal["preflight", "services"]
+OPTIONS: dict[Enabled, str] = {"preflight": "preflight_option", "services": "service_option"}
+"""The option with the settings of the plugins that an option enables."""
+GROUPS: dict[Enabled, str] = {"preflight": PREFLIGHT_GROUP, "services": SERVICE_GROUP}
+
+
+def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iterator[CheckResult]:
+    """Check that the enabled preflight plugins and services load with their settings."""
+    from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
+
+    loaders: dict[Enabled, Callable[[Settings], object]] = {
+        "preflight": load_preflight,
+        "services": load_enabled_services,
+    }
+    for about, load in loaders.items():
+        names: Sequence[str] = getattr(settings, about)
+        findings = list(_check_names(about, settings, locate))
+        try:
+            load(settings)
+        except (PluginLoadError, ValueError) as error:
+            findings += _check_each(about, settings, load, locate, secrets)
+            if not findings:  # each loads alone
+                message, fix = hide_secrets(str(error), secrets), f"correct `{about}`: {NO_START}"
+                findings = [CheckResult("finding", about, message, locate(about), fix)]
+        yield from findings
+        if names and not findings:
+            yield CheckResult("ok", about, f"they load: {', '.join(names)}", locate(about))
+
+
+def _check_names(about: Enabled, settings: Settings, locate: Locate) -> Iterator[CheckResult]:
+    """Check that each plugin is installed and named once, and that each setting is that of a plugin."""
+    names, option = getattr(settings, about), OPTIONS[about]
+    installed = _find_installed(about)
+    try:
+        with_settings = set(parse_plugin_options(option, getattr(settings, option)))
+    except ValueError as error:
+        yield CheckResult(
+            "finding", about, str(error), locate(option), f"write `{option} = NAME.KEY=VALUE`: {NO_START}"
+        )
+        with_settings = set()
+    for name in sorted(with_settings - set(names)):
+        near = closest(name, names)
+        if near and near not in installed:  # that is the finding
+            continue
+        message = f"{option} has settings of {name}, which is not enabled in `{about}`"
+        fix = f"write {near} in place of {name}" if near else f"add {name} to `{about}`, or remove its settings"
+        yield CheckResult("finding", about, message, locate(option), f"{fix}: {NO_START}")
+    for name in dict.fromkeys(names):
+        if name not in installed:
+            near = closest(name, installed)
+            known = f"one of {', '.join(sorted(installed))}" if installed else "none"
+            fix = f"write {near} in place of {name}" if near else f"install the package that has it, or write {known}"
+            message = f"{about} names {name}, which is not installed"
+            yield CheckResult("finding", about, message, locate(about), f"{fix}: {NO_START}")
+        elif names.count(name) > 1:
+            message = f"{about} names {name} twice"
+            yield CheckResult("finding", about, message, locate(about), f"remove one of them: {NO_START}")
+    if about == "services" and names and not settings.store_url:
+        message = "services need a store, in which is written down what they hold"
+        fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
+        yield CheckResult("finding", about, message, locate(about), fix)
+
+
+def _check_each(
+    about: Enabled, settings: Settings, load: Callable[[Settings], object], locate: Locate, secrets: Set[str]
+) -> Iterator[CheckResult]:
+    """Find which plugins don't load by loading each alone."""
+    option = OPTIONS[about]
+    if about == "services" and not settings.store_url:
+        return
+    try:
+        options = parse_plugin_options(option, getattr(settings, option))
+    except ValueError:  # that is a finding already, and nobody can tell whose settings are missing
+        return
+    for name in sorted(_find_installed(about).intersection(getattr(settings, about))):
+        own = tuple(f"{name}.{key}={value}" for key, value in options.get(name, {}).items())
+        try:
+            if about == "preflight":  # alone, a plugin may lack others that it requires
+                load_plugins(PREFLIGHT_GROUP, Plugin, [name], {name: options.get(name, {})})
+            else:
+                load(replace(settings, services=(name,), service_option=own))
+        except (PluginLoadError, ValueError) as error:
+            fix = f"correct `{option} = {name}.KEY=VALUE`: {NO_START}"
+            yield CheckResult("finding", about, hide_secrets(str(error), secrets), locate(option), fix)
+
+
+def _find_installed(about: Enabled) -> set[str]:
+    return {entry_point.name for entry_point in entry_points(group=GROUPS[about])}

@@ -1,0 +1,169 @@
+"""Checks of the doors in Heat's engines, and of `plugin_dirs`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from datalog_gate import __version__
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.engine_start import find_start, running_engines
+from datalog_gate.decision_point.log import read_log
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.cli.doctor import CheckResult, Locate
+from datalog_gate.doors.cli.doctor.options import PLUGIN_DIRS
+
+LIFECYCLE = "heat.stack_lifecycle_plugins"
+NOT_INSTALLED = "is not installed"
+FOLDER = Path(__file__).parents[2] / "heat"
+ENGINE_FOLDER = FOLDER / "engine"
+ENGINE_DOOR = "datalog_gate_engine_door.py"
+"""The module of the door in the convergence engine."""
+RESOURCES = FOLDER / "resources"
+"""The folder of our resource types."""
+SHIM = "datalog_gate_resources.py"
+"""The module that Heat imports from that folder."""
+
+
+def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: Span) -> Iterator[CheckResult]:
+    """Check that the engine that new stacks get has a door, and that the lifecycle plugin loads, since Heat ignores one
+    that does not. Without `engine` no heat-engine runs on this host."""
+    problem = _plugin_problem()
+    doors = _find_modules(plugin_dirs, ENGINE_DOOR)
+    if not legacy and not doors:
+        if engine:
+            message = "the engine's door is off: convergence builds what passes no filter, and nobody judges it"
+            fix = f"add {ENGINE_FOLDER} to plugin_dirs under [DEFAULT], or give --no-engine if no heat-engine runs here"
+            yield CheckResult("finding", "engine", message, place, fix)
+        else:
+            message = "by --no-engine no heat-engine runs on this host"
+            yield CheckResult("note", "engine", message, place)
+    if problem and (legacy or problem != NOT_INSTALLED):
+        fix = "install datalog-gate into the Python of heat-engine, and run the doctor with that Python"
+        yield CheckResult("finding", "engine", f"the lifecycle plugin {problem}", place, fix)
+    elif legacy:
+        yield CheckResult("ok", "engine", "legacy, and the lifecycle plugin loads", place)
+    if not legacy:
+        for door in doors:
+            yield from _check_door_file(door, place)
+
+
+def _plugin_problem() -> str:
+    """Why Heat gets no lifecycle plugin; "" if it does. The plugin is created as Heat creates it."""
+    plugins = [entry_point for entry_point in entry_points(group=LIFECYCLE) if entry_point.name == "datalog_gate"]
+    if not plugins:
+        return NOT_INSTALLED
+    try:
+        plugins[0].load()()
+    except Exception as error:  # noqa: BLE001 - whatever it raises, Heat goes on without it
+        return f"fails: {type(error).__name__}: {' '.join(str(error).split())}"
+    return ""
+
+
+def _find_modules(plugin_dirs: Sequence[str], name: str) -> list[Path]:
+    return [path for plugin_dir in plugin_dirs if (path := Path(plugin_dir, name)).is_file()]
+
+
+def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
+    """Check that an installed door is that of this version, and that it knows the shape of Heat's engine."""
+    own = (ENGINE_FOLDER / ENGINE_DOOR).read_text("utf-8")
+    if door.read_text("utf-8", "replace") != own:
+        message = f"the engine's door {door} is of another shape than that of datalog_gate {__version__}"
+        fix = f"write {ENGINE_FOLDER} in place of {door.parent} in plugin_dirs, and restart heat-engine"
+        yield CheckResult("finding", "engine", message, place, fix)
+    heat = find_spec("heat")
+    stack = Path(heat.origin).parent / "engine" / "stack.py" if heat and heat.origin else None
+    if stack is None or not stack.is_file():
+        return
+    expected, actual = _door_parameters(own), _engine_parameters(stack.read_text("utf-8"))
+    if actual != expected:
+        try:
+            heat_version = version("openstack-heat")
+        except PackageNotFoundError:
+            heat_version = "of an unknown version"
+        message = (
+            f"Heat {heat_version} is of another shape than the engine's door knows: Stack.converge_stack takes "
+            f"{', '.join(actual) or 'nothing'} instead of {', '.join(expected)}, and heat-engine does not start"
+        )
+        fix = f"install a datalog-gate for this Heat, or take {door.parent} out of plugin_dirs until there is one"
+        yield CheckResult("finding", "engine", message, place, fix)
+
+
+def _door_parameters(text: str) -> tuple[str, ...]:
+    """The parameters of `Stack.converge_stack` that the door expects, by its source: importing it would need Heat."""
+    for node in ast.parse(text).body:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and node.targets[0].id == "PARAMETERS"
+        ):
+            return tuple(ast.literal_eval(node.value))
+    raise LookupError("the engine's door names no PARAMETERS")
+
+
+def _engine_parameters(text: str) -> tuple[str, ...]:
+    """The parameters of `Stack.converge_stack` in the source of Heat's engine; none if it is not there."""
+    for node in ast.parse(text).body:
+        for member in node.body if isinstance(node, ast.ClassDef) and node.name == "Stack" else []:
+            if isinstance(member, ast.FunctionDef) and member.name == "converge_stack":
+                return tuple(argument.arg for argument in (*member.args.args, *member.args.kwonlyargs))
+    return ()
+
+
+def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[CheckResult]:
+    """Check that the folders of `plugin_dirs` are there, but for Heat's default ones."""
+    for plugin_dir in plugin_dirs:
+        if plugin_dir not in PLUGIN_DIRS and not Path(plugin_dir).is_dir():
+            own = next(
+                (str(folder) for folder in (ENGINE_FOLDER, RESOURCES) if folder.name == Path(plugin_dir).name), ""
+            )
+            message = f"plugin_dirs has {plugin_dir}, which is missing: Heat goes on without what should be there"
+            fix = f"write {own} in place of it" if own else f"create it, or take {plugin_dir} out of plugin_dirs"
+            yield CheckResult("finding", "engine", message, place, fix)
+
+
+def check_running_engines(
+    settings: Settings, legacy: bool, plugin_dirs: Sequence[str], log: Path | None, place: Span
+) -> Iterator[CheckResult]:
+    """Check that each heat-engine on this host started with the door that `plugin_dirs` has for it."""
+    if legacy or not _find_modules(plugin_dirs, ENGINE_DOOR):
+        return
+    path = log or Path(settings.decision_log)
+    if not (log or settings.decision_log):
+        message = "nobody can say which engines run with their door: they write it into the decision log"
+        yield CheckResult("finding", "engine", message, place, "set decision_log, and restart heat-engine")
+        return
+    try:
+        records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.exists() else []
+    except InputError:  # which is a finding about the log
+        return
+    processes = list(running_engines())
+    for process in processes:
+        if start := find_start(process, records):
+            heat, wrapped = start.get("heat"), str(start.get("wrapped"))
+            message = f"heat-engine {process} runs with its door, in Heat {heat} (converge_stack {wrapped[:12]})"
+            yield CheckResult("ok", "engine", message, place)
+        else:
+            message = f"heat-engine {process} started without its door: what it builds is judged by no engine"
+            fix = f"restart it; if it stays so, look for datalog_gate in its log, and that it may write {path}"
+            yield CheckResult("finding", "engine", message, place, fix)
+    if not processes:
+        message = "no heat-engine runs on this host: run the doctor on each host that has one"
+        yield CheckResult("note", "engine", message, place)
+
+
+def check_resource_types(settings: Settings, plugin_dirs: Sequence[str], locate: Locate) -> Iterator[CheckResult]:
+    """Check that Heat knows our resource types where options need them."""
+    if _find_modules(plugin_dirs, SHIM):
+        return
+    fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"
+    if settings.create_denial == "failed_stack":
+        message = "Heat does not know DatalogGate::Denial, which create_denial = failed_stack needs"
+        yield CheckResult("finding", "resources", message, locate("create_denial"), fix)
+    if settings.services:
+        message = "Heat does not know DatalogGate::Policy, which templates need to grant services"
+        yield CheckResult("finding", "resources", message, locate("services"), fix)

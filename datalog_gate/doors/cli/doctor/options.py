@@ -1,0 +1,158 @@
+"""Checks of the options of heat.conf and of the doors' own sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from shlex import quote
+from typing import Any
+
+from datalog_gate.base.diagnostics import closest
+from datalog_gate.decision_point.settings import GROUP, Settings
+from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate
+from datalog_gate.doors.cli.heat_conf import IniFile, format_error
+
+PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/local/lib64/heat"]
+"""Heat's default (heat/common/config.py:109)."""
+LEVELS = 3
+"""Each of the levels deny, warn and record has a budget of its own."""
+ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""An id of Keystone: 64 digits are those of a user of another directory."""
+IDS = {"exempt_projects": "project", "exempt_users": "user", "project_modes": "project"}
+"""The options that hold ids, and of what."""
+SECRET = re.compile(r"passw|secret|token|credential|api_?key", re.IGNORECASE)
+PASSWORD_IN_ADDRESS = re.compile(r"://[^:/@\s]*:([^/@\s]+)@")
+
+
+def read_heat_options(conf: Any, ini: IniFile) -> tuple[dict[str, Any], list[CheckResult]]:
+    """Read Heat's own options that matter here, by name. One that can't be read is a finding, and its default holds."""
+    from oslo_config import cfg
+
+    options: dict[str, list[Any]] = {
+        "DEFAULT": [
+            cfg.BoolOpt("convergence_engine", default=True),
+            cfg.ListOpt("plugin_dirs", default=PLUGIN_DIRS),
+            cfg.IntOpt("rpc_response_timeout", default=60),
+        ],
+        "paste_deploy": [cfg.StrOpt("flavor"), cfg.StrOpt("api_paste_config", default="api-paste.ini")],
+    }
+    values: dict[str, Any] = {}
+    results: list[CheckResult] = []
+    for section, group_options in options.items():
+        group = None if section == "DEFAULT" else section
+        conf.register_opts(group_options, group)
+        for option in group_options:
+            values[option.name] = option.default
+            try:
+                values[option.name] = getattr(conf[group] if group else conf, option.name)
+            except (ValueError, cfg.Error) as error:
+                message, fix = _describe(option, ini.get(section, option.name), error)
+                results.append(CheckResult("finding", "options", message, ini.place(section, option.name), fix))
+    return values, results
+
+
+def read_options(
+    conf: Any, ini: IniFile, texts: Mapping[str, str], locate: Locate
+) -> tuple[Settings, list[CheckResult]]:
+    """Read the options of the gate; the `texts` are those of a door's section. One that can't be read is a finding, and
+    its default holds for the other checks."""
+    from oslo_config import cfg
+
+    from datalog_gate.decision_point.config_options import list_opts
+
+    values: dict[str, Any] = {}
+    results: list[CheckResult] = []
+    options = {option.name: option for _, group_options in list_opts() for option in group_options}
+    conf.register_opts(options.values(), GROUP)
+    for name in sorted(texts.keys() - options):
+        message, place = f"there is no option {name}", locate(name)
+        fix = f"{_correct_name(name)}: {NO_START}"
+        results.append(CheckResult("finding", "options", message, place, fix))
+    for name, option in options.items():
+        try:
+            if name in texts:
+                value = texts[name].splitlines() if option.multi else option.type(texts[name])
+            else:
+                value = conf[GROUP][name]
+            values[name] = tuple(value) if isinstance(value, list) else value
+        except (ValueError, cfg.Error) as error:
+            message, fix = _describe(option, texts.get(name) or ini.get(GROUP, name), error)
+            results.append(CheckResult("finding", "options", message, locate(name), fix))
+    return Settings(**values), results
+
+
+def check_option_names(ini: IniFile) -> Iterator[CheckResult]:
+    """Check for unknown options and misspelt sections, which oslo.config ignores silently."""
+    for section in ini.sections:
+        if section != GROUP and section.lower().replace("-", "_").rstrip("s") in (GROUP, GROUP.replace("_", "")):
+            message = f"the section [{section}] is not read: the options in it have no effect"
+            yield CheckResult("finding", "options", message, ini.place(section), f"write [{GROUP}]")
+    known = {field.name for field in fields(Settings)}
+    for name in ini.sections.get(GROUP, ()):
+        if name not in known:
+            fix = _correct_name(name)
+            yield CheckResult("finding", "options", f"there is no option {name}", ini.place(GROUP, name), fix)
+
+
+def check_settings(settings: Settings, rpc_seconds: float, locate: Locate) -> Iterator[CheckResult]:
+    """Check for options that weaken the gate, that name nobody, and that let Heat give up before the gate decides."""
+    if settings.mode != "enforce":
+        yield CheckResult("note", "mode", f"the mode is {settings.mode}: nothing is refused", locate("mode"))
+    weaker = [f"{project} {mode}" for project, mode in settings.project_modes.items() if mode != "enforce"]
+    if weaker:
+        message = f"nothing is refused to these projects: {', '.join(weaker)}"
+        yield CheckResult("note", "mode", message, locate("project_modes"))
+    if settings.allow_unverified_context:
+        message = "unverified contexts are trusted: a caller may claim to be anybody"
+        fix = "remove allow_unverified_context"
+        yield CheckResult("finding", "mode", message, locate("allow_unverified_context"), fix)
+    for option, kind in IDS.items():
+        for name in getattr(settings, option):
+            if not ID.fullmatch(name):
+                message = f"{option} has {name}, which is a name and no id: ids are compared, so it has no effect"
+                fix = f"write the id, which `openstack {kind} show {quote(name)} -f value -c id` prints"
+                yield CheckResult("finding", "options", message, locate(option), fix)
+    if (longest := LEVELS * settings.budget_seconds) >= rpc_seconds:
+        message = (
+            f"the budget is beyond the RPC timeout: policies may take {longest:g} seconds, {LEVELS} levels of "
+            f"budget_seconds = {settings.budget_seconds:g}, and Heat's API waits for an engine {rpc_seconds:g}"
+        )
+        fix = f"write `budget_seconds = {rpc_seconds / 2 / LEVELS:g}`, or a longer rpc_response_timeout under [DEFAULT]"
+        yield CheckResult("finding", "options", message, locate("budget_seconds"), fix)
+
+
+def find_secrets(ini: IniFile, settings: Settings) -> frozenset[str]:
+    """The passwords and the like in a configuration, which no message may show."""
+    secrets = set()
+    for options in ini.sections.values():
+        for name, text in options.items():
+            secrets.update(PASSWORD_IN_ADDRESS.findall(text))
+            if SECRET.search(name):
+                secrets.add(text)
+    for text in (*settings.service_option, *settings.preflight_option):
+        name, _, value = text.partition("=")
+        if SECRET.search(name):
+            secrets.add(value.strip())
+    return frozenset(secret for secret in secrets if len(secret) > 2)
+
+
+def _correct_name(name: str) -> str:
+    similar = closest(name, {field.name for field in fields(Settings)})
+    return f"write {similar}" if similar else "remove it"
+
+
+def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
+    """What is wrong with the text of an option, and what to write."""
+    kind = getattr(option.type, "value_type", option.type)
+    choices = [str(choice) for choice in getattr(kind, "choices", None) or ()]
+    words = [text] if kind is option.type else [part.rpartition(":")[2].strip() for part in text.split(",")]
+    wrong = next((word for word in words if word and word not in choices), "")
+    if choices and wrong:
+        known = f"{', '.join(choices[:-1])} and {choices[-1]}"
+        message = f"the {option.name if kind is option.type else 'mode'} {wrong} is unknown: there are {known}"
+        right = closest(wrong, choices)
+        return message, f"write {right or 'one of these'} in place of {wrong}: {NO_START}"
+    reason = format_error(error).rpartition("is not valid: ")[2]
+    default = ",".join(option.default) if isinstance(option.default, list) else str(option.default).lower()
+    return f"{option.name} can't be read: {reason}", f"write `{option.name} = {default}`, the default: {NO_START}"

@@ -1,0 +1,184 @@
+"""Checks of rules, catalogue, inventory, waivers and the break-glass file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from datalog_gate.api import Rules, load_rules
+from datalog_gate.base.diagnostics import closest
+from datalog_gate.base.errors import DiagnosticsError
+from datalog_gate.decision_point.break_glass import load_break_glass
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, format_first, format_line, is_closed
+from datalog_gate.files.inputs import fact_lines
+from datalog_gate.files.rules import YAML, default_rules, find_rules
+from datalog_gate.files.templates import read_catalogue, read_text
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.template.document import read_document
+
+STALE = timedelta(days=7)
+"""How old an inventory may be before it is a finding."""
+PREVIOUS = f"{NO_START}, and a running one keeps the previous rules"
+
+
+def check_policy_inputs(settings: Settings, locate: Locate, now: datetime) -> Iterator[CheckResult]:
+    """Check that all files can be read and load together, that they are up to date, and who may write them."""
+    files = {
+        "rules": [str(find_rules(Path(path))[1]) for path in settings.rules],
+        "catalogue": settings.catalogue,
+        "inventory": [path for path in (settings.inventory,) if path],
+        "waivers": [path for path in (settings.waivers,) if path],
+    }
+    closed: set[str] = set()
+    for option, paths in files.items():
+        for path in paths:
+            results = list(_check_readable(option, Path(path), locate))
+            yield from results
+            closed.update(result.about for result in results)
+    rules = None
+    if not closed & {"rules", "catalogue"}:
+        rules = yield from _check_rules(settings, locate)
+    if settings.inventory and "inventory" not in closed:
+        yield from _check_inventory(settings, rules, locate, now)
+    if settings.waivers and "waivers" not in closed:
+        yield from _check_waivers(settings, rules, locate, now)
+    for option, paths in (files | {"break_glass": [path for path in (settings.break_glass,) if path]}).items():
+        for path in paths:
+            yield from check_writers(option, Path(path), locate)
+
+
+def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
+    """Check that a path is there, and that the user of the doctor may read it with all below it."""
+    if not os.path.lexists(path):
+        parent = path.parent if path.parent.is_dir() else Path("/")
+        near = closest(path.name, os.listdir(parent)) if os.access(parent, os.R_OK) else None
+        fix = (
+            f"write {parent / near} in place of it"
+            if near and path.parent == parent
+            else f"create it, or correct {option}"
+        )
+        message = f"{option} names {path}, which is missing"
+        yield CheckResult("finding", option, message, locate(option), f"{fix}: {PREVIOUS}")
+        return
+    try:
+        inner = (file for file in _below(path) if file.is_dir() or file.suffix.lower() in (".dl", *YAML))
+        unreadable = [file for file in (path, *inner) if is_closed(file)]
+    except OSError as error:
+        unreadable = [Path(error.filename)]
+    if unreadable:
+        more = f", and {len(unreadable) - 1} more below it" if len(unreadable) > 1 else ""
+        message = f"{unreadable[0]} is unreadable for the user of the doctor{more}"
+        fix = f"let the user of Heat's services read it, as by `chmod -R a+rX {path}`: {PREVIOUS}"
+        yield CheckResult("finding", option, message, locate(option), fix)
+
+
+def _below(path: Path) -> Sequence[Path]:
+    """The folders and files below a folder, but for those within a folder that can't be listed."""
+    return sorted(path.rglob("*"))
+
+
+def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, None, Rules | None]:
+    """Check that the rules load with their catalogue; return them, or None."""
+    catalogue = SHIPPED
+    try:
+        catalogue = read_catalogue(*settings.catalogue)
+    except DiagnosticsError as error:
+        message = f"it can't be loaded: {format_first(error)}"
+        yield CheckResult("finding", "catalogue", message, locate("catalogue"), _fix(error, "correct it"))
+    try:
+        rules = load_rules(*(settings.rules or [default_rules()]), catalogue=catalogue)
+    except DiagnosticsError as error:
+        fix = _fix(error, f"correct what `datalog-gate lint {' '.join(settings.rules)}` shows")
+        yield CheckResult("finding", "rules", f"they can't be loaded: {format_first(error)}", locate("rules"), fix)
+        return None
+    policies = {policy.id for policy in rules.policies}
+    source = ", ".join(settings.rules) or f"none are set, so {default_rules()}"
+    count = f"{len(policies)} polic{'y' if len(policies) == 1 else 'ies'}"
+    yield CheckResult("ok", "rules", f"{rules.digest[:12]} with {count}: {source}", locate("rules"))
+    for warning in rules.warnings:
+        yield CheckResult("note", "rules", format_line(warning), locate("rules"))
+    for name in sorted(settings.policy_modes.keys() - policies):
+        near = closest(name, policies)
+        message = f"policy_modes names {name}, which is no policy of the rules: it has no effect"
+        fix = f"write {near} in place of {name}" if near else f"remove {name} from policy_modes"
+        yield CheckResult("finding", "rules", message, locate("policy_modes"), fix)
+    return rules
+
+
+def _fix(error: DiagnosticsError, otherwise: str) -> str:
+    """What the first problem suggests, and what to do anyway."""
+    suggestion = error.diagnostics[0].suggestion or ""
+    return f"{suggestion}{' ' if suggestion[-1:] == '?' else '; ' if suggestion else ''}{otherwise}: {PREVIOUS}"
+
+
+def _check_inventory(settings: Settings, rules: Rules | None, locate: Locate, now: datetime) -> Iterator[CheckResult]:
+    path, place = settings.inventory, locate("inventory")
+    try:
+        fact_lines(path)
+        if rules:
+            rules.inventory(path)
+    except DiagnosticsError as error:
+        fix = _fix(error, "correct the line, or collect the inventory again")
+        yield CheckResult("finding", "inventory", f"it can't be loaded: {format_first(error)}", place, fix)
+    age = now - datetime.fromtimestamp(os.path.getmtime(path), UTC)
+    if age > STALE:
+        message = f"the inventory {path} is {age.days} days old: rules judge by the cloud as it was then"
+        fix = "collect it again, write it beside the old one, and replace that by `mv`"
+        yield CheckResult("finding", "inventory", message, place, fix)
+
+
+def _check_waivers(settings: Settings, rules: Rules | None, locate: Locate, now: datetime) -> Iterator[CheckResult]:
+    path = settings.waivers
+    try:
+        document = read_document(read_text(path), path)
+        waivers = rules.waivers(document) if rules else ()
+    except DiagnosticsError as error:
+        fix = _fix(error, f"correct what `datalog-gate waivers check {path}` shows")
+        yield CheckResult("finding", "waivers", f"they can't be loaded: {format_first(error)}", locate("waivers"), fix)
+        return
+    for index, waiver in enumerate(waivers):
+        place = document.place(("waivers", index))
+        if now >= waiver.until:
+            message = f"the waiver {waiver.id} of {waiver.policy} expired on {waiver.expires}: what it waived counts"
+            fix = f"remove it from {path}, or agree with {waiver.owner} on a later day for `expires`"
+            yield CheckResult("finding", "waivers", message, place, fix)
+        elif waiver.ends_soon(now):
+            message = f"the waiver {waiver.id} of {waiver.policy} has {waiver.left(now)}, until {waiver.expires}"
+            yield CheckResult("note", "waivers", message, place)
+
+
+def check_writers(about: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
+    """Check that nobody but the owner may write a file, or a folder with all below it."""
+    writable = [file for file in (path, *_below(path)) if _is_writable_by_others(file)]
+    if writable:
+        more = f" and {len(writable) - 1} more below it" if len(writable) > 1 else ""
+        message = f"users other than the owner may write {writable[0]}{more}"
+        yield CheckResult("finding", about, message, locate(about), f"chmod -R go-w {path}")
+
+
+def _is_writable_by_others(path: Path) -> bool:
+    """Whether a group or the world may write the file. False if that cannot be read."""
+    try:
+        return bool(path.stat().st_mode & 0o022)
+    except OSError:
+        return False
+
+
+def check_break_glass(settings: Settings, locate: Locate, now: datetime) -> Iterator[CheckResult]:
+    """Check whether break-glass is in force, and whether the file would be heeded."""
+    path, place = settings.break_glass, locate("break_glass")
+    try:
+        override = load_break_glass(path, now)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        message = f"the break-glass file {path} is ignored: {reason}"
+        example = f"""echo "$(date -u -d '2 hours' +%FT%TZ) why" > {path}"""
+        yield CheckResult("finding", "break_glass", message, place, f"write `{example}`, or remove the file")
+        return
+    if override:
+        until = override.until.isoformat()
+        message = f"break-glass is in force until {until} ({override.why}): refused requests may pass"
+        yield CheckResult("finding", "break_glass", message, place, f"remove {path} when it is not needed any more")

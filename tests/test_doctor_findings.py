@@ -1,0 +1,422 @@
+"""Each fault that `doctor` finds, as docs/doctor.md shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from importlib import invalidate_caches
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stevedore.extension import ExtensionManager
+
+import datalog_gate
+from datalog_gate.base.errors import InputError
+from datalog_gate.doors.cli.commands.doctor import examine
+from datalog_gate.doors.cli.doctor import CheckResult, decision_log, format_results, run_check
+from datalog_gate.doors.cli.doctor.engines import ENGINE_DOOR, ENGINE_FOLDER, RESOURCES
+from tests.cloud import clear_credentials, running, with_keystone
+from tests.pages import DOCS, assert_written
+from tests.test_doctor import ENTRIES, MODULE, PASTE, RULES, edit, event
+
+NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
+CONF = f"""\
+[DEFAULT]
+convergence_engine = true
+plugin_dirs = {ENGINE_FOLDER},{RESOURCES}
+rpc_response_timeout = 60
+[paste_deploy]
+flavor =
+[keystone_authtoken]
+auth_url = KEYSTONE
+password = s3cret-of-heat
+[oslo_policy]
+policy_file = DIR/policy.yaml
+[datalog_gate]
+rules = DIR/rules
+mode = enforce
+policy_modes = flavor:warn
+exempt_projects = 0123456789abcdef0123456789abcdef
+exempt_users = 0123456789abcdef0123456789abcdef
+inventory = DIR/cloud.jsonl
+waivers = DIR/waivers.yaml
+break_glass = DIR/glass
+budget_seconds = 5
+preflight = licence
+preflight_option = licence.url=https://licence.example
+services = approval
+service_option = approval.file=DIR/approvals
+service_journal = DIR/journal
+decision_log = DIR/log/decisions.jsonl
+"""
+WAIVERS = """\
+waivers:
+- id: W-12
+  policy: flavor
+  subject: web
+  owner: shop
+  reason: the index is built anew
+  expires: 2027-04-01
+"""
+POLICY = """\
+"cloud_team": "role:admin"
+"datalog_gate:break_glass": "rule:cloud_team"
+"datalog_gate:grant:approval": "role:member"
+"""
+STACK = """\
+class Stack:
+    def converge_stack(self, template, action, new_stack=None):
+        pass
+"""
+LOADED: dict[str, Any] = {"version": "0.1.0", "options": {"mode": "enforce"}, "rules": "f00d" * 16}
+Change = Callable[[Path], object]
+
+
+def replaced(file: str, old: str, new: str) -> Change:
+    return lambda root: edit(root, file, old, new)
+
+
+def option(old: str, new: str) -> Change:
+    return replaced("heat.conf", old, new)
+
+
+def written(file: str, text: str) -> Change:
+    return lambda root: (root / file).write_text(text)
+
+
+def closed(file: str) -> Change:
+    return lambda root: (root / file).chmod(0)
+
+
+def removed(file: str) -> Change:
+    return lambda root: (root / file).unlink()
+
+
+def logged(*records: str) -> Change:
+    return lambda root: (root / "log" / "decisions.jsonl").write_text("".join(f"{record}\n" for record in records))
+
+
+def aged(file: str, days: int) -> Change:
+    then = NOW.timestamp() - days * 86400
+    return lambda root: os.utime(root / file, (then, then))
+
+
+def copied(root: Path) -> None:
+    """Put a copy of the engine's door, of another version, in the place of our folder."""
+    (root / "plugins").mkdir()
+    (root / "plugins" / ENGINE_DOOR).write_text((ENGINE_FOLDER / ENGINE_DOOR).read_text().replace("JUDGED", "KNOWN"))
+    edit(root, "heat.conf", str(ENGINE_FOLDER), "DIR/plugins")
+
+
+def other_heat(root: Path) -> None:
+    """Install a Heat whose engine is of another shape."""
+    engine = root / "installed" / "heat" / "engine"
+    engine.mkdir(parents=True)
+    (engine.parent / "__init__.py").touch()
+    (engine / "stack.py").write_text(STACK)
+    metadata = root / "installed" / "openstack_heat-99.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: openstack-heat\nVersion: 99\n")
+
+
+def bad_rows(root: Path) -> None:
+    """Collect an inventory with a relation that does not exist."""
+    (root / "cloud.jsonl").write_text('{"relation": "nova:server", "row": {"id": "s"}}\n')
+    aged("cloud.jsonl", 0)(root)
+
+
+def silenced(root: Path) -> None:
+    """Name a port at which nobody listens."""
+    conf = root / "heat.conf"
+    conf.write_text(re.sub(r"auth_url = .*", "auth_url = http://127.0.0.1:1/identity", conf.read_text()))
+
+
+FAULTS: dict[str, dict[str, Change]] = {
+    "Rules": {
+        "The path of the rules is wrong": option("rules = DIR/rules", "rules = DIR/rule"),
+        "The rules are unreadable": closed("rules"),
+        "The rules are writable by all": lambda root: (root / "rules" / "m.dl").chmod(0o666),
+        "The rules are broken": written("rules/m.dl", RULES.replace("os:nova:server", "os:nova:servr")),
+        "A service found the rules broken on reload": logged(
+            event("loaded", **LOADED),
+            event("reload_failed", hour=11, diagnostics=[{"message": "there is no relation os:nova:servr",
+                                                         "place": {"file": "/etc/heat/rules/m.dl", "line": 2}}]),
+        ),
+        "`policy_modes` has an unknown policy": option("flavor:warn", "flavour:warn"),
+    },
+    "Inventory and waivers": {
+        "The inventory is missing": removed("cloud.jsonl"),
+        "The inventory is bad": bad_rows,
+        "The inventory is 40 days old": aged("cloud.jsonl", 40),
+        "waivers.yaml is broken": written("waivers.yaml", WAIVERS.replace("owner: shop", "owner")),
+        "waivers.yaml names what does not exist": written("waivers.yaml", WAIVERS.replace("flavor", "flavors")),
+        "A waiver is expired": written("waivers.yaml", WAIVERS.replace("2027-04-01", "2027-02-01")),
+    },
+    "Options": {
+        "An option is misspelt": option("budget_seconds", "buget_seconds"),
+        "A section is misspelt": option("[datalog_gate]", "[datalog-gate]"),
+        "The mode is unknown": option("mode = enforce", "mode = enfroce"),
+        "A mode of a policy is unknown": option("flavor:warn", "flavor:wran"),
+        "A value is no number": option("budget_seconds = 5", "budget_seconds = five"),
+        "`exempt_projects` has a name": option("exempt_projects = 0123", "exempt_projects = service,0123"),
+        "`exempt_users` has a name": option("exempt_users = 0123", "exempt_users = mistral,0123"),
+        "The budget is beyond the RPC timeout": option("budget_seconds = 5", "budget_seconds = 30"),
+        "The option of a door's section is misspelt": replaced(
+            "api-paste.ini", "use = egg:datalog_gate#datalog_gate", "use = egg:datalog_gate#datalog_gate\nmods = warn"
+        ),
+    },
+    "Break-glass": {
+        "The break-glass file holds garbage": written("glass", "open it please"),
+        "Its time is too far ahead": written("glass", "2027-03-09T12:00 the licence server is down"),
+        "Break-glass is in force": written("glass", "2027-03-01T18:00 the licence server is down"),
+    },
+    "Decision log": {
+        "The log folder is missing": option("DIR/log/", "DIR/logs/"),
+        "The log folder is unreadable": closed("log"),
+        "The log is unreadable": closed("log/decisions.jsonl"),
+        "The lock beside the log belongs to somebody else": closed("log/decisions.jsonl.lock"),
+    },
+    "Filters in api-paste.ini": {
+        "No filter": replaced("api-paste.ini", "context datalog_gate apiv1app", "context apiv1app"),
+        "The filter stands before `context`": replaced(
+            "api-paste.ini", "authtoken context datalog_gate apiv1app", "authtoken datalog_gate context apiv1app"
+        ),
+        "The filter stands before `authtoken`": replaced(
+            "api-paste.ini", "authtoken context datalog_gate apiv1app", "datalog_gate authtoken context apiv1app"
+        ),
+        "`context` stands before `authtoken`": replaced(
+            "api-paste.ini", "authtoken context datalog_gate apiv1app", "context authtoken datalog_gate apiv1app"
+        ),
+        "The filter stands after the application": replaced(
+            "api-paste.ini", "context datalog_gate apiv1app", "context apiv1app datalog_gate"
+        ),
+        "The filter has a wrong egg name": replaced("api-paste.ini", "egg:datalog_gate#", "egg:datalog_gates#"),
+        "api-paste.ini is missing": removed("api-paste.ini"),
+    },
+    "Engines": {
+        "The engine's door is off": option(f"{ENGINE_FOLDER},", ""),
+        "The installed door is of another shape": copied,
+        "Heat's engine is of another shape": other_heat,
+        "A folder of `plugin_dirs` is missing": option(str(ENGINE_FOLDER), "/opt/plugins"),
+        "Our types are not in `plugin_dirs`": option(f",{RESOURCES}", ""),
+    },
+    "Plugins and services": {
+        "A plugin is not installed": option("preflight = licence", "preflight = license"),
+        "A plugin does not load": option("preflight = licence", "preflight = licence,broken"),
+        "A setting of a plugin is misspelt": option("licence.url", "licence.ulr"),
+        "A service is not installed": option("services = approval", "services = aproval"),
+        "A setting is of a service that is not enabled": option("approval.file=DIR/approvals", "edge.file=DIR/edge"),
+        "A setting of a service is misspelt": option("approval.file", "approval.fiel"),
+        "There is no store for services": option("service_journal = DIR/journal", ""),
+    },
+    "policy.yaml": {
+        "policy.yaml is missing": removed("policy.yaml"),
+        "policy.yaml is invalid": written("policy.yaml", POLICY.replace('": "role:admin"', ": role:admin")),
+        "policy.yaml has a rule that is invalid": written("policy.yaml", POLICY.replace("role:admin", "role:admin or")),
+        "policy.yaml names a rule that does not exist": written(
+            "policy.yaml", POLICY.replace("rule:cloud_team", "rule:cloud_taem")
+        ),
+        "policy.yaml has a rule that the gate does not know": written(
+            "policy.yaml", POLICY.replace("break_glass", "brake_glass")
+        ),
+        "policy.yaml names a service that is not enabled": written(
+            "policy.yaml", POLICY.replace("approval", "night")
+        ),
+        "Rules of policy.yaml refer to each other": written(
+            "policy.yaml", POLICY.replace("role:admin", "rule:datalog_gate:break_glass")
+        ),
+    },
+    "Hosts": {
+        "The hosts differ in their rules": logged(
+            event("loaded", **LOADED), event("loaded", "two", **LOADED | {"rules": "cafe" * 16})
+        ),
+        "The hosts differ in their versions": logged(
+            event("loaded", **LOADED), event("loaded", "two", **LOADED | {"version": "0.2.0"})
+        ),
+        "The hosts differ in their options": logged(
+            event("loaded", **LOADED), event("loaded", "two", **LOADED | {"options": {"mode": "warn"}})
+        ),
+        "The hosts differ in the version of Heat": logged(
+            event("engine_started", heat="27.0.1"), event("engine_started", "two", heat="26.0.2")
+        ),
+    },
+    "Keystone": {"Keystone is unreachable": silenced},
+}  # fmt: skip
+
+
+HEAD = """\
+# What `doctor` finds
+
+For the operator whose service does not start, or who wants to know before it does: each fault that
+`datalog-gate doctor` finds, as it shows it, with the fix. The page is written by tests/test_doctor_findings.py, which
+breaks a working installation in each of these ways.
+
+    sudo -u heat datalog-gate doctor --heat-conf /etc/heat/heat.conf
+
+Run it with the Python and as the user of Heat's services, on each host: it tells what that user can read and write,
+and root can do anything. It changes nothing, shows no password, and goes on whatever it meets: what it can't read is a
+finding too. A line is a `finding`, which makes the exit code 1, a `note`, or `ok`; the text in brackets says what was
+checked, and `--format json` gives the same as data. The exit code is 3 if a file that the command names can't be read.
+`--no-cfn` says that heat-api-cfn is not deployed, `--no-engine` that no heat-engine runs on this host.
+
+Some can only be seen by asking. With a user's `OS_*` in the environment it sends Heat a preview, and with an admin's it
+asks Keystone for its roles. `--probe` has an engine refuse a stack, and `--log FILE` reads a log that was gathered from
+several hosts. [install.md](install.md#6-start-and-look) shows what a sound installation looks like.
+"""
+
+
+def build(root: Path, keystone: str) -> None:
+    """A Heat with all that the gate takes, in order."""
+    (root / "log").mkdir(parents=True)
+    (root / "rules").mkdir(mode=0o755)
+    installed = root / "installed" / "datalog_gate-9.dist-info"
+    installed.mkdir(parents=True)
+    services = "[datalog_gate.services]\napproval = datalog_gate.services.approval:Approval\n"
+    files = {
+        "heat.conf": CONF.replace("DIR", str(root)).replace("KEYSTONE", keystone),
+        "api-paste.ini": PASTE,
+        "policy.yaml": POLICY,
+        "rules/m.dl": RULES,
+        "cloud.jsonl": "",
+        "waivers.yaml": WAIVERS,
+        "log/decisions.jsonl": f"{event('loaded', **LOADED)}\n",
+        "log/decisions.jsonl.lock": "",
+        f"installed/{installed.name}/METADATA": "Metadata-Version: 2.1\nName: datalog-gate\nVersion: 9\n",
+        f"installed/{installed.name}/entry_points.txt": ENTRIES + services,
+        "installed/lifecycle_of_a_test.py": MODULE,
+    }
+    for name, text in files.items():
+        (root / name).write_text(text)
+        (root / name).chmod(0o644)
+    aged("cloud.jsonl", 0)(root)
+
+
+@pytest.fixture
+def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Change], list[str]]]:
+    """The findings about a sound Heat after a change, as the doctor of an installed gate shows them."""
+    clear_credentials(monkeypatch)
+    package, roots = str(Path(datalog_gate.__file__).parent), count()
+    with running() as cloud:
+        cloud.give("GET /", {"versions": {"values": []}}, 300)
+
+        def examine_after(change: Change) -> list[str]:
+            root = tmp_path / str(next(roots))
+            build(root, f"{cloud.url}/")
+            change(root)
+            sys.modules.pop("lifecycle_of_a_test", None)
+            with monkeypatch.context() as patch:
+                patch.syspath_prepend(root / "installed")
+                patch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+                invalidate_caches()
+                shown = [str(result) for result in examine(root / "heat.conf", now=NOW) if result.level == "finding"]
+            texts = [text.replace(str(root), "/etc/heat").replace(package, "/opt/datalog_gate") for text in shown]
+            return [text.replace(cloud.url, "http://keystone") for text in texts]
+
+        yield examine_after
+
+
+def test_the_page_shows_what_each_fault_looks_like(findings: Callable[[Change], list[str]]) -> None:
+    assert findings(lambda _: None) == []
+    page = [HEAD]
+    for section, faults in FAULTS.items():
+        page.append(f"\n## {section}\n")
+        for title, change in faults.items():
+            shown = "\n".join(findings(change))
+            page.append(f"\n{title}:\n\n```\n{shown}\n```\n")
+    assert_written(DOCS / "doctor.md", "".join(page))
+
+
+def test_no_result_shows_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_credentials(monkeypatch)
+    build(tmp_path, "http://heat:s3cret-of-heat@127.0.0.1:1/")
+    monkeypatch.syspath_prepend(tmp_path / "installed")
+    monkeypatch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
+    sys.modules.pop("lifecycle_of_a_test", None)
+    echo = "class Licence:\n    def __init__(self, settings): raise ValueError(settings)\n"
+    (tmp_path / "installed" / "lifecycle_of_a_test.py").write_text(echo)
+    option("licence.url=", "licence.password=hunter2\npreflight_option = licence.url=")(tmp_path)
+    option("approval.file=DIR", "approval password=hunter2\nservice_option = approval.file=DIR")(tmp_path)
+    shown = format_results(examine(tmp_path / "heat.conf", now=NOW), "json")
+    assert [secret for secret in ("s3cret", "hunter2") if secret in shown] == []
+    assert "ValueError: {'password': '***', 'url': 'https://licence.example'}" in shown
+    option("flavor =", "password s3cret-of-heat")(tmp_path)
+    assert [str(result) for result in examine(tmp_path / "heat.conf", now=NOW)] == [
+        f"finding[files] {tmp_path}/heat.conf can't be read: No ':' or '=' found in assignment in line 6\n"
+        "  fix   name Heat's configuration with --heat-conf, and run the doctor as the user of Heat's services"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "roles", "expected"),
+    [
+        (200, ["Admin", "reader"], ["finding[policy_file] datalog_gate:grant:approval asks for the role member, which "
+         "Keystone does not have: nobody satisfies it\n  fix   `openstack role create member`, or write another"]),
+        (200, ["admin", "members"], ["finding[policy_file] datalog_gate:grant:approval asks for the role member, which "
+         "Keystone does not have: nobody satisfies it\n  fix   write role:members in place of role:member"]),
+        (200, ["admin", "member"], []),
+        (403, [], []),
+    ],
+)  # fmt: skip
+def test_roles_are_those_that_keystone_tells_an_admin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, roles: list[str], expected: list[str]
+) -> None:
+    with with_keystone(monkeypatch) as cloud:
+        build(tmp_path, f"{cloud.url}/v3")
+        _, token, _ = cloud.answers["POST /v3/auth/tokens"]
+        assert isinstance(token, dict)
+        endpoint = {"interface": "public", "region_id": "r", "region": "r", "id": "k", "url": f"{cloud.url}/v3"}
+        token["token"]["catalog"].append({"type": "identity", "name": "k", "id": "k", "endpoints": [endpoint]})
+        cloud.give("GET /v3/roles", {"roles": [{"name": name} for name in roles]}, status)
+        results = [result for result in examine(tmp_path / "heat.conf", now=NOW) if result.about == "policy_file"]
+        assert [str(result).partition(": ")[2] for result in results] == expected
+
+
+def test_a_role_that_is_nearly_one_of_keystones_own_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_credentials(monkeypatch)
+    build(tmp_path, "")
+    written("policy.yaml", POLICY.replace("role:member", "role:membr or role:cloud_admins"))(tmp_path)
+    results = [result for result in examine(tmp_path / "heat.conf", now=NOW) if result.about == "policy_file"]
+    assert [str(result).partition(": ")[2] for result in results] == [
+        "note[policy_file] datalog_gate:grant:approval asks for the role membr, and Keystone was not asked whether "
+        "there is one\n  fix   write role:member in place of role:membr if that is meant"
+    ]
+
+
+def test_a_check_that_fails_is_a_finding_and_ends_no_other() -> None:
+    def broken() -> Iterator[CheckResult]:
+        yield CheckResult("ok", "rules", "this much is well")
+        raise RuntimeError("no\nway")
+
+    def unreadable() -> Iterator[CheckResult]:
+        yield from ()
+        raise OSError(13, "Permission denied", "/etc/heat")
+
+    def wrong() -> Iterator[CheckResult]:
+        yield from ()
+        raise InputError.of("it is wrong", suggestion="write it anew")
+
+    results = [str(result) for check in (broken, unreadable, wrong) for result in run_check("rules", check)]
+    assert results == [
+        "ok[rules] this much is well",
+        "finding[rules] this could not be checked: RuntimeError: no way\n"
+        "  fix   correct what it names, or report it as a fault of the doctor",
+        "finding[rules] /etc/heat can't be read: Permission denied\n"
+        "  fix   run the doctor as the user of Heat's services",
+        "finding[rules] it is wrong\n  fix   write it anew",
+    ]
+
+
+def test_a_full_disk_is_found_by_writing(
+    findings: Callable[[Change], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision_log, "TemporaryFile", lambda **_: open("/dev/full", "wb"))  # noqa: SIM115
+    assert findings(lambda _: None) == [
+        "/etc/heat/heat.conf:27: finding[log] the folder /etc/heat/log of the decision log is full: No space left on "
+        "device: decisions are made and not logged\n  fix   make room on the disk of /etc/heat/log, or set "
+        "decision_log to a file on another one"
+    ]
