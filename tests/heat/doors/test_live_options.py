@@ -1,0 +1,67 @@
+"""Options that change while Heat runs, and the numbers of its API and engine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.heat.doors.rig import RESOURCES, Heat, running, wait
+from tests.heat.doors.templates import CLEAN, LONG
+from tests.servers import free_ports
+
+COUNTED = re.compile(r'^datalog_gate_decisions_total{outcome="(\w+)",door="(\w+)",action="create"} ([1-9]\d*)$', re.M)
+
+
+@pytest.mark.parametrize(("convergence", "filtered"), [(True, True), (True, False), (False, False)])
+def test_a_mode_changes_while_heat_runs_and_each_door_tells_what_it_decided(
+    tmp_path: Path, convergence: bool, filtered: bool
+) -> None:
+    [port] = free_ports(1)
+    options = {
+        "reload_seconds": "0", "policy_modes": "", "metrics_port": str(port), "metrics_folder": f"{tmp_path}/metrics",
+    }  # fmt: skip
+    resources = f"{RESOURCES},{RESOURCES.parent / 'engine'}" if convergence else str(RESOURCES)
+    with running(tmp_path, convergence=convergence, filtered=filtered, resources=resources, options=options) as heat:
+        outcomes = [_create(heat, LONG, "before")]
+        _set(heat, "policy_modes = length:record")
+        outcomes.append(_create(heat, LONG, "recorded"))
+        _set(heat, "policy_modes = length:wrong")
+        outcomes.append(_create(heat, LONG, "wrong"))
+        _set(heat, "policy_modes =")
+        outcomes += [_create(heat, LONG, "after"), _create(heat, CLEAN, "clean")]
+        denied = "DENIED" if filtered else "CREATE_FAILED"
+        assert outcomes == [denied, "CREATE_COMPLETE", "CREATE_COMPLETE", denied, "CREATE_COMPLETE"]
+        inside = "engine" if convergence else "plugin"
+        expected = {("allowed", inside): 3}
+        expected |= {("denied", "api"): 2, ("allowed", "api"): 3} if filtered else {("denied", inside): 2}
+        wait(lambda: _read(port) == expected, lambda: f"{_read(port)}\n{heat.log()}")
+        log = (tmp_path / "heat.log").read_text()
+    assert "the changed options can't be loaded, so the previous ones stay in force" in log
+
+
+def _create(heat: Heat, body: object, name: str) -> str:
+    """How the creation of a stack ends, `DENIED` by a filter."""
+    _, answer = heat.create(body, name)
+    if answer.status_code == 403:
+        return "DENIED"
+    return heat.outcome(name)[0]
+
+
+def _set(heat: Heat, line: str) -> None:
+    """Replace the line of policy_modes in heat.conf."""
+    path = heat.folder / "heat.conf"
+    new = heat.folder / "new.conf"
+    new.write_text(re.sub(r"^policy_modes =.*$", line, path.read_text(), flags=re.M))
+    new.replace(path)
+
+
+def _read(port: int) -> dict[tuple[str, str], int]:
+    """The creations by outcome and door."""
+    try:
+        text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    except requests.ConnectionError:
+        return {}
+    return {(outcome, door): int(number) for outcome, door, number in COUNTED.findall(text)}
