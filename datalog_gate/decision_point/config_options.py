@@ -67,6 +67,10 @@ class OptionFiles:
             if self._has_section and GROUP not in conf.list_all_sections():
                 raise InputError.of(f"{', '.join(self._files)}: the section [{GROUP}] is gone")
             return build_settings(conf, self._paste_options)
+        except cfg.ConfigFileParseError as error:
+            problem: Any = error.__context__  # the text of the error quotes the line, which may hold a password
+            message = f"{error.config_file} can't be read: {problem.msg} in line {problem.lineno}"
+            raise InputError.of(message) from None
         except (cfg.Error, OSError, ValueError) as error:
             raise InputError.of(f"{', '.join(self._files)}: {error}") from None
 
