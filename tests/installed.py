@@ -63,14 +63,17 @@ def install(folder: Path) -> cfg.ConfigOpts:
 
 
 def grant(folder: Path) -> None:
-    """Add the services of the page to heat.conf, a journal, and a request that awaits approval."""
-    [section] = [block for block in re.findall(r"```ini\n(.*?)```", INSTALL, re.S) if "service_journal" in block]
+    """Add the services of the page to heat.conf, a request that awaits approval, and the files of a host before."""
+    blocks = re.findall(r"```ini\n(.*?)```", INSTALL, re.S)
+    [section] = [moved(block, folder) for block in blocks if "store = sqlite" in block]
     with (folder / "etc/heat/heat.conf").open("a") as conf:
-        conf.write(moved(section, folder).partition("\n")[2])
+        conf.write(section.partition("\n")[2])
     (folder / "var/lib/heat").mkdir(parents=True)
+    [store] = re.findall(r"store = (.*)", section)
     Journal(str(folder / "var/lib/heat/journal"))
-    with suppress(RefusedError):
-        Approval({"file": str(folder / "var/lib/heat/approvals")}).reserve(asked("approval", "u", "db", type="T"))
+    for settings in ({"store": store}, {"file": str(folder / "var/lib/heat/approvals")}):
+        with suppress(RefusedError):
+            Approval(settings).reserve(asked("approval", "u", "db", type="T"))
 
 
 def moved(text: str, folder: Path) -> str:

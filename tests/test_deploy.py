@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.doors.heat import __path__ as heat_path
 from tests.commands import read_conf
@@ -57,6 +59,14 @@ def test_kolla_merges_options_that_the_gate_knows(tmp_path: Path) -> None:
     )
     [folder] = re.findall(rf"plugin_dirs = {PLUGIN_DIRS},/opt/datalog-gate-heat/(\w+)\n", options)
     assert [path.name for path in (Path(heat_path[0]) / folder).glob("*.py")] == ["datalog_gate_engine_door.py"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_takes_the_units() -> None:
+    units = sorted((ROOT / "docs/samples").glob("*.service"))
+    command = ["systemd-analyze", "verify", "--man=no", *map(str, units)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (len(units), ended.returncode, ended.stderr) == (1, 0, "")
 
 
 STUBS = """
