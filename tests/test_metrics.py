@@ -21,17 +21,20 @@ import pytest
 import yaml
 
 from datalog_gate import __version__
+from datalog_gate.decision_point import point as point_module
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.metrics import METRICS, Numbers, Sample, format_metrics, measure_store
 from datalog_gate.decision_point.metrics_port import MetricsPort
-from datalog_gate.decision_point.point import DecisionPoint
+from datalog_gate.decision_point.point import DecisionPoint, count_failure
 from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.doors.wsgi import wrap
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import OVER
 from datalog_gate.store import counts
 from tests.commands import read_conf
+from tests.fake_heat import Client, FakeHeat
 from tests.installed import INSTALL
 from tests.ledger import request
 from tests.pages import DOCS
@@ -206,6 +209,44 @@ def test_files_that_change_are_loaded_and_their_failures_counted_where_nobody_as
     assert [last[name] for name in names] == [1, 3, start + 12, 5]
 
 
+@pytest.mark.usefixtures("idle")
+def test_failures_of_the_gate_are_counted_at_each_door(
+    make_point: PointFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    point = make_point(metrics_folder=str(tmp_path / "metrics"))
+    heat = FakeHeat()
+    client = Client(wrap(heat, point=point), heat)
+    monkeypatch.setattr(point_module, "_SHARED", [point])
+    count_failure("engine", "update")
+    monkeypatch.setattr(DecisionPoint, "_judge", fail)
+    client.ask("POST", "/v1/p/stacks", {"stack_name": "s", "template": template("small")})
+    monkeypatch.setattr("datalog_gate.doors.wsgi.heat_api.match_route", fail)
+    client.ask("POST", "/v1/p/stacks", {"stack_name": "s", "template": template("small")})
+    numbers = {name: value for name, value in counted(point).items() if "failed" in name or "undecided" in name}
+    assert numbers == {
+        'decisions_total{outcome="failed",door="engine",action="update"}': 1,
+        'decisions_total{outcome="failed",door="api",action="create"}': 1,
+        'decisions_total{outcome="failed",door="filter",action="request"}': 1,
+        "undecided_total": 3,
+    }  # fmt: skip
+    monkeypatch.setattr(point_module, "_SHARED", [])
+    count_failure("engine", "update")
+
+
+def test_the_first_request_of_any_kind_starts_the_metrics(
+    make_point: PointFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[MetricsPort] = []
+    monkeypatch.setattr(MetricsPort, "start", lambda metrics: started.append(metrics))
+    point = make_point(metrics_folder=str(tmp_path / "metrics"))
+    heat = FakeHeat()
+    Client(wrap(heat, point=point), heat).ask("GET", "/v1/p/stacks")
+    assert started == [point._metrics]
+
+
 def test_without_the_options_nothing_is_counted_and_no_thread_starts(make_point: PointFactory) -> None:
     point = make_point()
     point.judge(make_operation())
@@ -354,11 +395,34 @@ if not child:
     served.awaits(create=1, update=1, processes=1)
 
 
+def test_no_process_is_forked_in_the_middle_of_a_step(served: Served) -> None:
+    served.start("""
+from threading import Event, Lock
+lock, inside = Lock(), Event()
+def measure():
+    with lock:
+        inside.set()
+        time.sleep(0.3)
+slow = MetricsPort("127.0.0.1", 0, sys.argv[0] + "slow", measure, list)
+slow._folder = port._folder
+slow.start()
+codes = []
+for _ in range(3):
+    inside.wait()
+    inside.clear()
+    child = os.fork()
+    if not child:
+        os._exit(0 if lock.acquire(blocking=False) else 1)
+    codes.append(os.waitpid(child, 0)[1])
+assert codes == [0, 0, 0], codes
+""")
+
+
 def test_a_folder_that_is_emptied_is_filled_again(served: Served) -> None:
     served.start()
     served.start()
     served.awaits(create=2, processes=2)
-    shutil.rmtree(served.folder / "metrics")
+    (served.folder / "metrics").rename(served.folder / "gone")
     served.awaits(create=2, processes=2)
 
 

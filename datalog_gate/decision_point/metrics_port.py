@@ -22,7 +22,7 @@ from errno import EADDRINUSE
 from http.server import BaseHTTPRequestHandler
 from itertools import count
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import IO
 
 from datalog_gate.decision_point.metrics import BUCKETS, METRICS, Numbers, Sample, format_metrics
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 1.0
 """Seconds between two writings of the numbers, and between two tries to get the port."""
 PATIENCE = 5.0
-"""Seconds that a client may stay silent."""
+"""Seconds that a client may stay silent, and that a fork waits for a step to end."""
 
 
 class MetricsPort:
@@ -52,11 +52,12 @@ class MetricsPort:
         self._host, self._port = host, port
         self._folder = Path(folder) if folder else None
         self._measure, self._measure_host = measure, measure_host
+        self._turn, self._paused = Lock(), False
         self._slot: IO[bytes] | None = None
         self._claim: IO[bytes] | None = None
         self._listener: socket.socket | None = None
         self._reset()
-        os.register_at_fork(after_in_child=self._reset)
+        os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._begin_child)
 
     def _reset(self) -> None:
         """Begin anew after a fork: the parent has the files, the port, the thread and the numbers until then."""
@@ -67,6 +68,18 @@ class MetricsPort:
         self._slot = self._claim = self._listener = None
         self._process = 0
         self._problems: dict[str, str] = {}
+
+    def _pause(self) -> None:
+        """Let no fork happen in the middle of a step: the child would find locked what the step has locked."""
+        self._paused = self._turn.acquire(timeout=PATIENCE)
+
+    def _resume(self) -> None:
+        if self._paused:
+            self._turn.release()
+
+    def _begin_child(self) -> None:
+        self._resume()
+        self._reset()
 
     def start(self) -> None:
         """Write and serve from now on, in a thread of this process."""
@@ -89,14 +102,15 @@ class MetricsPort:
 
     def _run_once(self) -> None:
         """Do each step. A failure is logged once, and stops no service."""
-        for step in (self._measure, self._take_slot, self._save, self._listen):
-            try:
-                step()
-                self._problems.pop(step.__name__, None)
-            except Exception as error:
-                if self._problems.get(step.__name__) != str(error):
-                    self._problems[step.__name__] = str(error)
-                    LOG.error("metrics: %s", error, exc_info=not isinstance(error, OSError))
+        with self._turn:
+            for step in (self._measure, self._take_slot, self._save, self._listen):
+                try:
+                    step()
+                    self._problems.pop(step.__name__, None)
+                except Exception as error:
+                    if self._problems.get(step.__name__) != str(error):
+                        self._problems[step.__name__] = str(error)
+                        LOG.error("metrics: %s", error, exc_info=not isinstance(error, OSError))
 
     def _take_slot(self) -> None:
         """Take the first file that no process has. Errors: OSError."""

@@ -25,6 +25,8 @@ def test_a_mode_changes_while_heat_runs_and_each_door_tells_what_it_decided(
     }  # fmt: skip
     resources = f"{RESOURCES},{RESOURCES.parent / 'engine'}" if convergence else str(RESOURCES)
     with running(tmp_path, convergence=convergence, filtered=filtered, resources=resources, options=options) as heat:
+        if convergence:  # the engine's door serves from its start
+            wait(lambda: _answers(port), heat.log)
         outcomes = [_create(heat, LONG, "before")]
         _set(heat, "policy_modes = length:record")
         outcomes.append(_create(heat, LONG, "recorded"))
@@ -58,10 +60,14 @@ def _set(heat: Heat, line: str) -> None:
     new.replace(path)
 
 
+def _answers(port: int) -> bool:
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).ok
+    except requests.ConnectionError:
+        return False
+
+
 def _read(port: int) -> dict[tuple[str, str], int]:
     """The creations by outcome and door."""
-    try:
-        text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
-    except requests.ConnectionError:
-        return {}
+    text = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text if _answers(port) else ""
     return {(outcome, door): int(number) for outcome, door, number in COUNTED.findall(text)}
