@@ -247,7 +247,7 @@ def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: 
     ("settings", "message"),
     [
         ({}, "approval needs the setting file, where requests stand"),
-        ({"file": "x", "colour": "red"}, "approval has no setting colour"),
+        ({"file": "x", "colour": "red"}, "there is no setting colour"),
         ({"file": "x", "mode": "later"}, "approval.mode is later, and not one of stop, wait"),
         ({"file": "x", "days": "soon"}, "approval.days is soon, and no number above zero"),
         ({"file": "x", "wait_number": "0"}, "approval.wait_number is 0, and no number above zero"),

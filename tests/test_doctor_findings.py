@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib import invalidate_caches
 from itertools import count
@@ -17,10 +20,13 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.point import create_point
 from datalog_gate.doors.cli.commands.doctor import examine
 from datalog_gate.doors.cli.doctor import CheckResult, decision_log, format_results, run_check
 from datalog_gate.doors.cli.doctor.engines import ENGINE_DOOR, ENGINE_FOLDER, RESOURCES
+from datalog_gate.store.transaction import Store
 from tests.cloud import clear_credentials, running, with_keystone
+from tests.commands import read_conf
 from tests.pages import DOCS, assert_written
 from tests.test_doctor import ENTRIES, MODULE, PASTE, RULES, edit, event
 
@@ -73,7 +79,7 @@ class Stack:
     def converge_stack(self, template, action, new_stack=None):
         pass
 """
-LOADED: dict[str, Any] = {"version": "0.1.0", "options": {"mode": "enforce"}, "rules": "f00d" * 16}
+LOADED: dict[str, Any] = {"version": "0.1.0", "options": {}, "rules": "f00d" * 16}
 Change = Callable[[Path], object]
 
 
@@ -134,6 +140,22 @@ def silenced(root: Path) -> None:
     """Name a port at which nobody listens."""
     conf = root / "heat.conf"
     conf.write_text(re.sub(r"auth_url = .*", "auth_url = http://127.0.0.1:1/identity", conf.read_text()))
+
+
+def other_version(root: Path, revision: str = "0002") -> None:
+    """Make a store with the tables of another version."""
+    Store(str(root / "journal")).create()
+    with closing(sqlite3.connect(root / "journal")) as rows:
+        rows.execute("UPDATE datalog_gate_version SET version_num = ?", (revision,))
+        rows.commit()
+
+
+def torn(root: Path) -> None:
+    """Overwrite a page of a store."""
+    Store(str(root / "journal")).create()
+    with (root / "journal").open("r+b") as file:
+        file.seek(4096)
+        file.write(b"torn" * 1024)
 
 
 FAULTS: dict[str, dict[str, Change]] = {
@@ -214,6 +236,16 @@ FAULTS: dict[str, dict[str, Change]] = {
         "A setting of a service is misspelt": option("approval.file", "approval.fiel"),
         "There is no store for services": option("service_journal = DIR/journal", ""),
     },
+    "Store": {
+        "The store is corrupt": written("journal", "no database" * 100),
+        "A page of the store is corrupt": torn,
+        "The folder of the store is missing": option("DIR/journal", "DIR/nfs/journal"),
+        "The store is unreadable": lambda root: (root / "journal").touch(0),
+        "The store is of an older version": lambda root: other_version(root, "0000"),
+        "The store is of a newer version": lambda root: other_version(root, "9999"),
+        "The URL of the store is wrong": option("service_journal = ", "store = oracle://heat:s3cret-of-heat@db/"),
+        "A file of requests for approval is corrupt": written("approvals", "no database" * 100),
+    },
     "policy.yaml": {
         "policy.yaml is missing": removed("policy.yaml"),
         "policy.yaml is invalid": written("policy.yaml", POLICY.replace('": "role:admin"', ": role:admin")),
@@ -239,7 +271,9 @@ FAULTS: dict[str, dict[str, Change]] = {
             event("loaded", **LOADED), event("loaded", "two", **LOADED | {"version": "0.2.0"})
         ),
         "The hosts differ in their options": logged(
-            event("loaded", **LOADED), event("loaded", "two", **LOADED | {"options": {"mode": "warn"}})
+            event("loaded", **LOADED),
+            event("loaded", "two", **LOADED | {"options": {"exempt_users": ["0123456789abcdef0123456789abcdef"]}}),
+            event("options_loaded", "two", 11, options={"mode": "warn"}),
         ),
         "The hosts differ in the version of Heat": logged(
             event("engine_started", heat="27.0.1"), event("engine_started", "two", heat="26.0.2")
@@ -408,6 +442,38 @@ def test_a_check_that_fails_is_a_finding_and_ends_no_other() -> None:
         "finding[rules] /etc/heat can't be read: Permission denied\n"
         "  fix   run the doctor as the user of Heat's services",
         "finding[rules] it is wrong\n  fix   write it anew",
+    ]
+
+
+def test_hosts_write_into_the_log_what_they_differ_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_credentials(monkeypatch)
+    build(tmp_path, "")
+    (tmp_path / "log" / "decisions.jsonl").unlink()
+    for host, text in (("one", ""), ("two", "mode = warn\nstore = mysql+pymysql://heat:hunter2@db/gate\n")):
+        monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+        log = tmp_path / "log" / "decisions.jsonl"
+        (tmp_path / "host.conf").write_text(f"[datalog_gate]\nrules = {tmp_path}/rules\ndecision_log = {log}\n{text}")
+        create_point(read_conf(tmp_path / "host.conf"), {}).flush()
+    assert "hunter2" not in (tmp_path / "log" / "decisions.jsonl").read_text()
+    results = [str(result) for result in examine(tmp_path / "heat.conf", now=NOW) if result.about == "hosts"]
+    assert results == [
+        "finding[hosts] the hosts have different values of the option mode: enforce on one; warn on two\n"
+        "  fix   give mode the same value under [datalog_gate] on all hosts",
+        "finding[hosts] the hosts have different values of the option store: nothing on one; mysql+pymysql://db/gate "
+        "on two\n  fix   give store the same value under [datalog_gate] on all hosts",
+    ]
+
+
+def test_a_server_of_a_store_that_does_not_answer_is_named_with_the_drivers_words(
+    findings: Callable[[Change], list[str]],
+) -> None:
+    pytest.importorskip("psycopg")
+    url = "postgresql+psycopg://heat:s3cret-of-heat@127.0.0.1:1/gate"
+    assert findings(option("service_journal = ", f"store = {url}\n#")) == [
+        "/etc/heat/heat.conf:26: finding[store] the store postgresql+psycopg://127.0.0.1:1/gate is unreachable: "
+        'connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused Is the server '
+        "running on that host and accepting TCP/IP connections?\n"
+        "  fix   start the database, or correct the option: what needs it fails until then"
     ]
 
 

@@ -173,6 +173,21 @@ LIVE_OPTIONS = tuple(option.name for option in fields(Settings) if option.metada
 """The options that are read again when the files of the configuration change."""
 
 
+def list_changed(settings: Settings) -> dict[str, object]:
+    """The options that differ from their defaults, as JSON data: of settings of plugins the names, no passwords."""
+    defaults, changed = Settings(), dict[str, object]()
+    for option in fields(Settings):
+        value = getattr(settings, option.name)
+        if value == getattr(defaults, option.name):
+            continue
+        if option.metadata.get("several"):
+            value = sorted(text.partition("=")[0].strip() for text in value)
+        elif option.metadata.get("secret"):
+            value = re.sub(r"//[^/@]*@", "//", value)
+        changed[option.name] = list(value) if isinstance(value, tuple) else value
+    return changed
+
+
 def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[str, str]]:
     """Parse texts NAME.KEY=VALUE into the options of each plugin. Errors: ValueError, which names the `option`."""
     options: dict[str, dict[str, str]] = {}

@@ -28,13 +28,15 @@ def load_plugins(
     problems = [f"{name} is named twice" for name, times in Counter(names).items() if times > 1]
     problems += [f"{name} has settings and is not enabled" for name in settings if name not in names]
     plugins: dict[str, Base] = {}
+    cause: PluginLoadError | None = None
     for name in dict.fromkeys(names):
         try:
             plugins[name] = _make_plugin(group, base, name, dict(settings.get(name, {})), complete)
         except PluginLoadError as error:
             problems.append(str(error))
+            cause = cause or error
     if problems:
-        raise PluginLoadError(f"the plugins of {group} can't be loaded: {'; '.join(problems)}")
+        raise PluginLoadError(f"the plugins of {group} can't be loaded: {'; '.join(problems)}") from cause
     return plugins
 
 

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
+
+from datalog_gate.base.diagnostics import closest
+
+
+class UnknownSettingError(ValueError):
+    """Settings that a plugin does not have. `near` is the one that was probably meant by the first; "" if none is."""
+
+    def __init__(self, unknown: Iterable[str], known: Iterable[str]) -> None:
+        names = sorted(unknown)
+        self.name, self.known = names[0], frozenset(known)
+        self.near = closest(self.name, self.known) or ""
+        super().__init__(f"there is no setting {', '.join(names)}")
+
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """The only hosts for plain HTTP: elsewhere anybody on the way could answer."""

@@ -32,7 +32,7 @@ from urllib3.util.retry import Retry
 from datalog_gate.analysis.policy import ACTIONS
 from datalog_gate.plugins.breaker import Breaker, within
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
-from datalog_gate.plugins.plugin_settings import check_address, read_seconds
+from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, read_seconds
 from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot
 from datalog_gate.stack.model import Data
@@ -62,7 +62,7 @@ class LicenceServerPlugin(Plugin):
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
-            raise ValueError(f"there is no setting {', '.join(unknown)}")
+            raise UnknownSettingError(unknown, DEFAULTS)
         given = {**DEFAULTS, **settings}
         self._url = check_address("url", given["url"])
         self._actions = frozenset(action.strip() for action in given["actions"].split(","))

@@ -20,6 +20,7 @@ from sqlalchemy.engine import Connection
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_settings import UnknownSettingError
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
 from datalog_gate.store.tables import approval_claims, approval_requests, approval_verdicts
 from datalog_gate.store.transaction import Store, atomic, reading
@@ -56,7 +57,7 @@ class Approval(Service):
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
-            raise ValueError(f"approval has no setting {', '.join(unknown)}")
+            raise UnknownSettingError(unknown, DEFAULTS)
         values = {**DEFAULTS, **settings}
         if not (store := values["file"] or values["store"]):
             raise ValueError("approval needs the setting file, where requests stand")

@@ -23,6 +23,7 @@ from sqlalchemy import Text, select, type_coerce
 from sqlalchemy.engine import Connection
 
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
+from datalog_gate.plugins.plugin_settings import UnknownSettingError
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status
 from datalog_gate.services.placement import Amounts, ChangedError, FullError, Placement, Provider
 from datalog_gate.store.leases import Lease
@@ -148,7 +149,11 @@ class PlacementService(Service):
     uses_store = True
 
     def __init__(self, settings: Mapping[str, str], own: Collection[str]) -> None:
-        placement = Placement({name: text for name, text in settings.items() if name not in (*own, "file", "store")})
+        own = (*own, "file", "store")
+        try:
+            placement = Placement({name: text for name, text in settings.items() if name not in own})
+        except UnknownSettingError as error:
+            raise UnknownSettingError([error.name], error.known.union(own)) from None
         self._claims = Claims(settings.get("file") or settings.get("store", ""), placement)
 
     def release(self, held: Held) -> None:

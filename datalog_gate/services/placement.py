@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from datalog_gate.plugins.plugin_errors import UnavailableError
-from datalog_gate.plugins.plugin_settings import check_address, read_seconds
+from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, read_seconds
 
 MICROVERSION = "1.38"
 """The first with types of consumers; Yoga has it."""
@@ -202,7 +202,7 @@ def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
         elif secret.get(name):
             raise ValueError(f"{name} must not stand in a setting: give {name}_file")
         else:
-            raise ValueError(f"there is no setting {name}")
+            raise UnknownSettingError([name], [*secret, *OWN])
     return options
 
 

@@ -33,6 +33,7 @@ from datalog_gate.doors.cli.doctor.options import (
 )
 from datalog_gate.doors.cli.doctor.pipelines import check_pipelines, find_door_options
 from datalog_gate.doors.cli.doctor.policy_inputs import check_break_glass, check_policy_inputs, check_writers
+from datalog_gate.doors.cli.doctor.stores import check_stores
 from datalog_gate.doors.cli.heat_conf import IniFile, read_conf, read_ini
 
 
@@ -115,6 +116,7 @@ def _examine(
         yield from run_check("break_glass", check_break_glass, settings, locate, now)
         yield from run_check("resources", check_resource_types, settings, plugin_dirs, locate)
         yield from run_check("services", check_plugins, settings, locate, secrets)
+        yield from run_check("store", check_stores, settings, locate, ini.file, secrets)
         yield from run_check("rules", check_policy_inputs, settings, locate, now)
         yield from run_check("log", check_log, settings, log, locate)
     has_credentials = bool(os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"))

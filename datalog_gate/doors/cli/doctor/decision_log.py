@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -74,6 +75,7 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
     loaded: dict[str, Mapping[str, Any]] = {}
     failed: dict[str, Mapping[str, Any]] = {}
     engines: dict[str, Mapping[str, Any]] = {}
+    options: dict[str, dict[str, Any]] = {}
     for record in read_log(path):
         if isinstance(record, Diagnostic):
             counts["unreadable lines"] += 1
@@ -84,6 +86,11 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
         latest = {"loaded": loaded, "reload_failed": failed, ENGINE_STARTED: engines}.get(kind)
         if latest is not None and _time(record) >= _time(latest.get(host, {})):
             latest[host] = record
+        own = record.get("options")
+        if isinstance(own, dict) and kind == "loaded":
+            options[host] = dict(own)
+        elif isinstance(own, dict) and kind == "options_loaded":
+            options.setdefault(host, {}).update(own)
     if not counts:
         yield CheckResult("note", "log", f"{path} holds no record")
         return
@@ -99,7 +106,7 @@ def _check_records(path: Path) -> Iterator[CheckResult]:
             message = f"{host} could not load the rules at {_time(record)}, and keeps older ones{_first_reason(record)}"
             fix = f"look for reload_failed in {path}, and correct the rules"
             yield CheckResult("finding", "rules", message, None, fix)
-    yield from _compare_hosts(loaded, engines)
+    yield from _compare_hosts(loaded, engines, options)
 
 
 def _time(record: Mapping[str, Any]) -> str:
@@ -117,17 +124,18 @@ def _first_reason(record: Mapping[str, Any]) -> str:
 
 
 def _compare_hosts(
-    loaded: Mapping[str, Mapping[str, Any]], engines: Mapping[str, Mapping[str, Any]]
+    loaded: Mapping[str, Mapping[str, Any]],
+    engines: Mapping[str, Mapping[str, Any]],
+    options: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[CheckResult]:
     """Compare versions and options by the last records of each host. Older records have neither."""
     same = "install the same version on all hosts, and restart Heat's services there"
     yield from _compare("versions of datalog_gate", _values(loaded, "version"), same)
     yield from _compare("versions of Heat", _values(engines, "heat"), same)
-    options = _values(loaded, "options")
-    names = sorted({name for own in options.values() if isinstance(own, dict) for name in own})
-    for name in names:
-        values = {host: own.get(name, "the default") for host, own in options.items() if isinstance(own, dict)}
-        fix = f"give {name} the same value under [datalog_gate] on all hosts, and restart Heat's services there"
+    defaults = Settings()
+    for name in sorted({name for own in options.values() for name in own}):
+        values = {host: own.get(name, getattr(defaults, name, None)) for host, own in options.items()}
+        fix = f"give {name} the same value under [datalog_gate] on all hosts"
         yield from _compare(f"values of the option {name}", values, fix)
 
 
@@ -138,7 +146,7 @@ def _values(records: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, An
 def _compare(what: str, values: Mapping[str, Any], fix: str) -> Iterator[CheckResult]:
     hosts: dict[str, list[str]] = defaultdict(list)
     for host, value in sorted(values.items()):
-        hosts[str(value)].append(host)
+        hosts[value if isinstance(value, str) else json.dumps(value, sort_keys=True)].append(host)
     if len(hosts) > 1:
-        parts = [f"{value} on {', '.join(names)}" for value, names in sorted(hosts.items())]
+        parts = [f"{value or 'nothing'} on {', '.join(names)}" for value, names in sorted(hosts.items())]
         yield CheckResult("finding", "hosts", f"the hosts have different {what}: {'; '.join(parts)}", None, fix)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from importlib.metadata import entry_points
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from datalog_gate.base.diagnostics import closest
@@ -12,6 +14,7 @@ from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, hide_secrets
 from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.plugins.plugin_settings import UnknownSettingError
 from datalog_gate.preflight.plugin import GROUP as PREFLIGHT_GROUP
 from datalog_gate.preflight.plugin import Plugin
 from datalog_gate.services.contract import GROUP as SERVICE_GROUP
@@ -26,23 +29,32 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
     """Check that the enabled preflight plugins and services load with their settings."""
     from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
 
-    loaders: dict[Enabled, Callable[[Settings], object]] = {
-        "preflight": load_preflight,
-        "services": load_enabled_services,
-    }
-    for about, load in loaders.items():
-        names: Sequence[str] = getattr(settings, about)
-        findings = list(_check_names(about, settings, locate))
-        try:
-            load(settings)
-        except (PluginLoadError, ValueError) as error:
-            findings += _check_each(about, settings, load, locate, secrets)
-            if not findings:  # each loads alone
-                message, fix = hide_secrets(str(error), secrets), f"correct `{about}`: {NO_START}"
-                findings = [CheckResult("finding", about, message, locate(about), fix)]
-        yield from findings
-        if names and not findings:
-            yield CheckResult("ok", about, f"they load: {', '.join(names)}", locate(about))
+    with TemporaryDirectory() as folder:  # services may make tables when they are loaded, and the doctor makes none
+        own = replace(settings, store=str(Path(folder, "store")))
+        yield from _check_enabled("preflight", own, load_preflight, locate, secrets)
+        yield from _check_enabled("services", own, load_enabled_services, locate, secrets)
+    if settings.services and not settings.store_url:
+        message = "services need a store, in which is written down what they hold"
+        fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
+        yield CheckResult("finding", "services", message, locate("services"), fix)
+
+
+def _check_enabled(
+    about: Enabled, settings: Settings, load: Callable[[Settings], object], locate: Locate, secrets: Set[str]
+) -> Iterator[CheckResult]:
+    """Check the names, then load all; if that fails, each alone."""
+    names: Sequence[str] = getattr(settings, about)
+    findings = list(_check_names(about, settings, locate))
+    try:
+        load(settings)
+    except (PluginLoadError, ValueError) as error:
+        findings += _check_each(about, settings, load, locate, secrets)
+        if not findings:  # each loads alone
+            message, fix = hide_secrets(str(error), secrets), f"correct `{about}`: {NO_START}"
+            findings = [CheckResult("finding", about, message, locate(about), fix)]
+    yield from findings
+    if names and not findings:
+        yield CheckResult("ok", about, f"they load: {', '.join(names)}", locate(about))
 
 
 def _check_names(about: Enabled, settings: Settings, locate: Locate) -> Iterator[CheckResult]:
@@ -73,10 +85,6 @@ def _check_names(about: Enabled, settings: Settings, locate: Locate) -> Iterator
         elif names.count(name) > 1:
             message = f"{about} names {name} twice"
             yield CheckResult("finding", about, message, locate(about), f"remove one of them: {NO_START}")
-    if about == "services" and names and not settings.store_url:
-        message = "services need a store, in which is written down what they hold"
-        fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
-        yield CheckResult("finding", about, message, locate(about), fix)
 
 
 def _check_each(
@@ -84,22 +92,35 @@ def _check_each(
 ) -> Iterator[CheckResult]:
     """Find which plugins don't load by loading each alone."""
     option = OPTIONS[about]
-    if about == "services" and not settings.store_url:
-        return
     try:
         options = parse_plugin_options(option, getattr(settings, option))
     except ValueError:  # that is a finding already, and nobody can tell whose settings are missing
         return
     for name in sorted(_find_installed(about).intersection(getattr(settings, about))):
-        own = tuple(f"{name}.{key}={value}" for key, value in options.get(name, {}).items())
+        texts = tuple(f"{name}.{key}={value}" for key, value in options.get(name, {}).items())
         try:
             if about == "preflight":  # alone, a plugin may lack others that it requires
                 load_plugins(PREFLIGHT_GROUP, Plugin, [name], {name: options.get(name, {})})
             else:
-                load(replace(settings, services=(name,), service_option=own))
-        except (PluginLoadError, ValueError) as error:
-            fix = f"correct `{option} = {name}.KEY=VALUE`: {NO_START}"
-            yield CheckResult("finding", about, hide_secrets(str(error), secrets), locate(option), fix)
+                load(replace(settings, services=(name,), service_option=texts))
+        except PluginLoadError as error:
+            message = hide_secrets(str(error.__cause__ or error), secrets)
+            fix = f"{_correct(about, name, error)}: {NO_START}"
+            yield CheckResult("finding", about, message, locate(option), fix)
+
+
+def _correct(about: Enabled, name: str, error: PluginLoadError) -> str:
+    """What to do about a plugin that does not load."""
+    option = f"{OPTIONS[about]} = {name}"
+    match error.__cause__.__cause__ if error.__cause__ else None:
+        case UnknownSettingError(name=wrong, near=near):
+            right = f"write `{option}.{near}=...` in place of" if near else "remove"
+            return f"{right} `{option}.{wrong}=...`"
+        case KeyError(args=(str(missing),)):
+            return f"write `{option}.{missing}=...`"
+        case ImportError() | AttributeError() | SyntaxError():
+            return f"install the package of {name} anew, or remove {name} from `{about}`"
+    return f"correct `{option}.KEY=VALUE`"
 
 
 def _find_installed(about: Enabled) -> set[str]:

@@ -1,0 +1,94 @@
+"""Checks of the store, and of the files that services keep in its place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator, Set
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from datalog_gate import __version__
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.decision_point.settings import Settings, parse_plugin_options
+from datalog_gate.doors.cli.doctor import CheckResult, Locate, hide_secrets, is_closed
+from datalog_gate.services.contract import GROUP
+
+WAIT = 5.0
+"""Seconds that a store has for an answer."""
+
+
+def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
+    """Check that each database in which claims or approvals stand can be reached and is of this version."""
+    if settings.store_url:
+        option = "store" if settings.store else "service_journal"
+        yield from _check_store(settings.store_url, locate(option), heat_conf, secrets)
+    for name, options in parse_plugin_options("service_option", settings.service_option).items():
+        path = options.get("file", "")
+        services = entry_points(group=GROUP, name=name) if path and name in settings.services else ()
+        if any(getattr(service.load(), "uses_store", False) for service in services):
+            yield from _check_store(path, locate("service_option"), heat_conf, secrets)
+
+
+def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
+    """Look into a store without changing it: an SQLite file that is not there is made by the first service."""
+    from datalog_gate.store.tables import REVISION
+    from datalog_gate.store.transaction import Store, StoreError, read_revision
+
+    logging.getLogger("datalog_gate.store").addHandler(logging.NullHandler())  # what it would log is told here
+    stopped = "what needs it fails until then"
+    try:
+        store = Store(url, wait=WAIT)
+    except ValueError as error:
+        fix = "correct `store`, as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, or install its driver"
+        yield CheckResult("finding", "store", hide_secrets(str(error), secrets), place, fix)
+        return
+    name, folder = hide_secrets(store.name, secrets), Path(store.file or "").parent
+    if store.file is not None and not os.path.lexists(store.file):
+        if not folder.is_dir():
+            message = f"the store {name} is unreachable: its folder {folder} is missing"
+            fix = f"install -d -m 750 -o USER {folder}, with the user of Heat's services: {stopped}"
+            yield CheckResult("finding", "store", message, place, fix)
+        return
+    if store.file is not None and is_closed(store.file):
+        message = f"the store {name} is unreachable: the user of the doctor can't read it"
+        fix = f"let the user of Heat's services own it, as by `chown USER {store.file}`: {stopped}"
+        yield CheckResult("finding", "store", message, place, fix)
+        return
+
+    def look(rows: Any) -> tuple[str | None, str]:
+        problem = rows.exec_driver_sql("PRAGMA quick_check").scalar() if store.file is not None else "ok"
+        return read_revision(rows), str(problem)
+
+    try:
+        revision, problem = store.migrate(look)
+    except StoreError as error:
+        cause: Any = error.__cause__ or error
+        reason = getattr(cause, "orig", None) or cause
+        is_corrupt = isinstance(reason, sqlite3.DatabaseError) and not isinstance(reason, sqlite3.OperationalError)
+        problem, revision = " ".join(str(reason).split()), None
+        if not is_corrupt:
+            message = f"the store {name} is unreachable: {hide_secrets(problem, secrets)}"
+            fix = f"start the database, or correct the option: {stopped}"
+            yield CheckResult("finding", "store", message, place, fix)
+            return
+    if problem != "ok":
+        message = f"the store {name} is corrupt: {problem}"
+        fix = (
+            f"move {store.file} away, and fill a new one from an export: `datalog-gate store import EXPORT --heat-conf "
+            f"{heat_conf}`; without an export look by hand for what services hold"
+        )
+        yield CheckResult("finding", "store", message, place, fix)
+    elif revision != REVISION and (revision or store.file is None):
+        message = (
+            f"the store {name} is of another version: its tables have the revision {revision or 'none'}, and "
+            f"datalog_gate {__version__} needs {REVISION}"
+        )
+        fix = f"datalog-gate store upgrade --heat-conf {heat_conf}"
+        if revision and revision > REVISION:
+            fix = "install on this host the datalog_gate that the others have"
+        yield CheckResult("finding", "store", message, place, fix)
+    else:
+        yield CheckResult("ok", "store", f"{name} can be reached and is of this version", place)
