@@ -96,7 +96,7 @@ def _problems(
     own = home.template if home.template and home.template.stack == home.id else None
     scope = SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope")
     needed = find_required(named, [grant.name]) - {grant.name}
-    problems += _scope_problems(scope, {*named, *(own.resources if own else ())}, needed)
+    problems += find_scope_problems(scope, {*named, *(own.resources if own else ())}, needed)
     if expires is not None and (why := _expiry(expires, now)):
         problems.append(why)
     if grant.written(("external_id",), frozenset()).get("external_id") is not None:
@@ -107,7 +107,9 @@ def _problems(
     return problems
 
 
-def _scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:
+def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:
+    """Find what is wrong with a scope, where the stack has resources of these names, and the grant needs some of
+    them."""
     if scope is None:
         return
     if isinstance(scope, Unknown):

@@ -23,6 +23,7 @@ from heat.objects.stack import Stack as StackRow
 from datalog_gate.base.errors import EngineError, GateError, InputError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.decision import read_instant
+from datalog_gate.decision.grants import find_scope_problems
 from datalog_gate.decision_point import point
 from datalog_gate.decision_point.grant_requests import build_requests
 from datalog_gate.doors.heat.heat_objects import copy_definition, owner_of
@@ -64,10 +65,8 @@ def check(resource: Any, definition: Any) -> None:
     properties = definition.properties(resource.properties_schema, resource.context)
     _broker(properties["service"])
     template = _current_template(resource.stack)
-    names = template[template.RESOURCES]
-    for name in properties["scope"] or ():
-        if name == resource.name or (name not in names and str(name).partition(".")[0] not in names):
-            raise GrantRefusedError(f"{name} in its scope is no other resource of this stack")
+    for problem in find_scope_problems(properties["scope"], template[template.RESOURCES], (resource.name,)):
+        raise GrantRefusedError(problem)
     _parse_end(properties["expires"])
     if not isinstance(resource.context, StoredContext):
         _caller(resource, None, properties["service"])
@@ -222,7 +221,7 @@ def _request(resource: Any, place: _GrantPlace, claim: Claim | None, service: st
     if grant is None:
         raise GrantRefusedError("the gate can't read this grant where the stack is defined")
     if not grant.unlocked:
-        raise GrantRefusedError(f"the service {service} is not unlocked: {grant.reason}")
+        raise GrantRefusedError(f"the grant {place.path} unlocks nothing of {service}: {grant.reason}")
     request = build_requests(stack, grants, resource.stack.tenant_id, _identities(resource, place))[place.path]
     [home] = [nested for nested in stack.walk() if nested.id == ResourceId(place.path).stack]
     existing = {resource.name for resource in home.resources}

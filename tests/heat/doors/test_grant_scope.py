@@ -18,9 +18,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a service of an attribute": (grant({"get_attr": ["s", "value"]}), ON_STRING),
     "a scope of an attribute": (grant(scope=[{"get_attr": ["s", "value"]}]), ON_STRING),
     "an option of an attribute": (grant(options={"by": {"get_attr": ["s", "value"]}}), ON_STRING),
-    "an unknown name": (grant(scope=["s", "t"]), "t in its scope is no other resource of this stack"),
-    "an unknown name within": (grant(scope=["t.s"]), "t.s in its scope is no other resource of this stack"),
-    "itself": (grant(scope=["g"]), "g in its scope is no other resource of this stack"),
+    "an unknown name": (grant(scope=["s", "t"]), "its scope names t, and there is no such resource"),
+    "an unknown name within": (grant(scope=["t.s"]), "its scope names t.s, and there is no such resource"),
+    "itself": (grant(scope=["g"]), "its scope names g, which the grant itself waits for: take it out of either"),
     "a time that is none": (grant(expires="soon"), "expires is no date: soon"),
     "a policy to retain": (grant() | {"deletion_policy": "retain"}, RETAINED),
     "an id of something else": (
@@ -153,7 +153,7 @@ def test_a_grant_under_a_false_condition_asks_nobody(here: GrantHeat) -> None:
 
 def test_a_service_that_no_rule_unlocks_is_not_asked(here: GrantHeat) -> None:
     _, status, why = here.built(template(g=grant(options={"odd": "yes"}), s=string()))
-    assert (status, why.endswith("the service edge is not unlocked: no rule unlocks it")) == ("CREATE_FAILED", True)
+    assert (status, why.endswith("/g unlocks nothing of edge: no rule unlocks it")) == ("CREATE_FAILED", True)
 
 
 def test_attributes_are_empty_before_there_is_a_decision(here: GrantHeat) -> None:

@@ -52,6 +52,20 @@ class Desk:
         for name in names:
             self.file.say(name, "approved", "ann", "", time.time())
 
+    def shown(self, name: str) -> tuple[str, str]:
+        """The status of the stack's grant, and the reason."""
+        resource = self.heat.on(name, "GET", "/resources/g").json()["resource"]
+        return resource["resource_status"], resource["resource_status_reason"]
+
+    def events(self, name: str) -> list[tuple[str, str]]:
+        """The statuses of the stack's grant in order, and the reasons."""
+        events = self.heat.on(name, "GET", "/events?sort_dir=asc&limit=500").json()["events"]
+        return [
+            (event["resource_status"], event["resource_status_reason"])
+            for event in events
+            if event["resource_name"] == "g"
+        ]
+
     def status(self, names: list[str]) -> list[str]:
         """The status of each of the stacks."""
         listed = self.heat.ask("GET", "stacks").json()["stacks"]
@@ -68,8 +82,8 @@ def make_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
     (tmp_path / "rules.dl").write_text(RULES)
     with ExitStack() as started:
 
-        def start(number: int, seconds: int) -> Desk:
-            settings = {"file": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds}
+        def start(number: int, seconds: int, **more: str) -> Desk:
+            settings = {"file": tmp_path / "approvals", "wait_number": number, "wait_seconds": seconds, **more}
             lines = [f"approval.{key}={value}" for key, value in settings.items()]
             options = {
                 "services": "approval",
@@ -115,6 +129,30 @@ def test_a_stack_goes_on_once_what_it_asks_is_approved_and_asks_again_for_anythi
     desk.heat.delete(name)
     command("services", "reconcile")
     assert command("services", "status") == ["0 claims, 0 to look at"]
+
+
+def test_a_grant_that_waits_shows_its_number_and_who_may_approve(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(SOME, 600, ask="the cloud team")
+    name, _ = desk.heat.create(template(g=waiting(), s=string()))
+    wait(lambda: desk.shown(name)[1] == "awaiting approval A-1 of the cloud team")
+    time.sleep(3)  # asks again several times
+    began = [("CREATE_IN_PROGRESS", "state changed"), ("CREATE_IN_PROGRESS", "awaiting approval A-1 of the cloud team")]
+    assert (desk.shown(name)[0], desk.events(name)) == ("CREATE_IN_PROGRESS", began)
+    desk.approve(["A-1"])
+    assert desk.heat.ended(name)[0] == "CREATE_COMPLETE"
+    assert desk.shown(name) == ("CREATE_COMPLETE", "state changed")
+    assert desk.events(name) == [*began, ("CREATE_COMPLETE", "state changed")]
+
+
+@pytest.mark.parametrize("make_desk", [True], ids=["convergence"], indirect=True)  # the legacy engine deletes the stack
+def test_a_creation_that_is_rolled_back_keeps_the_number_in_its_events(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(SOME, 2)
+    name, _ = desk.heat.create(template(g=waiting(), s=string()), disable_rollback=False)
+    assert desk.heat.ended(name)[0] == "ROLLBACK_COMPLETE"
+    assert desk.events(name)[1:3] == [
+        ("CREATE_IN_PROGRESS", "awaiting approval A-1"),
+        ("CREATE_FAILED", "GrantError: resources.g: the service approval refuses this: awaiting approval A-1"),
+    ]
 
 
 def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callable[..., Desk]) -> None:

@@ -90,10 +90,21 @@ class Policy(resource.Resource):  # type: ignore[misc]
 
     def check_create_complete(self, _cookie: object) -> bool:
         """Called repeatedly while the grant waits, until Heat cancels it."""
-        if self._call_grant_resource("waits"):
+        if reason := self._call_grant_resource("waits"):
+            self._show(str(DeniedError(reason)))
             return False
         self._call_grant_resource("reserve")
         return True
+
+    def _show(self, reason: str) -> None:
+        """Show what the grant waits for in its status and, once, as an event."""
+        if reason == self.status_reason:
+            return
+        try:
+            self.state_set(self.action, self.status, reason)
+            self._add_event(self.action, self.status, reason)
+        except Exception:  # the grant waits all the same
+            LOG.exception("what the grant %s waits for could not be shown", self.name)
 
     def handle_adopt(self, resource_data: object = None) -> None:  # noqa: ARG002 - the user may have invented it
         self._call_grant_resource("reserve", adopts=True)
