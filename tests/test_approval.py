@@ -107,6 +107,22 @@ def test_what_is_refused_stays_refused_until_somebody_thinks_again(tmp_path: Pat
     ]
 
 
+def test_the_first_of_equal_verdicts_stays(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.reserve(grant("u1"))
+    desk.approve(why="for March")
+    desk.now += 60
+    told = "A-1 was approved already, by ann at 2027-01-15T08:00:00+00:00: for March"
+    assert desk.approve(approver="bob", why="") == told
+    assert desk.refuse() == "refused by bob"
+    assert desk.refuse(approver="eve") == "A-1 was refused already, by bob at 2027-01-15T08:01:00+00:00"
+    [approval] = desk.file.list(desk.now)
+    assert [(verdict.verdict, verdict.who, verdict.why) for verdict in approval.verdicts] == [
+        ("approved", "ann", "for March"),
+        ("refused", "bob", ""),
+    ]
+
+
 @pytest.mark.parametrize(
     "other",
     [

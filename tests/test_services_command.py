@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.doors.cli.commands.claim_settlement import REFUSED, SCHEMA, settle_claims
-from datalog_gate.doors.cli.commands.services import APPROVALS, find_user, format_claims
+from datalog_gate.doors.cli.commands.services import APPROVALS, find_approver, find_user, format_claims
 from datalog_gate.doors.cli.main import main
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time
@@ -309,7 +310,7 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
         '  with  {"reason": "a demo\\u001b[31m"}',
     ]
     assert (code, out.splitlines(), err) == (0, listing, "")
-    approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {find_user()}: for March"
+    approved = f"A-1 {asked_at} s/grant of project p, stack 1b1b: approved by {find_approver()}: for March"
     assert run(capsys, "approval", "approve", "A-1", "--why", "for March", "--heat-conf", conf) == (
         0,
         "\n".join([approved, *listing[1:], ""]),
@@ -327,17 +328,41 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
     assert run(capsys, "approval", "refuse", "A-1", "--heat-conf", conf) == (
         3,
         "",
-        f"error[unreadable] A-1 can't be refused any more: it is used by {find_user()}: for March\n",
+        f"error[unreadable] A-1 can't be refused any more: it is used by {find_approver()}: for March\n",
+    )
+
+
+@pytest.mark.usefixtures("cloud")
+def test_who_answers_with_credentials_is_whom_keystone_names(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    awaiting(conf)
+    code, out, _ = run(capsys, "approval", "approve", "A-1", "--heat-conf", conf)
+    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, "approved by u (Keystone user u)")
+    code, out, err = run(capsys, "approval", "approve", "A-1", "--why", "again", "--heat-conf", conf)
+    assert (code, out, re.sub("at .*", "at ...", err)) == (
+        3,
+        "",
+        "error[unreadable] A-1 was approved already, by u (Keystone user u) at ...\n",
+    )
+
+
+def test_who_answers_with_wrong_credentials_answers_nothing(
+    conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    awaiting(conf)
+    cloud.give("POST /v3/auth/tokens", {"error": {"message": "wrong password"}}, 401)
+    assert run(capsys, "approval", "approve", "A-1", "--heat-conf", conf)[0] == 3
+    assert run(capsys, "approval", "list", "--heat-conf", conf)[1].endswith(
+        "awaiting approval\n  for   s/db (OS::Nova::Server) {}\n"
     )
 
 
 def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request = awaiting(conf)
     code, out, _ = run(capsys, "approval", "refuse", "a-1", "--why", "too big", "--heat-conf", conf)
-    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {find_user()}: too big")
+    assert (code, out.splitlines()[0].partition(": ")[2]) == (0, f"refused by {find_approver()}: too big")
     with pytest.raises(RefusedError) as error:
         Approval({"file": str(conf.parent / "approvals")}).reserve(request)
-    assert str(error.value) == f"A-1 was refused by {find_user()}: too big"
+    assert str(error.value) == f"A-1 was refused by {find_approver()}: too big"
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,35 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
+from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import UnknownSettingError
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status, digest, plain
+from datalog_gate.services.webhook import DELAYS, Webhook
 from datalog_gate.store.tables import approval_claims, approval_requests, approval_verdicts
 from datalog_gate.store.transaction import Store, atomic, reading
 
 State = Literal["awaiting", "approved", "refused", "used", "superseded", "expired"]
 MODES = ("stop", "wait")
-DEFAULTS = {"file": "", "store": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8"}
+DEFAULTS = {
+    "file": "", "store": "", "ask": "", "mode": "stop", "days": "7", "wait_seconds": "3600", "wait_number": "8",
+    "webhook": "", "webhook_secret_file": "",
+}  # fmt: skip
+EVENT = "datalog-gate/approval-event/1"
+MOST_TOLD = 50
+"""How many resources in scope a webhook is told of."""
+LONGEST_TOLD = 1000
+"""How many characters of a text of the user a webhook is told."""
 COLUMNS = ("number", "project", "stack", "stack_name", "path", "options", "scope", "at", "state", "until")
 OPEN = ("awaiting", "approved", "refused")
 BUSY = 5.0
@@ -49,6 +59,8 @@ class Approval(Service):
     days          for which a request and its verdict count
     wait_seconds  that a grant of the mode `wait` waits
     wait_number   of grants that may wait at once
+    webhook       an address that is told of requests and verdicts: see `services.webhook`
+    webhook_secret_file  the file of the secret that signs what it is told
 
     The options of a grant are `mode`, and `reason`, for the person who approves it.
     """
@@ -68,6 +80,7 @@ class Approval(Service):
         self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
         self._wait_number = int(_read_positive("wait_number", values["wait_number"]))
         self._file, self._clock = Approvals(store), clock
+        self._webhook = read_webhook(values)
 
     def facts(self, request: Request) -> None:
         """Refuse what a person refused. Only `reserve` asks for approval."""
@@ -79,14 +92,16 @@ class Approval(Service):
     def waits(self, request: Request) -> str:
         if self._mode(request) != "wait":
             return ""
-        approval = self._file.wait(
+        allowed, approval = self._file.wait(
             request, self._clock(), self._valid_seconds, wait_seconds=self._wait_seconds, number=self._wait_number
         )
-        return self._awaiting(approval) if approval else ""
+        self._tell(approval)
+        return self._awaiting(approval) if allowed else ""
 
     def reserve(self, request: Request) -> Decision:
         self._mode(request)
         held, approval = self._file.use(request, self._clock(), self._valid_seconds)
+        self._tell(approval)
         if approval is None:
             raise RefusedError("this was given back before")
         if held:
@@ -110,6 +125,11 @@ class Approval(Service):
         if mode not in MODES:
             raise RefusedError("mode is stop or wait")
         return str(mode)
+
+    def _tell(self, approval: ApprovalRequest | None) -> None:
+        """Tell the webhook of a request that is new."""
+        if self._webhook and approval and approval.is_new:
+            self._webhook.tell(build_event("requested", approval))
 
     def _awaiting(self, approval: ApprovalRequest) -> str:
         return f"awaiting approval {approval.name}" + (f" of {self._ask}" if self._ask else "")
@@ -144,6 +164,8 @@ class ApprovalRequest:
     """When it expires, unless it is used before."""
     verdicts: tuple[Verdict, ...]
     """All verdicts in order: the last holds."""
+    is_new: bool = field(default=False, compare=False)
+    """Whether the call that returned it added it."""
 
     @property
     def name(self) -> str:
@@ -211,25 +233,25 @@ class Approvals:
     @atomic
     def wait(
         self, rows: Connection, request: Request, now: float, seconds: float, wait_seconds: float, number: int
-    ) -> ApprovalRequest | None:
-        """The request, as for `use`, if its grant's resource may go on waiting for the answer: for so many seconds,
-        while fewer than this number of others wait."""
+    ) -> tuple[bool, ApprovalRequest]:
+        """The request, as for `use`, and whether its grant's resource may go on waiting for the answer: for so many
+        seconds, while fewer than this number of others wait."""
         approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
         if approval.state != "awaiting":
-            return None
+            return False, approval
         same = _select(rows, "uuid", approval.number) == request.uuid
         since = _select(rows, "since", approval.number) if same else now
         others = approval_requests.c.number != approval.number, approval_requests.c.polled > now - POLLED
         waiting = rows.execute(select(func.count()).select_from(approval_requests).where(*others)).scalar() or 0
         allowed = now - since < wait_seconds and waiting < number
         _update(rows, approval.number, uuid=request.uuid, since=since, polled=now if allowed else 0.0)
-        return approval if allowed else None
+        return allowed, approval
 
     @atomic
     def say(
         self, rows: Connection, name: str, verdict: Literal["approved", "refused"], who: str, why: str, now: float
     ) -> ApprovalRequest:
-        """Add the verdict of a person. The last one holds until it is used."""
+        """Add the verdict of a person. Another one may follow until it is used, but not the same again."""
         letter, _, number = name.upper().rpartition("A-")
         known = not letter and number.isdecimal() and len(number) < 10
         approval = _get(rows, int(number), now) if known else None
@@ -237,6 +259,12 @@ class Approvals:
             raise ApprovalError(f"there is no request {name}")
         if approval.state not in OPEN:
             raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
+        if approval.state == verdict:
+            last = approval.verdicts[-1]
+            reason = f": {last.why}" if last.why else ""
+            raise ApprovalError(
+                f"{approval.name} was {verdict} already, by {last.who} at {format_time(last.at)}{reason}"
+            )
         values = {"number": approval.number, "verdict": verdict, "who": who, "at": now, "why": why}
         rows.execute(approval_verdicts.insert().values(position=len(approval.verdicts), **values))
         _update(rows, approval.number, state=verdict)
@@ -257,6 +285,26 @@ class Approvals:
     def list(self, rows: Connection, now: float) -> tuple[ApprovalRequest, ...]:
         numbers = rows.execute(select(approval_requests.c.number).order_by(approval_requests.c.number)).scalars().all()
         return tuple(_must_get(rows, number, now) for number in numbers)
+
+
+def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) -> Webhook | None:
+    """The webhook of the settings; None if they name none. `delays` are the seconds before each further attempt.
+    Errors: ValueError."""
+    url, secret_file = settings.get("webhook", ""), settings.get("webhook_secret_file", "")
+    if not url:
+        return None
+    if not secret_file:
+        raise ValueError("approval.webhook needs approval.webhook_secret_file, a file with a secret")
+    return Webhook(url, secret_file, delays)
+
+
+def build_event(kind: Literal["requested", "approved", "refused"], approval: ApprovalRequest) -> dict[str, object]:
+    """What a webhook is told of a request: all but the properties of what is in scope."""
+    request = approval.to_json() | {
+        "options": {name: shorten(str(value), LONGEST_TOLD) for name, value in approval.options.items()},
+        "scope": [{name: part[name] for name in ("resource", "type")} for part in approval.scope[:MOST_TOLD]],
+    }
+    return {"schema": EVENT, "event": kind, "request": request}
 
 
 def format_time(seconds: float) -> str:
@@ -297,7 +345,7 @@ def _insert(rows: Connection, request: Request, now: float, seconds: float) -> A
         "until": now + seconds,
     }
     rows.execute(approval_requests.insert().values(uuid="", since=0.0, polled=0.0, **values))
-    return _must_get(rows, number, now)
+    return replace(_must_get(rows, number, now), is_new=True)
 
 
 def _update(rows: Connection, number: int, **values: object) -> None:

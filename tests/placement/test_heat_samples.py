@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from heatclient.common import template_utils
 
-from datalog_gate.doors.cli.commands.services import find_user
+from datalog_gate.doors.cli.commands.services import find_approver
 from tests.commands import run
 from tests.heat.doors.templates import refusal
 from tests.placement.placement_heat import SAMPLES, PlacementHeat
@@ -72,7 +72,7 @@ def test_a_machine_is_made_once_a_person_approves_it(behind: PlacementHeat, caps
     assert behind.resources(name)["model"] == "INIT_COMPLETE"
     run(capsys, "approval", "approve", approval, "--heat-conf", configured)
     assert behind.updated(name, **sample("approval")) == UPDATED
-    assert behind.outputs(name) == {"approved_by": find_user()}
+    assert behind.outputs(name) == {"approved_by": find_approver()}
     assert behind.resources(name)["model"] == "CREATE_COMPLETE"
 
 

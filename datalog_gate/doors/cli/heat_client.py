@@ -98,17 +98,26 @@ class Heat:
 
     def caller(self) -> dict[str, object]:
         """The credentials of the caller for oslo.policy. Errors: InputError."""
+        access = self._access()
+        names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
+        return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
+
+    def identity(self) -> str:
+        """Who the caller is by Keystone's word, for people. Errors: InputError."""
+        access = self._access()
+        return f"{access.username} (Keystone user {access.user_id})"
+
+    def _access(self) -> Any:
+        """What Keystone says of the credentials. Errors: InputError."""
         session = self._adapter.session
         auth: Any = session.auth
         if not hasattr(auth, "get_access"):
             raise InputError.of("the credentials name nobody", suggestion=HELP)
         try:
-            access = auth.get_access(session)
+            return auth.get_access(session)
         except self._errors as error:
             message = f"Keystone does not say whom the credentials name: {_format_error(error)}"
             raise InputError.of(message, suggestion=HELP) from None
-        names = ("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id")
-        return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
     def roles(self) -> frozenset[str] | None:
         """The names of all roles; None where Keystone does not tell them to the caller."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,14 +46,19 @@ def read_settings(path: Path) -> tuple[Settings, Any]:
 
 def read_service_option(path: Path, service: str, key: str, default: str = "") -> str:
     """Read an option of a service. Errors: InputError if it is not there and has no default, UsageError."""
-    settings, _ = read_settings(path)
-    try:
-        value = parse_plugin_options("service_option", settings.service_option).get(service, {}).get(key, default)
-    except ValueError as error:
-        raise invalid_file(path, error) from None
+    value = read_service_options(path, service).get(key, default)
     if not value:
         raise InputError.of(f"{path} has no service_option {service}.{key}")
     return value
+
+
+def read_service_options(path: Path, service: str) -> Mapping[str, str]:
+    """Read the options of a service. Errors: InputError, UsageError."""
+    settings, _ = read_settings(path)
+    try:
+        return parse_plugin_options("service_option", settings.service_option).get(service, {})
+    except ValueError as error:
+        raise invalid_file(path, error) from None
 
 
 def invalid_file(path: Path, error: Exception) -> InputError:

@@ -14,10 +14,17 @@ from typing import Literal
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.commands.claim_settlement import SCHEMA, reconcile
-from datalog_gate.doors.cli.common import FINDINGS, OK
+from datalog_gate.doors.cli.common import FINDINGS, OK, print_note
 from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_settings
-from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time
+from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_service_options, read_settings
+from datalog_gate.services.approval import (
+    ApprovalError,
+    ApprovalRequest,
+    Approvals,
+    build_event,
+    format_time,
+    read_webhook,
+)
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.services.reconcile import ALARM
@@ -131,7 +138,8 @@ def approval(options: argparse.Namespace) -> int:
             requests = [request for request in approvals.list(now) if options.all or request.state == "awaiting"]
         else:
             verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
-            requests = [approvals.say(options.request, verdict, find_user(), options.why, now)]
+            requests = [approvals.say(options.request, verdict, find_approver(), options.why, now)]
+            _tell_webhook(options.heat_conf, build_event(verdict, requests[0]))
     except (ApprovalError, ValueError) as error:
         raise InputError.of(str(error)) from None
     for line in _format_requests(requests, options.format):
@@ -146,6 +154,23 @@ def open_approvals(heat_conf: Path) -> Approvals:
     if path != settings.store and not Path(path).is_file():
         raise InputError.of(f"{path} is not there: nothing was asked yet")
     return Approvals(path)
+
+
+def _tell_webhook(heat_conf: Path, event: dict[str, object]) -> None:
+    """Tell the webhook of the service, if it has one, of a verdict. A failure is a note: the verdict stands."""
+    try:
+        webhook = read_webhook(read_service_options(heat_conf, "approval"), delays=(1.0,))
+        problem = webhook.deliver(event) if webhook else ""
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        print_note(f"the webhook was not told: {problem}")
+
+
+def find_approver() -> str:
+    """Who answers: whom Keystone says that the credentials of ``OS_*`` name, else the user of the system.
+    Errors: InputError, UsageError."""
+    return Heat().identity() if os.environ.get("OS_AUTH_URL") else f"{find_user()} (system user)"
 
 
 def find_user() -> str:
