@@ -157,6 +157,7 @@ def test_an_approval_is_used_once(tmp_path: Path) -> None:
     assert desk.reserve(grant("u1")) == desk.reserve(grant("u1")) == GRANTED
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"
     assert desk.refuse() == "A-1 can't be refused any more: it is used by ann"
+    assert desk.approve(approver="bob") == "A-1 was approved already, by ann at 2027-01-15T08:00:00+00:00"
     desk.service.release(claim_of(grant("u1")))
     assert desk.reserve(grant("u1")) == "this was given back before"
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"

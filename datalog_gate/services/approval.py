@@ -257,14 +257,14 @@ class Approvals:
         approval = _get(rows, int(number), now) if known else None
         if approval is None:
             raise ApprovalError(f"there is no request {name}")
-        if approval.state not in OPEN:
-            raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
-        if approval.state == verdict:
+        if approval.verdicts and approval.verdicts[-1].verdict == verdict and approval.state in (verdict, "used"):
             last = approval.verdicts[-1]
             reason = f": {last.why}" if last.why else ""
             raise ApprovalError(
                 f"{approval.name} was {verdict} already, by {last.who} at {format_time(last.at)}{reason}"
             )
+        if approval.state not in OPEN:
+            raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
         values = {"number": approval.number, "verdict": verdict, "who": who, "at": now, "why": why}
         rows.execute(approval_verdicts.insert().values(position=len(approval.verdicts), **values))
         _update(rows, approval.number, state=verdict)
