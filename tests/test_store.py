@@ -28,7 +28,7 @@ from datalog_gate.store import tables
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.old_files import read
 from datalog_gate.store.tables import METADATA, REVISION, leases, locks
-from datalog_gate.store.transaction import Store, StoreError
+from datalog_gate.store.transaction import Store, StoreError, take_turn
 from datalog_gate.store.upgrade import migrate, upgrade
 from tests.ledger import request
 
@@ -86,14 +86,11 @@ def test_work_that_fails_leaves_nothing_and_what_meets_another_is_run_again(stor
     with pytest.raises(StoreError, match=r"^store: no such column: none$"):
         store.run("claims", lambda rows: rows.exec_driver_sql("SELECT none"))
     assert store.run(None, lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["l"]
-    with pytest.raises(StoreError, match=r"^the store has no lock none: run `datalog-gate store upgrade`$"):
-        store.run("none", lambda rows: rows)
 
 
-def test_a_transaction_of_a_lock_counts_its_turn(store: Store) -> None:
-    for lock in ("claims", "claims", None):
-        store.run(lock, lambda rows: rows)
-    assert store.run(None, lambda rows: rows.execute(select(locks.c.turn)).scalars().all()) == [0, 0, 0, 2]
+def test_each_turn_has_a_greater_number(store: Store) -> None:
+    assert [store.run(None, lambda rows: take_turn(rows, "outcomes")) for _ in range(3)] == [1, 2, 3]
+    assert store.run(None, lambda rows: take_turn(rows, "claims")) == 1
 
 
 def test_a_busy_file_is_an_error_after_a_while(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ class Claims:
             state = rows.execute(select(table.c.state).where(table.c.key == claim.key)).scalar()
             if claim.state in GONE or state not in GONE:
                 rows.execute(table.delete().where(table.c.key == claim.key))
-                rows.execute(table.insert().values(**{**asdict(claim), "since": time.time()}))
+                rows.execute(table.insert(), {**asdict(claim), "since": time.time()})
 
     @atomic
     def _forget(self, rows: Connection, before: float) -> None:

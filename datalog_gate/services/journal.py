@@ -47,7 +47,7 @@ class Journal:
         assert request.uuid, "a request at the door reserves nothing"
         claim = _get(rows, request.uuid)
         if claim is None:
-            old = _get(rows, replaces)
+            old = _get(rows, replaces) if replaces else None
             known = old and old.project == request.project and (old.stack == request.stack or old.abandoned)
             claim = Claim(
                 uuid=request.uuid,
@@ -65,7 +65,7 @@ class Journal:
                 owner=uuid4().hex,
                 until=now + lease,
             )
-            rows.execute(table.insert().values(**asdict(claim)))
+            rows.execute(table.insert(), asdict(claim))
             return claim
         if claim.key != request.key:
             raise LostError("this grant has asked for something else before")
@@ -202,5 +202,5 @@ def _checked(claim: Claim, state: State) -> State:
 
 
 def _set(rows: Connection, claim: Claim, **changes: Any) -> Claim:
-    rows.execute(table.update().where(table.c.uuid == claim.uuid).values(**changes))
+    rows.execute(table.update().where(table.c.uuid == claim.uuid), changes)
     return replace(claim, **changes)

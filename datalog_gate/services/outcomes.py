@@ -18,9 +18,8 @@ from datalog_gate.preflight.plugin import Outcome, Plugin
 from datalog_gate.preflight.snapshot import Snapshot, snapshot
 from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.services.reconcile import ReconcileResult
-from datalog_gate.store.tables import locks
 from datalog_gate.store.tables import outcomes as table
-from datalog_gate.store.transaction import Store, atomic, reading
+from datalog_gate.store.transaction import Store, atomic, reading, take_turn
 
 LOG = logging.getLogger(__name__)
 KEPT = ("action", "stack_name", "stack_id", "project", "decision_id", "request_id", "credentials")
@@ -70,7 +69,7 @@ class Outcomes:
     def add(self, rows: Connection, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
         """Add an operation that the host accepted and that was asked for at that time."""
         values = {
-            "id": select(locks.c.turn).where(locks.c.name == self.lock).scalar_subquery(),
+            "id": take_turn(rows, self.lock),
             "snapshot": {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)},
             "plugins": list(plugins),
             "began": began,

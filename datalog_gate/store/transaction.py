@@ -94,8 +94,8 @@ class Store:
             if not self._checked:
                 self._check(rows)
                 self._checked = True
-            if lock is not None and not rows.execute(_next_turn(lock)).rowcount:
-                raise self.error_type(f"the store has no lock {lock}: {UPGRADE}")
+            if lock is not None and self.file is None:  # the transactions of a file exclude each other
+                lock_row(rows, lock)
             return work(rows)
 
         return self._run(locked)
@@ -232,10 +232,21 @@ def catch_up(rows: Connection) -> None:
     rows.execute(locks.update().where(locks.c.name == "outcomes", locks.c.turn < last).values(turn=last))
 
 
+def lock_row(rows: Connection, lock: str) -> None:
+    """Lock a row of `locks` until the transaction ends, and count its turn."""
+    rows.execute(locks.update().where(locks.c.name == lock).values(turn=locks.c.turn + 1))
+
+
+def take_turn(rows: Connection, lock: str) -> int:
+    """Lock a row of `locks`, and return a number that is greater than any before."""
+    lock_row(rows, lock)
+    return int(rows.execute(select(locks.c.turn).where(locks.c.name == lock)).scalar_one())
+
+
 def lock_all(rows: Connection) -> None:
     """Lock all rows of `locks`, so that nobody writes until the transaction ends."""
     for lock in sorted(LOCKS):
-        rows.execute(_next_turn(lock))
+        lock_row(rows, lock)
 
 
 def read_revision(rows: Connection) -> str | None:
@@ -294,10 +305,6 @@ def _deadline(rows: Connection, seconds: float) -> Iterator[None]:
             yield
         finally:
             timer.cancel()
-
-
-def _next_turn(lock: str) -> Any:
-    return locks.update().where(locks.c.name == lock).values(turn=locks.c.turn + 1)
 
 
 def _is_conflict(error: Exception) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Float, select
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from datalog_gate.services.claims import Claims, PlacementClaim
@@ -18,9 +20,10 @@ from datalog_gate.store import tables
 from datalog_gate.store.exchange import export_rows, import_rows, read_rows
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.tables import METADATA, REVISION, locks
-from datalog_gate.store.transaction import Store, StoreError
+from datalog_gate.store.transaction import Store, StoreError, lock_row, take_turn
 from datalog_gate.store.upgrade import upgrade
 from tests.ledger import request
+from tests.stores.conftest import empty
 from tests.stores.database_servers import DatabaseServer
 from tests.test_store import NOW, old_file
 
@@ -51,6 +54,47 @@ def test_a_password_that_is_wrong_is_in_no_error(server: DatabaseServer, caplog:
     with pytest.raises(StoreError, match=r"^the store can't be reached$"):
         store.run(None, lambda rows: rows)
     assert ("wrong" in caplog.text, "gate:***@" in caplog.text) == (False, True)
+
+
+def test_a_transaction_of_a_server_locks_the_row_of_its_lock_first(server: DatabaseServer) -> None:
+    store = Store(empty(server))
+    order: list[str] = []
+
+    def first(_rows: object) -> None:
+        if not order:
+            order.append("first begins")
+            second.start()
+            second.join(0.3)
+            order.append("first ends")
+
+    second = Thread(target=lambda: store.run("claims", lambda _rows: order.append("second")))
+    store.run("claims", first)
+    second.join(30)
+    assert order == ["first begins", "first ends", "second"]
+
+
+def test_transactions_that_lock_rows_in_opposite_order_both_end(server: DatabaseServer) -> None:
+    """The database ends one of them, which is run again."""
+    store, both = Store(empty(server)), Barrier(2, timeout=30)
+    runs: list[str] = []
+
+    def work(first: str, then: str) -> None:
+        def locked(rows: Connection) -> None:
+            lock_row(rows, first)
+            if runs.count(first) == 0:
+                runs.append(first)
+                both.wait()
+            lock_row(rows, then)
+
+        store.run(None, locked)
+
+    threads = [Thread(target=work, args=pair) for pair in (("claims", "journal"), ("journal", "claims"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(runs) == ["claims", "journal"]
+    assert [store.run(None, lambda rows: take_turn(rows, lock)) for lock in ("claims", "journal")] == [3, 3]  # noqa: B023
 
 
 def test_names_that_differ_are_different_keys(url: str) -> None:
