@@ -53,7 +53,8 @@ class ApprovalError(UnavailableError):
 class Approval(Service):
     """The service. Its settings:
 
-    file          a file of requests, in place of the store of the gate
+    file          where requests stand: a file of one host, in place of `store`
+    store         the URL of a store; by default that of the gate
     ask           whom users are told to ask
     mode          what a grant without the option `mode` does: stop or wait
     days          for which a request and its verdict count
