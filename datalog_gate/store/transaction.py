@@ -77,6 +77,11 @@ class Store:
         self._checked = False
         self.engine = _create_engine(parsed, wait)
 
+    @property
+    def missing(self) -> bool:
+        """Whether it is a file that is not there yet."""
+        return self.file is not None and not os.path.exists(self.file)
+
     def create(self) -> None:
         """Create the file of SQLite, or take over that of an older version. Does nothing for a server."""
         if self.file is not None:
@@ -153,7 +158,7 @@ class Store:
         The file appears complete, since SQLite's own locks can't keep processes apart before it exists. It is closed
         before it appears, since closing it later would release the locks that another thread has on it by then.
         """
-        if self.file is None or os.path.exists(self.file):
+        if self.file is None or not self.missing:
             return
         self._checked = False
         fresh = Path(f"{self.file}.{uuid4().hex}")

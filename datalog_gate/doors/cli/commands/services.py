@@ -28,6 +28,7 @@ from datalog_gate.services.approval import (
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.services.reconcile import ALARM
+from datalog_gate.store.transaction import Store
 
 APPROVALS = "datalog-gate/approvals/1"
 
@@ -68,10 +69,8 @@ def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
     settings, _ = read_settings(heat_conf)
     if not settings.store_url:
         raise InputError.of(f"{heat_conf}: no service_journal is set, nor a store")
-    if not settings.store and not Path(settings.service_journal).exists():
-        return ()
     try:
-        return Journal(settings.store_url).claims()
+        return () if Store(settings.store_url).missing else Journal(settings.store_url).claims()
     except (JournalError, ValueError) as error:
         raise invalid_file(heat_conf, error) from None
 
@@ -150,10 +149,10 @@ def approval(options: argparse.Namespace) -> int:
 def open_approvals(heat_conf: Path) -> Approvals:
     """Open the requests: the file of the service, else the store. Errors: InputError, UsageError, ValueError."""
     settings, _ = read_settings(heat_conf)
-    path = read_service_option(heat_conf, "approval", "file", settings.store_url)
-    if path != settings.store and not Path(path).is_file():
-        raise InputError.of(f"{path} is not there: nothing was asked yet")
-    return Approvals(path)
+    store = read_service_option(heat_conf, "approval", "file", settings.store_url)
+    if (shared := Store(store)).missing:
+        raise InputError.of(f"{shared.file} is not there: nothing was asked yet")
+    return Approvals(store)
 
 
 def _tell_webhook(heat_conf: Path, event: dict[str, object]) -> None:

@@ -43,7 +43,7 @@ def store(options: argparse.Namespace) -> int:
 
 
 def _check(shared: Store, settings: Settings) -> int:
-    if shared.file is not None and not Path(shared.file).exists():
+    if shared.missing:
         print(printable(f"{shared.name}: nothing was granted yet"))
         return OK
     revision = shared.revision()
