@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.enabled_plugins import create_broker
 from datalog_gate.decision_point.operation import CLOSED, Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
@@ -326,6 +327,15 @@ def test_a_journal_that_can_not_be_read_leaves_the_update_undecided(rig: Rig, tm
     (tmp_path / "journal").write_text("no journal at all, but long enough to be one" * 50)
     verdict, reason = rig.ask({"g": grant(), **AB}, "update")
     assert (verdict, reason) == ("undecided", "what the stack holds can't be read: journal: file is not a database")
+
+
+def test_a_store_that_can_not_be_reached_stops_grants_alone(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, store="mysql+pymysql://gate:hush@127.0.0.1:1/gate")
+    rig.point.broker = create_broker(rig.point.settings)
+    unreachable = ("undecided", "what the stack holds can't be read: the store can't be reached")
+    granted = {"g": grant(), **AB}
+    assert [rig.ask(granted, action) for action in ("create", "update", "adopt")] == [unreachable] * 3
+    assert [rig.ask(AB), rig.ask(AB, "update"), rig.ask(granted, "delete")] == [("allowed", "")] * 3
 
 
 def test_an_abandoned_stack_is_marked_in_the_journal_with_all_within_it(rig: Rig) -> None:

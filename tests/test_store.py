@@ -119,8 +119,8 @@ def test_a_url_that_names_no_store_is_an_error_without_its_password(url: str, wh
 
 
 def test_the_name_of_a_store_and_its_errors_show_no_password(caplog: pytest.LogCaptureFixture) -> None:
-    store = Store("postgresql+psycopg://gate:hush@127.0.0.1:1/gate")
-    assert (store.name, store.file) == ("postgresql+psycopg://gate:***@127.0.0.1:1/gate", None)
+    store = Store("mysql+pymysql://gate:hush@127.0.0.1:1/gate")
+    assert (store.name, store.file) == ("mysql+pymysql://gate:***@127.0.0.1:1/gate", None)
     with pytest.raises(StoreError) as error:
         store.run(None, lambda rows: rows)
     assert (str(error.value), "hush" in caplog.text, "127.0.0.1:1/gate" in caplog.text) == (

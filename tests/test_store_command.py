@@ -158,7 +158,7 @@ def test_what_is_no_store_is_not_imported(
     ("option", "why"),
     [
         ("", "no store is set, nor service_journal"),
-        ("store = postgresql+psycopg://gate:hush@127.0.0.1:1/gate", "the store can't be reached"),
+        ("store = mysql+pymysql://gate:hush@127.0.0.1:1/gate", "the store can't be reached"),
         ("store = mysql+none://gate:hush@db/gate",
          "the driver of the store is not installed: Can't load plugin: sqlalchemy.dialects:mysql.none"),
         ("store = sqlite:///DIR/heat.conf", "heat.conf: file is not a database"),

@@ -92,6 +92,8 @@ def _service_objection(
 ) -> tuple[Verdict, str] | None:
     unlocked = any(grant.unlocked for grant in grants)
     claims = _claims(broker, operation, stack) if unlocked or broker.sticky else ()
+    if unlocked and operation.action not in CHANGES:
+        broker.journal.check()  # without it the grant's resource would fail, after the stack is made
 
     def identify(request: Request) -> Request:
         stack_id = operation.stack_id if ResourceId(request.grant).stack == stack.id else ""

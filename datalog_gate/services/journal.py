@@ -124,6 +124,11 @@ class Journal:
         rows.execute(table.update().where(table.c.uuid == uuid).values(expires=expires))
 
     @reading
+    def check(self, rows: Connection) -> None:
+        """Read as little as can be, to learn whether the journal can be read."""
+        rows.execute(select(table.c.uuid).limit(1))
+
+    @reading
     def claim(self, rows: Connection, uuid: str) -> Claim | None:
         return _get(rows, uuid)
 

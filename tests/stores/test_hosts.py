@@ -37,7 +37,7 @@ from tests.test_crashes import TRANSITIONS, check_settled
 
 PROCESSES, EACH, SEATS = (8, 20, 60) if SHORT else (8, 200, 600)
 """Two processes race for each request, so that there are a third more requests than seats."""
-PATIENT = Limits(call=60.0, step=100.0, lease=300.0)
+PATIENT = Limits(call=200.0, step=250.0, lease=300.0)
 CUT = 3.0 if SHORT else 30.0
 """Seconds for which the network is cut."""
 
@@ -56,8 +56,10 @@ def seat(number: int) -> Request:
     return replace(asked, grant=f"s{number // 4}/g{number}", options={"name": "acme"})
 
 
-def test_of_many_processes_each_seat_is_given_once(url: str) -> None:
-    """8 processes make 1600 reservations of 800 grants for 600 seats."""
+def test_of_many_processes_each_seat_is_given_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 processes make 1600 reservations of 800 grants for 600 seats. They have more patience than a user."""
+    monkeypatch.setattr(claims_module, "PATIENCE", 90.0)
+    monkeypatch.setattr(claims_module, "LEASE", 90.0)
     with running_placement("CUSTOM_LICENSE_ACME", SEATS) as placement:
         answers: multiprocessing.Queue[Counter[str]] = multiprocessing.get_context("fork").Queue()
 
