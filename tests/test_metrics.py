@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_IMODE
 
 import pytest
 import yaml
@@ -33,6 +34,7 @@ from datalog_gate.services.conformance import asked
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import OVER
 from datalog_gate.store import counts
+from datalog_gate.store.transaction import Store
 from tests.commands import read_conf
 from tests.fake_heat import Client, FakeHeat
 from tests.installed import INSTALL
@@ -256,7 +258,10 @@ def test_without_the_options_nothing_is_counted_and_no_thread_starts(make_point:
 
 
 @pytest.mark.usefixtures("idle")
-def test_the_store_is_read_when_somebody_asks(make_point: PointFactory, tmp_path: Path, clock: Clock) -> None:
+def test_the_store_is_read_when_somebody_asks(
+    make_point: PointFactory, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "failures", 0)
     store = tmp_path / "store"
     point = make_point(
         metrics_folder=str(tmp_path / "metrics"), services="edge", service_option=f"edge.file={tmp_path}/edge",
@@ -293,7 +298,8 @@ class Served:
     def start(self, more: str = "", folder: str = "metrics") -> subprocess.Popen[str]:
         """Start a process that counts one allowed creation, and runs `more`."""
         program = f"""
-import ctypes, os, signal, sys, time
+import ctypes, os, sys, time
+os.umask(0o077)
 from datalog_gate.decision_point.metrics_port import MetricsPort
 port = MetricsPort("127.0.0.1", {self.port}, {folder and str(self.folder / folder)!r}, lambda: None, lambda: [])
 def count(action="create"):
@@ -362,7 +368,8 @@ def test_the_next_process_takes_the_port_of_one_that_was_killed_and_a_new_one_it
     served.awaits(create=2, processes=1)
     served.start()
     served.awaits(create=3, processes=2)
-    assert sorted(path.name for path in (served.folder / "metrics").glob("*.json")) == ["0.json", "1.json"]
+    files = [(path.name, S_IMODE(path.stat().st_mode)) for path in sorted((served.folder / "metrics").glob("?.*"))]
+    assert files == [(name, 0o644) for name in ("0.json", "0.lock", "1.json", "1.lock")]
 
 
 def test_without_a_folder_the_processes_of_a_user_add_up_too(served: Served) -> None:

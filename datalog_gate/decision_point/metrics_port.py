@@ -133,6 +133,7 @@ class MetricsPort:
             if _lock(slot):
                 break
             slot.close()
+        os.fchmod(slot.fileno(), 0o644)
         self.numbers.add(_read(path.with_suffix(".json")))
         self._slot = slot
 
@@ -143,6 +144,7 @@ class MetricsPort:
         path = Path(self._slot.name).with_suffix(".json")
         new = path.with_suffix(".new")
         new.write_text(json.dumps(self.numbers.samples()))
+        new.chmod(0o644)  # whatever the umask is: the process that has the port may be another user's
         new.replace(path)
 
     def _listen(self) -> None:
