@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -16,10 +17,13 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from oslo_config import cfg
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.settings import Settings
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.services.approval import Approvals, Verdict
 from datalog_gate.services.journal import Journal
@@ -28,7 +32,7 @@ from datalog_gate.store import tables
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.old_files import read
 from datalog_gate.store.tables import METADATA, REVISION, leases, locks
-from datalog_gate.store.transaction import Store, StoreError, take_turn
+from datalog_gate.store.transaction import Store, StoreError, lock_all, take_turn
 from datalog_gate.store.upgrade import migrate, upgrade
 from tests.ledger import request
 
@@ -91,6 +95,23 @@ def test_work_that_fails_leaves_nothing_and_what_meets_another_is_run_again(stor
 def test_each_turn_has_a_greater_number(store: Store) -> None:
     assert [store.run(None, lambda rows: take_turn(rows, "outcomes")) for _ in range(3)] == [1, 2, 3]
     assert store.run(None, lambda rows: take_turn(rows, "claims")) == 1
+
+
+def test_who_locks_all_takes_a_turn_of_each(store: Store) -> None:
+    store.run(None, lock_all)
+    assert store.run(None, lambda rows: rows.execute(select(locks.c.turn)).scalars().all()) == [1, 1, 1, 1]
+
+
+def test_settings_and_logs_of_options_show_no_password(caplog: pytest.LogCaptureFixture) -> None:
+    url = "mysql+pymysql://gate:hush@db/gate"
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[])
+    build_settings(conf)
+    conf.set_override("store", url, "datalog_gate")
+    conf.log_opt_values(logging.getLogger("heat"), logging.WARNING)
+    assert ("hush" in repr(Settings(store=url)), "hush" in caplog.text, "datalog_gate.store" in caplog.text) == (
+        False, False, True
+    )  # fmt: skip
 
 
 def test_a_busy_file_is_an_error_after_a_while(tmp_path: Path) -> None:

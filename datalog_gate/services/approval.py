@@ -204,7 +204,7 @@ class Approvals:
     def __init__(self, store: str) -> None:
         self.store = Store(store, ApprovalError, BUSY)
 
-    @atomic
+    @reading
     def find(self, rows: Connection, request: Request, now: float) -> ApprovalRequest | None:
         """The last request for the same that still counts."""
         return _find(rows, request, now)
@@ -282,7 +282,7 @@ class Approvals:
         """Whether a claim holds an approval."""
         return _find_claim(rows, key)[1] is not None
 
-    @atomic
+    @reading
     def list(self, rows: Connection, now: float) -> tuple[ApprovalRequest, ...]:
         numbers = rows.execute(select(approval_requests.c.number).order_by(approval_requests.c.number)).scalars().all()
         return tuple(_must_get(rows, number, now) for number in numbers)

@@ -93,14 +93,14 @@ class Store:
 
     def run(self, lock: str | None, work: Callable[[Connection], Result]) -> Result:
         """Run work in one transaction, after all others of this lock, and again if it meets another one. Without a lock
-        others may write between its statements."""
+        others may write between its statements; those of a file exclude each other in any case."""
 
         def locked(rows: Connection) -> Result:
             if not self._checked:
                 self._check(rows)
                 self._checked = True
-            if lock is not None and self.file is None:  # the transactions of a file exclude each other
-                lock_row(rows, lock)
+            if lock is not None and self.file is None and not lock_row(rows, lock):
+                self._check(rows)  # somebody has upgraded the tables since
             return work(rows)
 
         return self._run(locked)
@@ -237,9 +237,12 @@ def catch_up(rows: Connection) -> None:
     rows.execute(locks.update().where(locks.c.name == "outcomes", locks.c.turn < last).values(turn=last))
 
 
-def lock_row(rows: Connection, lock: str) -> None:
-    """Lock a row of `locks` until the transaction ends, and count its turn."""
-    rows.execute(locks.update().where(locks.c.name == lock).values(turn=locks.c.turn + 1))
+def lock_row(rows: Connection, lock: str) -> bool:
+    """Lock a row of `locks` until the transaction ends, and count its turn. False if the tables have another
+    revision."""
+    current = select(version.c.version_num).where(version.c.version_num == REVISION).exists()
+    turn = locks.update().where(locks.c.name == lock, current).values(turn=locks.c.turn + 1)
+    return bool(rows.execute(turn).rowcount)
 
 
 def take_turn(rows: Connection, lock: str) -> int:
@@ -252,6 +255,11 @@ def lock_all(rows: Connection) -> None:
     """Lock all rows of `locks`, so that nobody writes until the transaction ends."""
     for lock in sorted(LOCKS):
         lock_row(rows, lock)
+
+
+def _hang_up(line: socket.socket) -> None:
+    with suppress(OSError):  # the transaction may end at the same moment
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def read_revision(rows: Connection) -> str | None:
@@ -303,7 +311,7 @@ def _deadline(rows: Connection, seconds: float) -> Iterator[None]:
         return
     raw: Any = rows.connection.driver_connection
     with socket.socket(fileno=os.dup(raw.fileno())) as line:
-        timer = Timer(seconds, line.shutdown, (socket.SHUT_RDWR,))
+        timer = Timer(seconds, _hang_up, (line,))
         timer.daemon = True
         timer.start()
         try:

@@ -73,6 +73,15 @@ def test_a_transaction_of_a_server_locks_the_row_of_its_lock_first(server: Datab
     assert order == ["first begins", "first ends", "second"]
 
 
+def test_a_process_that_runs_stops_where_the_tables_are_upgraded(server: DatabaseServer) -> None:
+    journal = Journal(empty(server))
+    claim = journal.begin(request("u", "a"), "", None, NOW, 9.0)
+    journal.store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
+    newer = r"^the store has the revision 9, and this package 0001: run `datalog-gate store upgrade`$"
+    with pytest.raises(JournalError, match=newer):
+        journal.move(claim, "reserved", NOW)
+
+
 def test_transactions_that_lock_rows_in_opposite_order_both_end(server: DatabaseServer) -> None:
     """The database ends one of them, which is run again."""
     store, both = Store(empty(server)), Barrier(2, timeout=30)
