@@ -36,9 +36,9 @@ OF_PARAMETER: dict[str, Any] = {
 }
 
 
-def why(stack: str, finding: str = "length: s has 64 characters", hint: str = " (32 are enough)") -> str:
-    """The reason of the policies against the stack, before the decision's id; by default against LONG."""
-    return f"The policies deny this stack: {finding} at {stack}/s{hint}"
+def why(finding: str = "length: s has 64 characters", hint: str = " (32 are enough)", resource: str = "s") -> str:
+    """The reason of the policies, before the decision's id; by default against LONG."""
+    return f"The policies deny this stack: {finding} at resources.{resource}.properties.length{hint}"
 
 
 def refusal(answer: requests.Response) -> tuple[int, str]:

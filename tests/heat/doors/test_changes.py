@@ -37,7 +37,7 @@ def test_an_update_passes_with_what_was_wrong_before_and_no_more(heat: Heat) -> 
     assert (heat.updated(name, WITH_CLEAN)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8, 64])
     passed = ("allow_with_warnings", {"s has 64 characters": "preexisting"})
     refused = ("deny", {"s has 64 characters": "preexisting", "t has 64 characters": "introduced"})
-    reason = why(name, "length: t has 64 characters").replace("/s (", "/t (")
+    reason = why("length: t has 64 characters", resource="t")
     assert _refused(heat, name, template=WITH_LONG) == reason
     wait(lambda: len(_changes(heat, name)) == 2)  # the log is written beside
     assert _changes(heat, name) == [passed, refused]
@@ -55,9 +55,9 @@ def test_what_was_refused_was_not_there(heat: Heat) -> None:
     name, answer = heat.create(LONG)
     if answer.status_code == 403:  # there is no stack
         return
-    assert heat.outcome(name) == ("CREATE_FAILED", why(name))
+    assert heat.outcome(name) == ("CREATE_FAILED", why())
     for _ in range(2):
-        assert _refused(heat, name, template=LONG) == why(name)
+        assert _refused(heat, name, template=LONG) == why()
     assert (heat.updated(name, CLEAN)[0], heat.lengths(name)) == ("UPDATE_COMPLETE", [8])
 
 

@@ -122,8 +122,8 @@ def test_rules_that_do_not_load_leave_those_before_in_force_and_say_so(door: Doo
     door.write(GOOD)
     outcomes.append(door.create(CLEAN))
     good = ("CREATE_COMPLETE", "")
-    denied = [door.stopped(403, why(f"long-{fault}")) for fault in ("syntax", "gone", "emptied", "unreadable")]
-    short = door.stopped(403, why("five", "length: s has 8 characters", " (5 are enough)"))
+    denied = [door.stopped(403, why()) for fault in ("syntax", "gone", "emptied", "unreadable")]
+    short = door.stopped(403, why("length: s has 8 characters", " (5 are enough)"))
     assert outcomes == [good, *(outcome for two in denied for outcome in (two, good)), short, good]
     reported = [
         [diagnostic["code"] for diagnostic in record["diagnostics"]]
@@ -182,7 +182,7 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
         writer.join()
         door.write(GOOD)
     assert answers == {
-        name: door.stopped(403, why(name)) if body is LONG else ("CREATE_COMPLETE", "") for name, body in names.items()
+        name: door.stopped(403, why()) if body is LONG else ("CREATE_COMPLETE", "") for name, body in names.items()
     }
     stacks = door.heat.ask("GET", "stacks?limit=500").json()["stacks"]
     assert Counter(stack["stack_status"] for stack in stacks if stack["stack_name"].startswith("many-")) == (
@@ -212,4 +212,4 @@ def test_an_engine_without_good_rules_builds_nothing_before_they_are_there(tmp_p
         (rules / "doors.dl").write_text(GOOD)
         assert heat.outcome(heat.create(CLEAN)[0])[0] == "CREATE_COMPLETE"
         name, _ = heat.create(LONG)
-        assert heat.outcome(name) == ("CREATE_FAILED", why(name))
+        assert heat.outcome(name) == ("CREATE_FAILED", why())

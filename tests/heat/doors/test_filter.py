@@ -7,6 +7,7 @@ records a denial failed for its reason and can be corrected, in both engines.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,29 +35,29 @@ def test_a_snapshot_from_before_the_policy_is_not_restored(recorded: Heat) -> No
         recorded.on(name, "PUT", template=CLEAN)
         assert (recorded.ended(name)[0], recorded.lengths(name)) == ("UPDATE_COMPLETE", [8])
     before = recorded.list_stacks()
-    assert refusal(recorded.on(name, "POST", f"/snapshots/{snapshot}/restore")) == (403, why(name))
-    with pytest.raises(HTTPForbidden, match=f"ERROR: The policies deny this stack: length: s has 64 .* at {name}/s"):
+    assert refusal(recorded.on(name, "POST", f"/snapshots/{snapshot}/restore")) == (403, why())
+    with pytest.raises(HTTPForbidden, match=re.escape(f"ERROR: {why()}")):
         recorded.client().stacks.restore(f"{name}/{recorded.stack(name)['id']}", snapshot)
     assert (recorded.list_stacks(), recorded.lengths(name)) == (before, [8])
 
 
 def test_heatclient_prints_the_reason_of_each_refusal(filtered: Heat, existing: str) -> None:
     stacks, stack = filtered.client().stacks, f"{existing}/{filtered.stack(existing)['id']}"
-    calls: list[tuple[str, Callable[[], object]]] = [
-        ("new", lambda: stacks.create(stack_name="new", template=LONG)),
-        ("new", lambda: stacks.create(stack_name="new", adopt_stack_data=json.dumps({"template": LONG}))),
-        ("new", lambda: stacks.preview(stack_name="new", template=LONG)),
-        ("stack", lambda: stacks.validate(template=LONG)),
-        (existing, lambda: stacks.update(stack, template=LONG)),
-        (existing, lambda: stacks.update(stack, parameters={"length": 64}, existing=True)),
-        (existing, lambda: stacks.preview_update(stack, template=LONG)),
-        (existing, lambda: stacks.preview_update(stack, parameters={"length": 64}, existing=True)),
+    calls: list[Callable[[], object]] = [
+        lambda: stacks.create(stack_name="new", template=LONG),
+        lambda: stacks.create(stack_name="new", adopt_stack_data=json.dumps({"template": LONG})),
+        lambda: stacks.preview(stack_name="new", template=LONG),
+        lambda: stacks.validate(template=LONG),
+        lambda: stacks.update(stack, template=LONG),
+        lambda: stacks.update(stack, parameters={"length": 64}, existing=True),
+        lambda: stacks.preview_update(stack, template=LONG),
+        lambda: stacks.preview_update(stack, parameters={"length": 64}, existing=True),
     ]
     before = filtered.list_stacks()
-    for name, call in calls:
+    for call in calls:
         with pytest.raises(HTTPForbidden) as denied:
             call()
-        assert str(denied.value).partition(" [decision ")[0] == f"ERROR: {why(name)}"
+        assert str(denied.value).partition(" [decision ")[0] == f"ERROR: {why()}"
     assert filtered.list_stacks() == before
 
 
@@ -93,11 +94,11 @@ def test_a_denied_creation_is_recorded_as_a_failed_stack_that_a_clean_update_mak
 ) -> None:
     heat: Heat = request.getfixturevalue(engine)
     name, answer = heat.create(LONG, disable_rollback=False, tags="a,b", timeout_mins=7)
-    failed = f"Resource CREATE failed: DeniedError: resources.denial: {why(name)}"
+    failed = f"Resource CREATE failed: DeniedError: resources.denial: {why()}"
     assert (answer.status_code, heat.outcome(name)) == (201, ("CREATE_FAILED", failed))
     stack = heat.stack(name)
     assert (stack["tags"], stack["timeout_mins"], heat.lengths(name)) == (["a", "b"], 7, [])
-    assert refusal(heat.on(name, "PUT", template=LONG)) == (403, why(name))
+    assert refusal(heat.on(name, "PUT", template=LONG)) == (403, why())
     assert heat.outcome(name) == ("CREATE_FAILED", failed)
     assert (heat.updated(name, CLEAN)[0], heat.resources(name)) == ("UPDATE_COMPLETE", {"s": "CREATE_COMPLETE"})
 
