@@ -202,6 +202,7 @@ FAULTS: dict[str, dict[str, Change]] = {
         "The log folder is unreadable": closed("log"),
         "The log is unreadable": closed("log/decisions.jsonl"),
         "The lock beside the log belongs to somebody else": closed("log/decisions.jsonl.lock"),
+        "The log is writable by all": lambda root: (root / "log" / "decisions.jsonl").chmod(0o666),
     },
     "Filters in api-paste.ini": {
         "No filter": replaced("api-paste.ini", "context datalog_gate apiv1app", "context apiv1app"),
@@ -475,6 +476,18 @@ def test_a_server_of_a_store_that_does_not_answer_is_named_with_the_drivers_word
         "running on that host and accepting TCP/IP connections?\n"
         "  fix   start the database, or correct the option: what needs it fails until then"
     ]
+
+
+def test_a_log_that_everybody_may_read_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear_credentials(monkeypatch)
+    build(tmp_path, "")
+    (tmp_path / "log" / "decisions.jsonl").chmod(0o640)
+    results = [str(result) for result in examine(tmp_path / "heat.conf", now=NOW) if result.about == "log"]
+    lock = f"{tmp_path}/log/decisions.jsonl.lock"
+    assert results[1] == (
+        f"{tmp_path}/heat.conf:27: note[log] everybody may read {lock}: it holds templates, and who reads its lock can "
+        f"stop the log\n  fix   chmod o-rwx {lock}"
+    )
 
 
 def test_a_full_disk_is_found_by_writing(

@@ -153,7 +153,7 @@ def test_the_log_is_not_for_everybody_to_read(tmp_path: Path) -> None:
         log.flush(2.0)
     finally:
         os.umask(before)
-    assert oct((tmp_path / "log").stat().st_mode & 0o777) == "0o640"
+    assert [oct(path.stat().st_mode & 0o777) for path in (tmp_path / "log", tmp_path / "log.lock")] == ["0o640"] * 2
 
 
 def test_a_process_that_ends_writes_its_last_records(tmp_path: Path) -> None:

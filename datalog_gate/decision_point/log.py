@@ -171,7 +171,7 @@ class DecisionLog:
         dropped = self.dropped
         report = _encoded({"schema": SCHEMA, "kind": "dropped", "count": dropped - self._reported})
         try:
-            with Path(f"{self._path}.lock").open("a") as lock:
+            with open(f"{self._path}.lock", "a", opener=_open_private) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 try:
                     if dropped > self._reported:
@@ -206,17 +206,26 @@ def _encoded(record: Record) -> bytes:
     return f"{json.dumps(record)}\n".encode("ascii")
 
 
+_open_private = partial(os.open, mode=0o640)
+"""Opens the log and its lock: whoever could read the lock could hold it, and no record would be written."""
+
+
 def _append(path: Path, line: bytes, limit: int) -> None:
     """Append the whole line or nothing. Errors: OSError."""
     if path.exists() and path.stat().st_size + len(line) > limit:
         path.replace(f"{path}.1")
-    with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o640)) as file:
+    with open(path, "a+b", buffering=0, opener=_open_private) as file:
         before = file.tell()
         if before and os.pread(file.fileno(), 1, before - 1) != b"\n":  # a crash truncated the last line
             line = b"\n" + line
         if file.write(line) < len(line):
             file.truncate(before)
             raise OSError(ENOSPC, "the disk is full")
+
+
+def log_files(path: Path) -> tuple[Path, Path, Path]:
+    """The file of the log, its lock, and the older file, which the user of the log must be able to read and write."""
+    return path, Path(f"{path}.lock"), Path(f"{path}.1")
 
 
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:

@@ -13,9 +13,10 @@ from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision_point.engine_start import KIND as ENGINE_STARTED
-from datalog_gate.decision_point.log import read_log
+from datalog_gate.decision_point.log import log_files, read_log
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, is_closed
+from datalog_gate.doors.cli.doctor.policy_inputs import check_writers
 
 TRIED = 1024 * 1024
 """Bytes that must fit into the folder of the log: those of a record with a large template."""
@@ -32,6 +33,7 @@ def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[
             yield CheckResult("finding", "log", message, place, fix)
         if not findings:
             yield CheckResult("ok", "log", f"{path} can be written", place)
+            yield from _check_others(path, locate)
     if log or (settings.decision_log and os.path.isfile(path) and not is_closed(path)):
         yield from _check_records(log or path)
 
@@ -59,7 +61,7 @@ def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
         fix = f"make room on the disk of {folder}, or set decision_log to a file on another one"
         yield f"the folder {folder} of the decision log {problem}: {error.strerror or error}: {lost}", fix
         return
-    for file in (path, Path(f"{path}.lock"), Path(f"{path}.1")):
+    for file in log_files(path):
         if not os.path.lexists(file):
             continue
         if not file.is_file():
@@ -67,6 +69,16 @@ def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
         elif not os.access(file, os.R_OK | os.W_OK, effective_ids=True) or not file.stat().st_mode & 0o600:
             fix = f"let the user of Heat's services read and write it, as by `chmod u+rw {file}`"
             yield f"the user of the doctor can't read and write {file}: {lost}", fix
+
+
+def _check_others(path: Path, locate: Locate) -> Iterator[CheckResult]:
+    """Check that the log has the rights with which it is made: nobody but its owner writes it, and its group reads."""
+    files = [file for file in log_files(path) if file.exists()]
+    for file in files:
+        yield from check_writers("log", file, lambda _: locate("decision_log"))
+    if open_files := [str(file) for file in files if file.stat().st_mode & 0o005]:
+        message = f"everybody may read {open_files[0]}: it holds templates, and who reads its lock can stop the log"
+        yield CheckResult("note", "log", message, locate("decision_log"), f"chmod o-rwx {' '.join(open_files)}")
 
 
 def _check_records(path: Path) -> Iterator[CheckResult]:
