@@ -343,6 +343,31 @@ def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
     ]
 
 
+def test_a_host_without_an_engine_needs_no_door_of_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(folder, "heat.conf", f"plugin_dirs = {ENGINE_FOLDER}", "")
+    command = ["doctor", "--heat-conf", str(folder / "heat.conf"), "--no-engine"]
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{folder}/heat.conf:2: note[engine] by --no-engine no heat-engine runs on this host"
+
+
+def test_what_can_be_read_is_checked_where_a_named_file_can_not(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = ["--paste", str(folder / "paste"), "--log", str(folder / "collected")]
+    assert main(["doctor", "--heat-conf", str(folder / "heat.conf"), *files]) == 3
+    assert capsys.readouterr().out.replace(str(folder), "DIR").splitlines() == [
+        "finding[files] DIR/collected can't be read",
+        "  fix   name a decision log with --log that the user of the doctor can read",
+        "finding[files] DIR/paste can't be read: No such file or directory",
+        "  fix   name it with --paste",
+        "DIR/heat.conf:2: note[engine] no heat-engine runs on this host: run the doctor on each host that has one",
+        "DIR/heat.conf:7: ok[rules] 862225e71c0d with 1 policy: DIR/rules",
+        "DIR/heat.conf:8: ok[log] DIR/log can be written",
+        "2 findings, 1 note, 2 in order",
+    ]
+
+
 MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
 
 

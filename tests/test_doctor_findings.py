@@ -250,6 +250,7 @@ FAULTS: dict[str, dict[str, Change]] = {
     "policy.yaml": {
         "policy.yaml is missing": removed("policy.yaml"),
         "policy.yaml is invalid": written("policy.yaml", POLICY.replace('": "role:admin"', ": role:admin")),
+        "policy.yaml is writable by all": lambda root: (root / "policy.yaml").chmod(0o666),
         "policy.yaml has a rule that is invalid": written("policy.yaml", POLICY.replace("role:admin", "role:admin or")),
         "policy.yaml names a rule that does not exist": written(
             "policy.yaml", POLICY.replace("rule:cloud_team", "rule:cloud_taem")

@@ -156,7 +156,9 @@ def check_writers(about: str, path: Path, locate: Locate) -> Iterator[CheckResul
     if writable:
         more = f" and {len(writable) - 1} more below it" if len(writable) > 1 else ""
         message = f"users other than the owner may write {writable[0]}{more}"
-        yield CheckResult("finding", about, message, locate(about), f"chmod -R go-w {path}")
+        yield CheckResult(
+            "finding", about, message, locate(about), f"chmod {'-R ' if path.is_dir() else ''}go-w {path}"
+        )
 
 
 def _is_writable_by_others(path: Path) -> bool:

@@ -25,7 +25,11 @@ def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Se
     if settings.store_url:
         option = "store" if settings.store else "service_journal"
         yield from _check_store(settings.store_url, locate(option), heat_conf, secrets)
-    for name, options in parse_plugin_options("service_option", settings.service_option).items():
+    try:
+        service_options = parse_plugin_options("service_option", settings.service_option)
+    except ValueError:  # which is a finding about services
+        return
+    for name, options in service_options.items():
         path = options.get("file", "")
         services = entry_points(group=GROUP, name=name) if path and name in settings.services else ()
         if any(getattr(service.load(), "uses_store", False) for service in services):
