@@ -19,15 +19,16 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 import datalog_gate
-from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE
+from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE, running_engines
 from datalog_gate.doors.cli.commands.doctor import examine
-from datalog_gate.doors.cli.doctor import format_results
+from datalog_gate.doors.cli.doctor import engines, format_results
 from datalog_gate.doors.cli.doctor.cloud_access import PREVIEW, probe_engine
 from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER, SHIM
 from datalog_gate.doors.cli.main import main
 from tests.cloud import Answer, clear_credentials, running
 from tests.pages import assert_written
 
+pytestmark = pytest.mark.usefixtures("no_engines")
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CONF = """\
 [DEFAULT]
@@ -258,11 +259,14 @@ def about_engine(folder: Path) -> list[str]:
     return re.findall(r".*\[engine\].*(?:\n  fix .*)?", "\n".join(run_doctor(folder)))
 
 
-def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(folder: Path) -> None:
+def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = "DIR/heat.conf:2: "
     assert about_engine(folder) == [
         f"{at}note[engine] no heat-engine runs on this host: run the doctor on each host that has one"
     ]
+    monkeypatch.setattr(engines, "running_engines", running_engines)
     with engine(folder, str(folder / "log")) as good, engine(folder) as bad:
         earlier = event(KIND, socket.gethostname(), process=bad, began=1)  # of an older process with the same id
         (folder / "log").write_text(f"{(folder / 'log').read_text()}{earlier}\n")
