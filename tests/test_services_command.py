@@ -16,6 +16,7 @@ import pytest
 from datalog_gate.doors.cli.commands.claim_settlement import REFUSED, SCHEMA, settle_claims
 from datalog_gate.doors.cli.commands.services import APPROVALS, find_approver, find_user, format_claims
 from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.option_parser import parse_options
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval, format_time
 from datalog_gate.services.conformance import asked
@@ -36,6 +37,7 @@ service_option = edge.file={folder}/edge
 service_option = night.file={folder}/night
 service_journal = {folder}/journal
 """
+EVERY = {"60": 60.0, "1.5": 1.5, "60s": 60.0, "5m": 300.0, "1h": 3600.0}
 STACK = "GET /v1/p/stacks/1b1b?resolve_outputs=False"
 
 
@@ -248,6 +250,11 @@ def test_a_heat_without_keystone_knows_nobody(
     monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
     code, out, err = run(capsys, "services", "list", "--for-me", "--heat-conf", conf)
     assert (code, out, err.splitlines()[0]) == (3, "", "error[unreadable] the credentials name nobody")
+
+
+def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
+    intervals = [parse_options(["reconcile", "--every", text, "--heat-conf", "x"]).every for text in EVERY]
+    assert intervals == list(EVERY.values())
 
 
 NO_JOURNAL = "services need service_journal, the file in which is written down what they hold, or store"

@@ -64,6 +64,20 @@ def test_a_stack_goes_though_its_service_is_down_and_is_released_later(here: Gra
     settled(here)
 
 
+def test_a_stack_goes_though_the_journal_can_not_be_read_and_is_released_later(here: GrantHeat) -> None:
+    name = here.created(BODY)
+    journal, kept = here.folder / "journal", here.folder / "kept"
+    journal.rename(kept)
+    journal.write_text("no database" * 99)
+    here.delete(name)
+    unreadable = "GrantError: resources.g: the grant could not be judged: journal: file is not a database"
+    status, why = here.built(BODY)[1:]
+    assert (status, why.removeprefix("Resource CREATE failed: ")) == ("CREATE_FAILED", unreadable)
+    kept.replace(journal)
+    assert (here.states(), len(here.holdings())) == ([("g", "reserved")], 1)
+    settled(here)
+
+
 def test_a_rollback_goes_through_though_the_service_is_down(here: GrantHeat) -> None:
     name = here.created(template(g=grant("trial", ["s"]), s=failing("a")))
     [old] = here.claims()
