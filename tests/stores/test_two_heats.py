@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,17 +17,17 @@ pytest.importorskip("heat", reason="Heat is not installed")
 
 from datalog_gate.doors.cli.heat_client import Heat as Client
 from datalog_gate.doors.cli.heat_client import HeatStacks
-from datalog_gate.services.approval import Approvals
+from datalog_gate.doors.cli.main import main
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import FREE, STUCK, reconcile
 from tests.heat.doors.grant_heat import grant, value
-from tests.heat.doors.rig import Heat, install, running, wait
+from tests.heat.doors.rig import PROJECT, Heat, install, running, wait
 from tests.heat.doors.templates import string, template
 from tests.heat.doors.trial_service import ENTRY_POINTS, Trial
-from tests.stores.conftest import empty
 from tests.stores.database_servers import DatabaseServer
 
+ROOT = Path(__file__).parents[2]
 RULES = """\
 @unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").
 @unlock("edge") places(grant) :- gate:grant(id=grant, service="edge").
@@ -49,7 +51,9 @@ class Cloud:
 
 @pytest.fixture
 def cloud(server: DatabaseServer, tmp_path: Path) -> Iterator[Cloud]:
-    store, heats = empty(server), server.database("heat")
+    store, heats = server.database("gate"), server.database("heat")
+    (tmp_path / "heat.conf").write_text(f"[datalog_gate]\nstore = {store}\n")
+    assert main(["store", "upgrade", "--heat-conf", str(tmp_path / "heat.conf")]) == 0
     (tmp_path / "rules.dl").write_text(RULES)
     settings = [f"edge.file={tmp_path}/places", "edge.places=1", f"trial.folder={tmp_path}"]
     options = {
@@ -84,14 +88,15 @@ def test_what_is_approved_and_given_back_on_a_host_is_so_on_the_other(cloud: Clo
     by = {"get_attr": ["g", "decision", "s", "approved_by"]}
     body = template(g=grant("approval", ["s"], options={"mode": "stop"}), s=string(8), by=value(by))
     name, status, why = cloud.here.built(body)
-    approvals = Approvals(cloud.store)
-    [request] = approvals.list(time.time())
-    assert (status, f"awaiting approval {request.name}" in why) == ("CREATE_FAILED", True)
-    approvals.say(request.name, "approved", "ann", "", time.time())
+    assert (status, "awaiting approval A-1" in why) == ("CREATE_FAILED", True)
+    code, answer = run(cloud.here, "approval", "approve", "A-1", "--why", "for March")
+    assert (code, answer.split()[0]) == (0, "A-1"), answer
     assert cloud.there.updated(name, body)[0] == "UPDATE_COMPLETE"
     assert cloud.states == ["reserved"]
+    code, answer = run(cloud.there, "reconcile")
+    assert (code, answer.partition(": ")[0]) == (0, "committed"), answer
     cloud.here.delete(name)
-    assert cloud.states == []
+    assert run(cloud.there, "services", "status") == (0, "0 claims, 0 to look at\n")
 
     body = template(g=grant("edge", ["s"]), s=string(8))
     name = cloud.here.created(body)
@@ -132,6 +137,21 @@ def test_a_stack_whose_engine_died_is_named_with_the_command_that_frees_it(
     cloud.there.login(monkeypatch)
     [(done, why)] = settle(cloud, lambda: True, STUCK + 60)
     assert (done, why.endswith(FREE.format(stack=cloud.there.stack(name)["id"]))) == ("stuck", True)
+
+
+def run(host: Heat, *command: str) -> tuple[int, str]:
+    """Run a command on a host, as somebody who is an admin to its Heat. Return the exit code and what it prints."""
+    login = {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": f"{host.url}/v1/{PROJECT}"}
+    paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{host.folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    program = [sys.executable, "-m", "datalog_gate.doors.cli.main", *command]
+    ended = subprocess.run(
+        [*program, "--heat-conf", str(host.folder / "heat.conf")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **login, **paths},
+    )
+    return ended.returncode, ended.stdout + ended.stderr
 
 
 def settle(cloud: Cloud, over: Callable[[], bool], later: float = 0.0) -> list[tuple[str, str]]:
