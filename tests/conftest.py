@@ -33,14 +33,6 @@ def point(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return point_of(path)
 
 
-@pytest.fixture
-def no_engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host on which no heat-engine runs, whatever other tests start at the same time."""
-    from datalog_gate.doors.cli.doctor import engines
-
-    monkeypatch.setattr(engines, "running_engines", lambda: iter(()))
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of Hypothesis as `sampled`."""

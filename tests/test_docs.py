@@ -37,7 +37,6 @@ SHOWN = [
 ]
 
 
-@pytest.mark.usefixtures("no_engines")
 @pytest.mark.parametrize(("page", "command", "output"), SHOWN)
 def test_a_command_of_a_page_prints_what_the_page_shows(
     page: Path,

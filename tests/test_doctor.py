@@ -19,16 +19,15 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 import datalog_gate
-from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE, running_engines
+from datalog_gate.decision_point.engine_start import KIND, LIVE, PROBE
 from datalog_gate.doors.cli.commands.doctor import examine
-from datalog_gate.doors.cli.doctor import engines, format_results
+from datalog_gate.doors.cli.doctor import format_results
 from datalog_gate.doors.cli.doctor.cloud_access import PREVIEW, probe_engine
 from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER, SHIM
 from datalog_gate.doors.cli.main import main
 from tests.cloud import Answer, clear_credentials, running
 from tests.pages import assert_written
 
-pytestmark = pytest.mark.usefixtures("no_engines")
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CONF = """\
 [DEFAULT]
@@ -231,8 +230,8 @@ ENGINE = """\
 import os, sys, time
 from datalog_gate.decision_point import engine_start
 from datalog_gate.decision_point.settings import Settings
-if len(sys.argv) > 1:
-    engine_start.record_start(Settings(decision_log=sys.argv[1]), "27.0.1", "c0ffee" * 10)
+if len(sys.argv) > 3:
+    engine_start.record_start(Settings(decision_log=sys.argv[3]), "27.0.1", "c0ffee" * 10)
 if os.fork():  # a worker
     print("started", flush=True)
 time.sleep(600)
@@ -240,10 +239,10 @@ time.sleep(600)
 
 
 @contextmanager
-def engine(folder: Path, *arguments: str) -> Iterator[int]:
-    """A process with the name of Heat's engine and a worker; its id."""
+def engine(folder: Path, *arguments: str, heat_conf: str = "heat.conf") -> Iterator[int]:
+    """A process with the name of Heat's engine, which has that heat.conf, and a worker; its id."""
     (folder / "heat-engine").write_text(ENGINE)
-    command = [sys.executable, str(folder / "heat-engine"), *arguments]
+    command = [sys.executable, str(folder / "heat-engine"), "--config-file", str(folder / heat_conf), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     try:
         assert process.stdout
@@ -259,15 +258,13 @@ def about_engine(folder: Path) -> list[str]:
     return re.findall(r".*\[engine\].*(?:\n  fix .*)?", "\n".join(run_doctor(folder)))
 
 
-def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(folder: Path) -> None:
     at = "DIR/heat.conf:2: "
     assert about_engine(folder) == [
         f"{at}note[engine] no heat-engine runs on this host: run the doctor on each host that has one"
     ]
-    monkeypatch.setattr(engines, "running_engines", running_engines)
-    with engine(folder, str(folder / "log")) as good, engine(folder) as bad:
+    other = engine(folder, heat_conf="another.conf")
+    with engine(folder, str(folder / "log")) as good, engine(folder) as bad, other:
         earlier = event(KIND, socket.gethostname(), process=bad, began=1)  # of an older process with the same id
         (folder / "log").write_text(f"{(folder / 'log').read_text()}{earlier}\n")
         lines = {good: f"{at}ok[engine] heat-engine {good} runs with its door, in Heat 27.0.1 (converge_stack "

@@ -30,7 +30,6 @@ from tests.commands import read_conf
 from tests.pages import DOCS, assert_written
 from tests.test_doctor import ENTRIES, MODULE, PASTE, RULES, edit, event
 
-pytestmark = pytest.mark.usefixtures("no_engines")
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CONF = f"""\
 [DEFAULT]

@@ -51,7 +51,6 @@ def test_the_shell_commands_do_what_the_page_says(tmp_path: Path) -> None:
     assert (broke.why, broke.until > now) == ("the licence server is down", True)
 
 
-@pytest.mark.usefixtures("no_engines")
 def test_the_doctor_finds_that_a_section_is_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     install(tmp_path)
     paste = tmp_path / "etc/heat/api-paste.ini"

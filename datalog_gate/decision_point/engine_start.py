@@ -10,6 +10,7 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 from datalog_gate.decision_point.log import DecisionLog, build_event
@@ -37,20 +38,25 @@ def find_start(process: int, records: Iterable[Mapping[str, object]]) -> Mapping
     return None
 
 
-def running_engines() -> Iterator[int]:
-    """The processes of heat-engine on this host, without the workers that they forked."""
-    engines = {int(folder.name): folder for folder in Path("/proc").glob("[0-9]*") if _is_engine(folder)}
+def running_engines(heat_conf: Path) -> Iterator[int]:
+    """The processes of heat-engine on this host, without the workers that they forked, nor those that were started with
+    another file than this."""
+    engines = {int(folder.name): folder for folder in Path("/proc").glob("[0-9]*") if _is_engine(folder, heat_conf)}
     for process, folder in sorted(engines.items()):
         if int(_status(folder)[1]) not in engines:
             yield process
 
 
-def _is_engine(folder: Path) -> bool:
+def _is_engine(folder: Path, heat_conf: Path) -> bool:
     try:
-        arguments = (folder / "cmdline").read_bytes().split(b"\0")
+        arguments = os.fsdecode((folder / "cmdline").read_bytes()).split("\0")
     except OSError:  # it has ended
         return False
-    return any(os.path.basename(argument) == b"heat-engine" for argument in arguments[:2])
+    if not any(os.path.basename(argument) == "heat-engine" for argument in arguments[:2]):
+        return False
+    words = [word for argument in arguments for word in argument.split("=", maxsplit=1)]
+    files = [file for option, file in pairwise(words) if option == "--config-file"]
+    return not files or os.path.realpath(heat_conf) in map(os.path.realpath, files)
 
 
 def _began(process: int) -> int:

@@ -141,7 +141,7 @@ def check_running_engines(
         records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.exists() else []
     except InputError:  # which is a finding about the log
         return
-    processes = list(running_engines())
+    processes = list(running_engines(Path(place.file)))
     for process in processes:
         if start := find_start(process, records):
             heat, wrapped = start.get("heat"), str(start.get("wrapped"))
