@@ -20,6 +20,7 @@ from datalog_gate.base.values import Row, Unknown, Value, row_key, show, to_json
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Violation, Waiver
 from datalog_gate.decision.judgement import Judgement, decide, judge
+from datalog_gate.decision.near_misses import find_near_misses
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.decision.query import ask
 from datalog_gate.decision.request import DecisionRequest
@@ -106,6 +107,7 @@ class Rules:
         explain: bool = False,
         modes: Mapping[str, str] | None = None,
         budget: Budget = BUDGET,
+        near_misses: bool = False,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
@@ -121,6 +123,7 @@ class Rules:
         - `explain` adds an `explanation`, which is computed as far as it is asked for.
         - `modes` are the modes of single policies by id; a policy that is `off` is not judged.
         - `budget` is what each group of policies may take.
+        - `near_misses` adds warnings of policies that found nothing beside what they were probably meant to find.
 
         Errors: UsageError; InputError for inventory or waivers; EngineError, also if pydatalog refuses the rules or the
         engines differ.
@@ -148,6 +151,10 @@ class Rules:
             other = decide(self._set, stacks, _with_bare_inventory(request), _engine("pydatalog"), read_assuming)
             if difference := _difference(judgement.decision, other):
                 raise EngineError(f"the engines differ: {difference}")
+        if near_misses:
+            judgement = replace(
+                judgement, decision=replace(judgement.decision, near_misses=find_near_misses(judgement))
+            )
         return ExplainedDecision.of(judgement) if explain else judgement.decision
 
 

@@ -47,6 +47,27 @@ outputs:
 """
 """The template that all of them are tried on: web.yaml."""
 
+VERSION = "heat_template_version: 2018-08-31\nresources:\n"
+GROUP = f"""\
+{VERSION}  disks:
+    type: OS::Heat::ResourceGroup
+    properties: {{count: 20, resource_def: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}}}
+"""
+INSTANCE = f"""\
+{VERSION}  vm:
+    type: AWS::EC2::Instance
+    properties: {{ImageId: cirros, InstanceType: m1.huge}}
+"""
+ASSOCIATED = f"""\
+{VERSION}  address:
+    type: OS::Neutron::FloatingIP
+    properties: {{floating_network: public}}
+  link:
+    type: OS::Neutron::FloatingIPAssociation
+    properties: {{floatingip_id: {{get_resource: address}}, port_id: web-port}}
+"""
+"""Templates of their own for mistakes that need other resources."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mistake:
@@ -93,6 +114,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:property(id=x, path=p), p = "networks.port"'),
         Mistake('heat:property(id=x, path="networks[0].port")'),
         Mistake('heat:property(id=x, path="networks.*.port")'),
+        Mistake('heat:metadata(id=x, path="disks[0].size")'),
         Mistake('heat:property(id=x, path="networks")'),
         Mistake('heat:property(id=x, path="networks.0.prt")'),
         Mistake('heat:property(id=x, path="networks/0/port")'),
@@ -170,6 +192,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:neutron:port(_id=x, port_security_enabled=0)"),
         Mistake("os:neutron:port(_id=x, port_security_enabled=no)"),
         Mistake('heat:parameter(stack=x, hidden="true")'),
+        Mistake('heat:condition(stack=x, name="public", value="true")'),
         Mistake('os:cinder:volume(_id=x, size=n), n ?? 0 > "500"'),
         Mistake('os:nova:server(_id=x), x = "server"'),
         Mistake("heat:stack(id=x), os:nova:server(_id=x)"),
@@ -236,6 +259,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             "p(x, n) :- heat:stack(id=x), n = count{ v : os:cinder:volume(_stack=x, _id=v) }, n < 0.\n"
         ),
         Mistake("os:nova:server(_id=x), x != x"),
+        Mistake('os:nova:server(_id=x), not os:nova:server.metadata(_key="public")'),
+        Mistake('os:cinder:volume(_id=x), not heat:deletion_policy(policy="Retain")'),
         Mistake("heat:stack(id=x, depth=d), d < 0"),
     ),
     "Builtins and patterns": (
@@ -252,6 +277,24 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x, name=n), n != null, not matches(n, "^db|web-1|dns$")'),
         Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "db-*")'),
         Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "*.example.com")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "web-[0..9]")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^web-1$ ")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, ends_with(n, "-[0-9]")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, contains(n, "db|web")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, starts_with(n, "web*")'),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:nova:server(_id=x, name=n), n != null, prefix(p), starts_with(p, n).\n"
+            'prefix("web-").\n'
+        ),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:nova:server(_id=x, name=n), n != null, good(p), not matches(n, p).\n"
+            'good("^db|web").\n'
+        ),
+        Mistake('@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), bad(f).\nbad("m1.*").\n'),
+        Mistake('heat:stack(id=x), gate:now(t), contains(t, "Sunday")'),
+        Mistake('heat:stack(id=x), gate:now(t), starts_with(t, "26-12")'),
         Mistake('os:nova:server(_id=x, name="web-*")'),
         Mistake('os:nova:server(_id=x, name="web%")'),
         Mistake('os:nova:server(_id=x, name="^web.*")'),
@@ -289,6 +332,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake(
             'deleting() :- gate:request("delete").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), deleting().\n'
         ),
+        Mistake('@deny("a", "{x}", on=["delete"])\np(x) :- os:nova:server(_id=x).\n'),
         Mistake('@deny("a", "{x}", on=["creat"])\np(x) :- os:nova:server(_id=x).\n'),
         Mistake('@deny("a", "{x}", on=[])\np(x) :- os:nova:server(_id=x).\n'),
         Mistake('@deny("a", "{x}", enforce_from="2029-03-01")\np(x) :- os:nova:server(_id=x).\n'),
@@ -305,6 +349,47 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n@warn("b", "{x}")\np(x) :- os:cinder:volume(_id=x).\n'
         ),
     ),
+    "Rules that just miss what a stack says": (
+        Mistake('os:nova:server(_id=x, flavor="M1.Huge")'),
+        Mistake('os:nova:server(_id=x, flavor=f), f in ["m1.tiny", "M1.HUGE"]'),
+        Mistake('@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), bad(f).\nbad("M1.huge").\n'),
+        Mistake(
+            files={
+                "r/limits.dl": "relation bad(flavor: string).\nexport bad.\n",
+                "r/limits.yaml": "bad: [M1.Huge]\n",
+                "r/a.dl": 'import limits.\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), bad(f).\n',
+            },
+            command=FOLDER,
+        ),
+        Mistake('heat:resource(id=x, name="Server")'),
+        Mistake('heat:parameter(stack=x, name="Key")'),
+        Mistake('heat:output(stack=x, name="Address")'),
+        Mistake('os:nova:server.metadata(_id=x, _key="Public")'),
+        Mistake('os:nova:server.metadata(_id=x, _key="slots", _value=v), is_string(v), int(v, n), n > 4'),
+        Mistake('heat:metadata(id=x, path="critical", value=v), is_string(v), lower(v, "true")'),
+        Mistake('os:neutron:port(_id=x, network="Net1")'),
+        Mistake('os:nova:server.networks(_id=x, port="port")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, starts_with(n, "Web")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^WEB-[0-9]")'),
+        Mistake('os:nova:server(_id=x, image=i), is_string(i), contains(i, "CirrOS")'),
+        Mistake('os:cinder:volume(_id=x, volume_type="")'),
+        Mistake("os:nova:server(_id=x, availability_zone=z), os:cinder:volume(availability_zone=z)"),
+        Mistake('os:neutron:security_group_rule(_id=x, remote_ip_prefix="0.0.0.0/0")'),
+        Mistake(
+            "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a != null, b != null, "
+            "a <= 80, b >= 80"
+        ),
+        Mistake("os:nova:server(_id=x, flavor=f), nova:flavors(id=f)", files=FLAVORS, command=WITH_INVENTORY),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x, n) :- heat:root(stack=x), n = count{ v : os:cinder:volume(_id=v, _stack=x) }, n > 9.\n",
+            files={"web.yaml": GROUP},
+        ),
+        Mistake(
+            'heat:stack(id=x), gate:service("edge")',
+            command=f"{CHECK} --services Edge",
+        ),
+    ),
     "Two forms of one thing": (
         Mistake(
             "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a ?? 0 <= 22, b ?? 65535 >= 22"
@@ -312,6 +397,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake(
             "os:neutron:security_group_rule(_id=x, port_range_min=a, port_range_max=b), a ?? 0 <= 22, b ?? 65535 >= 22"
         ),
+        Mistake('os:nova:server(_id=x, flavor="m1.huge")', files={"web.yaml": INSTANCE}),
+        Mistake("os:neutron:floating_ip(_id=x, port_id=p), p != null", files={"web.yaml": ASSOCIATED}),
     ),
     "What a run lacks": (
         Mistake(
@@ -336,6 +423,12 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@deny("a", "{x}")\n'
             'p(x) :- heat:stack(id=x), gate:service("edge").\n'
         ),
+        Mistake(
+            'heat:stack(id=x), gate:caller(domain="guests")',
+            files={"caller.json": '{"user": "u1", "project": "p1"}'},
+            command=WITH_CALLER,
+        ),
+        Mistake('heat:stack(id=x), gate:service("edge")', command=f"{CHECK} --services egde"),
         Mistake('heat:status(id=x, status="FAILED")'),
         Mistake('os:nova:server(_id=x, flavor="tiny")', command="check web.yaml --rules rules.dl -P kye=x"),
     ),
@@ -511,6 +604,13 @@ MEANT = (
     'heat:resource(x, _, "web", "OS::Nova::Server")',
     'heat:stack(id=x), gate:now(t), t > "2027-03-01"',
     'heat:change(x, "replace")',
+    'heat:stack(id=x), not heat:section(section="outputs")',
+    'os:nova:server(_id=x), not os:nova:server.metadata(_id=x, _key="owner")',
+    'os:nova:server(_id=x), not heat:resource(type="OS::Nova::ServerGroup")',
+    'heat:text(id=x, text=t), contains(t, "curl | sh")',
+    'heat:stack(id=x), gate:now(t), starts_with(t, "2026-12-")',
+    'heat:condition(stack=x, name="public", value=true)',
+    'os:nova:server(_id=x, flavor=f), bad(f).\nbad("m1.huge")',
     'os:nova:server(_id=x), (gate:request("delete") or gate:request("update"))',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

@@ -134,6 +134,13 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         "check template.yaml --rules m.dl --now 2027-01-01 --fail-on warn",
         {"template.yaml": GOOD, "m.dl": LATER},
         {"template.yaml": GOOD, "m.dl": LATER.replace("2207", "2027").replace("=x", "=x, depth=1")}),
+    "near-miss": (
+        "check template.yaml --rules m.dl",
+        {
+            "template.yaml": NAMED + "web\n",
+            "m.dl": POLICY + 'os:neutron:net(_id=x, name="Web").\n@deny("b", "{x}")\nq(x) :- heat:stack(id=x).\n',
+        },
+        {"template.yaml": NAMED + "web\n", "m.dl": POLICY + 'os:neutron:net(_id=x, name="db").\n'}),
     "unfilled": (
         "check template.yaml --rules m.dl",
         {"template.yaml": GOOD, "m.dl": POLICY + 'heat:stack(id=x), not gate:role("admin").\n'},

@@ -70,6 +70,11 @@ def find_looseness(pattern: str) -> tuple[str, str] | None:
                 f"`{anchor}` binds the {where} alternative only" if bound(branches[0 if anchor == "^" else -1]) else ""
             )
             return message or f"`{anchor}` binds some alternatives only", f'write "{front}({bare}){back}"'
+    if (blank := re.search(r"(?<!\\)\$\s+$|^\s+\^", pattern)) and not pattern.startswith("(?"):
+        where = "before its start, `^`" if "^" in blank[0] else "after its end, `$`"
+        return f"no text has a blank {where}", f'write "{pattern.strip()}"'
+    if dots := re.search(r"\[[^]]*?(\w)\.\.(\w)[^]]*\]", pattern):
+        return "`..` in brackets is a dot", f'write "{dots[1]}-{dots[2]}" in them'
     if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
         return "`*` repeats the character before it", f'write "^{pattern.replace("*", ".*")}$"'
     return None

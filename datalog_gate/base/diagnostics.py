@@ -92,6 +92,7 @@ CODES: dict[str, str] = {
     "loose-pattern": "A pattern whose anchor binds one of its alternatives, or a text that looks like a pattern.",
     "by-position": "Columns of a wide table that are given by position.",
     "one-form": "A policy that reads one of two forms in which a template may say the same.",
+    "near-miss": "A policy that finds nothing, beside rows that it was probably meant to find.",
     "no-policy": "Rules without any policy.",
     "congress": "A text that Congress reads in another way.",
     "bad-library": "A library of Congress that is not in the format.",

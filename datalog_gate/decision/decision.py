@@ -14,7 +14,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
-from datalog_gate.base.diagnostics import Span, printable, shorten
+from datalog_gate.base.diagnostics import Diagnostic, Span, printable, shorten
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
 
 SCHEMA = "datalog-gate/decision/1"
@@ -63,6 +63,8 @@ class Decision:
     """The waivers that a finding met, in force or not: with these alone it is the same decision. Not in the JSON."""
     compared: bool = False
     """Whether there was an older state, so that each finding has a `change`; not in the JSON."""
+    near_misses: tuple[Diagnostic, ...] = field(default=(), compare=False)
+    """Warnings of policies without a finding, where they were asked for; not in the JSON."""
     statistics: Mapping[str, int] = field(default_factory=dict, compare=False)
     """What it took: how many rules were `rewritten` because of unknowns; not in the JSON."""
 
@@ -77,6 +79,14 @@ class Decision:
             "digests": dict(self.digests),
             "counts": dict(self.counts),
         }
+
+    @property
+    def flagged(self) -> frozenset[str]:
+        """The ids of the policies with a finding or an error."""
+        findings = (*self.violations, *self.undetermined, *self.waived)
+        return frozenset(
+            [error.policy for error in self.errors] + [name for found in findings for name in found.policies]
+        )
 
     def rows(self, relation: str) -> list[list[object]]:
         """The certain rows of a derived relation by its full name, as plain data, sorted. Errors: KeyError."""

@@ -124,10 +124,6 @@ class Explanation:
     def clean(self) -> dict[str, dict[str, int]]:
         """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
         decision, program = self.judgement.decision, self._program
-        violations = (*decision.violations, *decision.undetermined, *decision.waived)
-        unclean = {policy for violation in violations for policy in violation.policies} | {
-            error.policy for error in decision.errors
-        }
         return {
             policy.id: {
                 str(whole_version(relation)): len(self._facts.rows.get(relation, ()))
@@ -135,7 +131,7 @@ class Explanation:
                 if not program.relations[relation].generated
             }
             for policy in sorted(self.judgement.policies, key=lambda policy: policy.id)
-            if policy.id not in unclean
+            if policy.id not in decision.flagged
         }
 
     def _lines(self, tree: Node) -> tuple[ExplanationLine, ...]:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST, constants
+from datalog_gate.analysis.lint.allowed_values import LONGEST, OF_PROPERTIES, constants
 from datalog_gate.analysis.lint.contradictions import SameValues
+from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind, Value, show
-from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+from datalog_gate.schema.declaration import Relation, RelationRef, given_version, relation_name
 
 SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
 """What YAML makes of words without quotes."""
@@ -25,10 +26,14 @@ NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 WILD = re.compile(r"\^.+|.+\$|.*\.[*+].*|[\w./:-]+[*%]|[*%][\w./:-]+")
 """A text that looks like a pattern of a shell, of SQL or of `matches`."""
 MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
-BESIDE_VALUES = ("heat:metadata", "heat:environment")
+BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
 """Relations whose column `value` holds what a template says, of any kind."""
+OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
 NULLS = ("null", "None", "nil", "NULL", "Null")
-LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|^\^|\$$")
+LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|\[\^?\w-\w\]|^\^|\$$|\w\*$|\w\|\w|[A-Za-z-]%$")
+INDEX = re.compile(r"\[(\d+)\]")
+TIME_START = re.compile(r"\d{1,4}|\d{4}-[\d-]*(T[\d:+.]*)?")
+TIME_PART = re.compile(r"[\dT:+.-]+")
 OF_NETWORKS = (
     "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
 )  # fmt: skip
@@ -52,7 +57,10 @@ def find_misuse(
     for rule in own:
         if not rule.body:
             facts.setdefault(rule.relation, []).append(rule)
-    review = _Review(relations, facts, {rule.relation for rule in rules})
+    derived = {rule.relation for rule in rules}
+    computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
+    lists = {name: rules for name, rules in facts.items() if name not in computed}
+    review = _Review(relations, facts, derived, lists)
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -67,6 +75,8 @@ class _Review:
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     derived: Collection[RelationRef]
+    lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
+    """The facts of the relations that hold nothing else."""
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
 
@@ -91,14 +101,35 @@ class _Review:
                 case ir.Compare(_, left, right, span):
                     yield from self._moment(left, right, around, span)
                 case ir.Call():
-                    yield from _argument_order(literal, around)
+                    yield from self._argument_order(literal, around)
+                    yield from self._parts(literal, around)
                     yield from self._case_of_result(literal, around)
                 case ir.Without(inner):
+                    yield from self._unjoined(literal, around)
                     yield from self.body(inner, around, True)
                 case ir.Fold(_, _, inner):
                     yield from self.body(inner, around, negated)
         if not negated:
             yield from self._ranges(body)
+
+    def _unjoined(self, negation: ir.Without, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Report a `not` that asks whether any resource has an item or property, beside a variable for one."""
+        match negation.body:
+            case (ir.Match(relation, arguments) as asked,) if not any(isinstance(term, ir.Var) for term in arguments):
+                table, _, part = relation_name(relation).partition(".")
+                columns = self.relations[relation].columns
+                if not asked.column_terms or columns[0].kinds != Kind.RESOURCE or arguments[0] is not None:
+                    return
+                for near in around:
+                    if isinstance(near, ir.Match) and near.arguments and isinstance(near.arguments[0], ir.Var):
+                        other = relation_name(near.relation).partition(".")[0]
+                        if table == other if part else relation in OF_ONE_RESOURCE and other.startswith("os:"):
+                            name = name_of(near.arguments[0])
+                            message = (
+                                f"this asks whether any resource has such a row of {relation}, not whether {name} has"
+                            )
+                            yield _warning("cartesian", message, asked.span, f"write {columns[0].name}={name} in it")
+                            return
 
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         relation = self.relations[match.relation]
@@ -121,6 +152,10 @@ class _Review:
                 elif name == "heat:resource" and column.name == "name" and "/" in text:
                     message = f"name of {match.relation} is never {text!r}: no name holds a slash"
                     yield _warning("unknown-value", message, span, f'write "{text.rpartition("/")[2]}"')
+                elif column.name == "path" and INDEX.search(text) and name not in OF_PROPERTIES:
+                    message = f"path of {match.relation} is never {text!r}"
+                    written = INDEX.sub(r".\1", text)
+                    yield _warning("unknown-value", message, span, f'write "{written}"')
                 elif (relation.named_only or (name == "heat:resource" and at)) and not column.allowed:
                     if WILD.fullmatch(text) and not column.name.startswith("_"):
                         part = text.strip("^$").removesuffix(".*").strip("*%")
@@ -132,24 +167,25 @@ class _Review:
                         yield _warning("unknown-value", message, span, "write null without quotes")
 
     def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
-        """The constants of the lists that the body says the variable is in."""
-        lists = (
-            literal.relation
-            for literal in around
-            if isinstance(literal, ir.Match) and literal.arguments == (operand,) and isinstance(operand, ir.Var)
-            and self.relations[literal.relation].generated == "in"
-        )  # fmt: skip
-        rows = (rule for name in lists for rule in self.facts.get(name, ()))
-        return [(rule.arguments[0], rule.span) for rule in rows if isinstance(rule.arguments[0], ir.Const)]
+        """The constants of the lists and facts that the body joins the variable with."""
+        listed: list[tuple[ir.Const, Span]] = []
+        for literal in around if isinstance(operand, ir.Var) else ():
+            if isinstance(literal, ir.Match) and operand in literal.arguments:
+                at = literal.arguments.index(operand)
+                for fact in self.lists.get(literal.relation, ()):
+                    if isinstance(argument := fact.arguments[at], ir.Const):
+                        listed.append((argument, fact.span))
+        return listed
 
     def other_kinds(self) -> Iterator[Diagnostic]:
         """Report constants whose twin of another kind a template may say as well, and nothing compares with."""
         for (relation, column), given in self._values.items():
             known = {constant.value for constant, _ in given}
             for constant, span in given:
-                for twin in _twins(constant.value, relation_name(relation) != "heat:environment"):
+                text = relation_name(relation) not in ("heat:environment", "heat:condition")
+                for twin in twins(constant.value, text):
                     if twin not in known:
-                        here, there = _quoted(constant.value), _quoted(twin)
+                        here, there = quoted(constant.value), quoted(twin)
                         what = "a text" if isinstance(constant.value, str) else "no text"
                         message = f"{here} is {what}: a template that says {there} passes"
                         yield _warning(
@@ -185,6 +221,60 @@ class _Review:
             ):
                 message = f"{other.value!r} is no time: texts are compared letter by letter"
                 yield _warning("unknown-value", message, span, 'write it like "2027-03-01"')
+
+    def _argument_order(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        name, inputs = call.builtin, call.inputs
+        values = [[constant for constant, _ in constants(term, call.span, around)] for term in inputs]
+        inputs = tuple(given[0] if len(given) == 1 else term for given, term in zip(values, inputs, strict=True))
+        if name in OF_NETWORKS:
+            for term in inputs:
+                if isinstance(term, ir.Const) and isinstance(term.value, str) and not _read_network(term.value):
+                    yield Diagnostic(
+                        "unknown-value", f"{quoted(term.value)} is no network", call.span, A_NETWORK, "error"
+                    )
+        if len(inputs) < 2 or name not in (*HAYSTACK, "cidr_contains", "ip_in_network"):
+            return
+        first, second = inputs[:2]
+        if name in HAYSTACK:
+            swapped = isinstance(first, ir.Const) or (self._listed(first, around) and not self._listed(second, around))
+            if swapped and isinstance(second, ir.Var):
+                shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(second)
+                message = f"{name} takes the text first: this is not {HAYSTACK[name].format(*shown)}"
+                yield _warning("argument-order", message, call.span, f"write {name}({shown[1]}, {shown[0]})")
+            return
+        network, inner = (first, second) if name == "cidr_contains" else (second, first)
+        if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
+            return
+        several = _read_network(str(inner.value))
+        if several and 0 < several.prefixlen < several.max_prefixlen:
+            order = (quoted(inner.value), name_of(network))
+            written = ", ".join(order if name == "cidr_contains" else order[::-1])
+            message = f"this holds where {order[1]} is as wide as all of {order[0]}, not where it lies in it"
+            yield _warning("argument-order", message, call.span, f"write {name}({written})")
+
+    def _parts(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Check the texts that a builtin looks for: as constants, or in facts."""
+        if call.builtin not in HAYSTACK:
+            return
+        text, part = call.inputs
+        listed = self._listed(part, around)
+        of_time = any(
+            isinstance(literal, ir.Match) and literal.relation == "gate:now" and text in literal.arguments
+            for literal in around
+        )
+        for constant, span in (*constants(part, call.span, around), *listed):
+            if not isinstance(constant.value, str):
+                continue
+            shown = quoted(constant.value)
+            if call.builtin == "matches":
+                if listed and (loose := find_looseness(constant.value)):
+                    yield _warning("loose-pattern", loose[0], span, loose[1])
+            elif of_time and not (TIME_START if call.builtin == "starts_with" else TIME_PART).fullmatch(constant.value):
+                message = f"the time never has {shown}: it is written like 2027-03-01T12:00:00+00:00"
+                yield _warning("unknown-value", message, span, 'compare it, time >= "2027-03-01", or use unpack_date')
+            elif LIKE_PATTERN.search(constant.value):
+                message = f"{call.builtin} looks for {shown} as it is, not as a pattern"
+                yield _warning("loose-pattern", message, span, "use matches, or leave the signs of a pattern out")
 
     def null_joins(
         self, body: Sequence[ir.CheckedLiteral], of_policy: bool, outer: Sequence[ir.CheckedLiteral] = ()
@@ -312,37 +402,6 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
             yield _warning("narrow-range", message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
 
 
-def _argument_order(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-    name, inputs = call.builtin, call.inputs
-    values = [[constant for constant, _ in constants(term, call.span, around)] for term in inputs]
-    inputs = tuple(given[0] if len(given) == 1 else term for given, term in zip(values, inputs, strict=True))
-    if name in OF_NETWORKS:
-        for term in inputs:
-            if isinstance(term, ir.Const) and isinstance(term.value, str) and not _read_network(term.value):
-                yield Diagnostic("unknown-value", f"{_quoted(term.value)} is no network", call.span, A_NETWORK, "error")
-    if len(inputs) < 2 or name not in (*HAYSTACK, "cidr_contains", "ip_in_network"):
-        return
-    first, second = inputs[:2]
-    if name in HAYSTACK:
-        if isinstance(first, ir.Const) and isinstance(second, ir.Var):
-            shown = _quoted(first.value), name_of(second)
-            message = f"{name} takes the text first: this is not {HAYSTACK[name].format(*shown)}"
-            yield _warning("argument-order", message, call.span, f"write {name}({shown[1]}, {shown[0]})")
-        elif name != "matches" and isinstance(second, ir.Const) and LIKE_PATTERN.search(str(second.value)):
-            message = f"{name} looks for {_quoted(second.value)} as it is, not as a pattern"
-            yield _warning("loose-pattern", message, call.span, "use matches, or leave the signs of a pattern out")
-        return
-    network, inner = (first, second) if name == "cidr_contains" else (second, first)
-    if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
-        return
-    several = _read_network(str(inner.value))
-    if several and 0 < several.prefixlen < several.max_prefixlen:
-        order = (_quoted(inner.value), name_of(network))
-        written = ", ".join(order if name == "cidr_contains" else order[::-1])
-        message = f"this holds where {order[1]} is as wide as all of {order[0]}, not where it lies in it"
-        yield _warning("argument-order", message, call.span, f"write {name}({written})")
-
-
 def _read_network(text: str) -> IPv4Network | IPv6Network | None:
     try:
         return ip_network(text, strict=False)
@@ -358,7 +417,7 @@ def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
             yield _warning("unknown-value", message, span, f'write "{stripped}"')
 
 
-def _twins(value: Value, text: bool) -> list[Value]:
+def twins(value: Value, text: bool = True) -> list[Value]:
     """What a template that means the value may hold as well. `text` says that Heat makes a text of it anyway."""
     if isinstance(value, Boolean):
         return ["true" if value == TRUE else "false"] if text else []
@@ -371,9 +430,15 @@ def _twins(value: Value, text: bool) -> list[Value]:
     return [int(value)] if NUMBER.fullmatch(value) and "." not in value and str(int(value)) == value else []
 
 
-def _quoted(value: Value) -> str:
+def quoted(value: Value) -> str:
     return f'"{value}"' if isinstance(value, str) else show(value)
 
 
 def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:
     return Diagnostic(code, message, span, suggestion, "warning")
+
+
+def takes_given(rule: ir.CheckedRule) -> bool:
+    """Whether the rule only takes the rows that facts of a run give its relation."""
+    literal = rule.body[0] if len(rule.body) == 1 else None
+    return isinstance(literal, ir.Match) and literal.relation == given_version(rule.relation)

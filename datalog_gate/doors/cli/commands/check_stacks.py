@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datalog_gate.analysis.program import Const
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic, Severity, render
+from datalog_gate.base.diagnostics import Diagnostic, Severity, closest, render
 from datalog_gate.base.errors import EngineError, GateError, InputError
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.cloud_state import Inventory
@@ -52,17 +53,23 @@ def check(options: argparse.Namespace) -> int:
     rules = load_rules(options)
     inventory = _load_inventory(rules, options.inventory)
     unfilled = _unfilled_relations(rules, options, caller, inventory)
-    for warning in (*rules.warnings, *_distant_policies(rules, options.now), *unfilled):
+    idle = (*_idle_run(rules, options), *_distant_policies(rules, options.now), *unfilled)
+    for warning in (*rules.warnings, *idle):
         print(render(warning, rules.sources), file=sys.stderr)
     if caller_error:
         raise caller_error
     waivers = rules.waivers(options.waivers or ())
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     entries = []
+    warned: set[Diagnostic] = set()
     groups = [roots] if options.together else [[root] for root in roots]
     for group in groups:
         entry = _check_group(group, options, rules, caller, waivers, inventory)
         entries.append(entry)
+        for warning in entry.answer.near_misses if isinstance(entry.answer, Decision) else ():
+            if warning not in warned:
+                warned.add(warning)
+                print(render(warning, rules.sources), file=sys.stderr)
         if options.format not in WHOLE_DOCUMENTS:
             _print_entry(entry, options.format, len(groups) > 1)
     if options.format in FOR_PEOPLE and len(groups) > 1:
@@ -102,6 +109,7 @@ def _check_group(
             engine=options.engine,
             mode=options.mode,
             explain=options.explain,
+            near_misses=True,
         )
         return ReportEntry(name, decision, format_grant_requests(stacks, decision))
     except InputError as error:
@@ -142,6 +150,29 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
     return OK
 
 
+def _idle_run(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]:
+    """Warn of an action that no policy is judged on, and of services that no rule names but almost."""
+    from datalog_gate.analysis.check import matches
+
+    action = options.action or ("update" if options.against else "create")
+    if not any(action in policy.on for policy in rules.policies):
+        message = f"no policy is judged on {action}: everything passes"
+        yield Diagnostic("no-policy", message, None, f'write on=["{action}"] where one is meant to', "warning")
+    constants = {
+        argument.value
+        for rule in rules.program.rules
+        for match in matches(rule.body)
+        if match.relation in ("gate:service", "gate:grant")
+        for argument in match.arguments
+        if isinstance(argument, Const)
+    }
+    named = {value for value in constants if isinstance(value, str)}
+    for service in options.services:
+        if service not in named and (near := closest(service, named)):
+            message = f"no rule names the service {service}"
+            yield Diagnostic("unknown-service", message, None, f"did you mean --services {near}?", "warning")
+
+
 def _distant_policies(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
     """Warn of policies that are enforced from a day more than a year ahead."""
     today = (now or datetime.now(UTC)).date()
@@ -160,12 +191,19 @@ def _unfilled_relations(
     from datalog_gate.doors.cli.commands.rule_files import is_optional
 
     readers: dict[RelationRef, set[Path]] = {}
+    columns: set[str] = set()
     for rule in rules.program.rules:
         for match in matches(rule.body):
             readers.setdefault(match.relation, set()).add(Path(rule.span.file).parent)
+            if match.relation == "gate:caller":
+                columns |= {rules.program.relations["gate:caller"].columns[at].name for at in match.columns}
     names: dict[Diagnostic, list[str]] = {}
     for name in sorted(readers, key=str):
         need = _missing_input(name, rules, options, caller, inventory)
+        lacking = sorted(column for column in columns if caller and not caller.get(column))
+        if name == "gate:caller" and lacking:
+            listed = " and ".join(lacking)
+            need = "caller", "unfilled", f"and {options.caller} has no {listed}", f"write its {listed} there"
         if need and any(not is_optional(folder, need[0]) for folder in readers[name]):
             names.setdefault(Diagnostic(*need[1:3], None, need[3], "warning"), []).append(str(name))
     return [

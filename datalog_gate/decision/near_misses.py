@@ -1,0 +1,355 @@
+"""Policies that found nothing, beside rows that they were probably meant to find.
+
+``flavor="M1.Huge"`` is a rule without fault until a stack asks for `m1.huge`: only the rows of a run can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lint.allowed_values import LONGEST, TESTS, constants
+from datalog_gate.analysis.lint.contradictions import SameValues
+from datalog_gate.analysis.lint.misuse import quoted, takes_given, twins
+from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.types import name_of
+from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, kind_of
+from datalog_gate.decision.judgement import Judgement
+from datalog_gate.schema import cloud
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, is_old
+
+FORMS: Sequence[tuple[str, str, str, str]] = (
+    ("os:neutron:security_group.rules", "", "aws:ec2:security_group.SecurityGroupIngress", "AWS::EC2::SecurityGroup"),
+    ("os:neutron:security_group_rule", "", "aws:ec2:security_group.SecurityGroupIngress", "AWS::EC2::SecurityGroup"),
+    ("os:nova:server", "", "aws:ec2:instance", "AWS::EC2::Instance"),
+    ("os:cinder:volume", "", "aws:ec2:volume", "AWS::EC2::Volume"),
+    ("os:neutron:net", "", "os:neutron:provider_net", "OS::Neutron::ProviderNet"),
+    ("os:neutron:floating_ip", "", "os:nova:floating_ip", "OS::Nova::FloatingIP"),
+    ("os:neutron:floating_ip", "", "aws:ec2:eip", "AWS::EC2::EIP"),
+    (
+        "os:neutron:floating_ip", "port_id", "os:neutron:floating_ip_association",
+        "OS::Neutron::FloatingIPAssociation",
+    ),
+    ("os:cinder:volume_attachment", "", "os:nova:server.block_device_mapping_v2", "OS::Nova::Server"),
+)  # fmt: skip
+"""What a rule reads, a column that it reads if any, and another relation that may say the same, with its type."""
+GUARDS = {"is_string": Kind.STRING, "is_number": Kind.NUMBER, "is_boolean": Kind.BOOLEAN}
+WORLD = ("0.0.0.0/0", "::/0")
+MOST_ROWS = 1000
+"""How many rows of a relation are looked at."""
+
+
+def find_near_misses(judgement: Judgement) -> tuple[Diagnostic, ...]:
+    """Warn of the rules of policies without a finding or error where a row differs from what they ask for by case,
+    blanks or kind alone, where nulls would have to join, where resources of nested stacks are left out, or where the
+    stacks say in another form what they read."""
+    review = _Review(judgement)
+    known = {warning.span for warning in judgement.reader.rules.warnings}
+    warnings = [warning for rule in review.rules() for warning in review.body(rule.body, ())]
+    return in_order([*review.forms(), *(warning for warning in warnings if warning.span not in known)])
+
+
+class _Review:
+    def __init__(self, judgement: Judgement) -> None:
+        reader = judgement.reader
+        self._program, self._evaluation, self._secrets = reader.rules.program, reader.evaluation, reader.secrets
+        self._rows = reader.evaluation.facts.rows
+        flagged = judgement.decision.flagged
+        self._clean = [policy for policy in judgement.policies if policy.id not in flagged]
+        self._by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
+        for rule in self._program.rules:
+            self._by_relation.setdefault(rule.relation, []).append(rule)
+        self._read = {match.relation for rule in self._program.rules for match in _matches(rule.body)}
+        self._stacks = reader.stacks
+
+    def rules(self) -> Iterator[ir.CheckedRule]:
+        """The rules that could give a policy without a finding one, if they held: none that a `not` reads."""
+        waiting: list[RelationRef] = [policy.relation for policy in self._clean]
+        seen = set(waiting)
+        while waiting:
+            for rule in self._by_relation.get(waiting.pop(), ()):
+                yield rule
+                for match in _matches(rule.body, negated=False):
+                    if match.relation not in seen:
+                        seen.add(match.relation)
+                        waiting.append(match.relation)
+
+    def body(self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        around = (*outer, *body)
+        if len(around) > LONGEST:
+            return
+        yield from self._null_joins(body, around)
+        for literal in body:
+            if isinstance(literal, ir.Match):
+                if not is_old(literal.relation) and literal.relation in self._rows:
+                    yield from self._match(literal, around)
+                    if not cloud.relation(str(literal.relation)):
+                        yield from self._other_names(literal, around)
+            elif isinstance(literal, ir.Fold):
+                yield from self.body(literal.body, around)
+                yield from self._root_alone(literal, around)
+
+    def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        relation = self._program.relations[match.relation]
+        asked = [_Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
+        asked = [column for column in asked if column.given]
+        conditions = [
+            (at, literal) for at, term in match.column_terms for literal in _conditions(relation, at, term, around)
+        ]
+        if not asked and not conditions:
+            return
+        reported: set[tuple[Span, Value]] = set()
+        for row in islice(self._rows[match.relation], MOST_ROWS):
+            missed = [column for column in asked if row[column.at] not in column.given]
+            slips: list[_Slip] = []
+            if len(missed) == 1:
+                slips = list(missed[0].slips(row[missed[0].at]))
+            elif not missed:
+                found = (_slip(at, relation.columns[at], literal, row[at], bool(asked)) for at, literal in conditions)
+                slips = [slip for slip in found if slip]
+            for slip in slips:
+                shown = self._secrets.row(match.relation, row)[slip.at] == row[slip.at]
+                if shown and (slip.span, slip.asked) not in reported:
+                    reported.add((slip.span, slip.asked))
+                    where = f" in {row[0].path}" if isinstance(row[0], ResourceId) else ""
+                    yield _near_miss(f"{relation.columns[slip.at].name}{where} {slip.message}", slip.span, slip.advice)
+
+    def _given(self, term: ir.Operand, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
+        """The values that the body asks of a column: constants, and those of a relation that holds facts alone."""
+        given = {constant.value: span for constant, span in constants(term, match.span, around)}
+        for literal in around:
+            if isinstance(literal, ir.Match) and isinstance(term, ir.Var) and term in literal.arguments:
+                rules = self._by_relation.get(literal.relation, ())
+                at = literal.arguments.index(term)
+                if rules and not any(rule.body for rule in rules if not takes_given(rule)):
+                    for fact in rules:
+                        if not fact.body and isinstance(argument := fact.arguments[at], ir.Const):
+                            given[argument.value] = fact.span
+        return given
+
+    def _other_names(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Warn of a join with the ids of an inventory's table where the stack gives names, or the other way round."""
+        other = {"id": "name", "name": "id"}
+        for literal in around:
+            if not isinstance(literal, ir.Match) or not cloud.relation(str(literal.relation)):
+                continue
+            positions = self._program.relations[literal.relation].positions
+            for own in other.keys() & positions.keys():
+                term, twin = literal.arguments[positions[own]], positions.get(other[own])
+                if not isinstance(term, ir.Var) or term not in match.arguments or twin is None:
+                    continue
+                at = match.arguments.index(term)
+                inventory = self._rows.get(literal.relation, {})
+                known = {row[positions[own]] for row in inventory}
+                names = {row[twin] for row in inventory if row[twin] is not None}
+                for row in islice(self._rows[match.relation], MOST_ROWS):
+                    if row[at] in names and row[at] not in known:
+                        column = self._program.relations[match.relation].columns[at].name
+                        message = f"{column} is {quoted(row[at])}, the {other[own]} of a row of {literal.relation}"
+                        advice = f"join it with {other[own]} too: either may stand in a template"
+                        yield _near_miss(f"{message}, and the rule asks for the {own}", literal.span, advice)
+                        break
+
+    def _null_joins(
+        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[Diagnostic]:
+        same = SameValues(around)
+        places: dict[ir.Operand, list[ir.Match]] = {}
+        for literal in body:
+            if isinstance(literal, ir.Match) and not is_old(literal.relation):
+                for at, term in literal.column_terms:
+                    kinds = self._program.relations[literal.relation].columns[at].kinds
+                    if isinstance(term, ir.Var) and kinds & Kind.NULL and not kinds & Kind.RESOURCE:
+                        places.setdefault(same.of(term), []).extend([literal] if self._holds_null(literal, at) else [])
+        tested = {
+            same.of(side)
+            for literal in around
+            if isinstance(literal, ir.Compare) and literal.null_test
+            for side in (literal.left, literal.right)
+        }
+        for var, several in places.items():
+            if len(several) > 1 and var not in tested:
+                name = name_of(var)
+                message = f"{name} is null in rows of both sides, and two nulls never join"
+                yield Diagnostic(
+                    "null-join", message, several[1].span, f'give both a default, `{name} ?? "none"`', "warning"
+                )
+
+    def _holds_null(self, match: ir.Match, at: int) -> bool:
+        rows: Collection[Row] = self._rows.get(match.relation, ())
+        if match.relation in self._by_relation:
+            rows = self._evaluation.model.rows(match.relation)
+        return any(row[at] is None for row in rows)
+
+    def _root_alone(self, fold: ir.Fold, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Warn of an aggregate over the resources that the root itself lists, where nested stacks hold more."""
+        roots = {
+            literal.arguments[0]
+            for literal in around
+            if isinstance(literal, ir.Match)
+            and (literal.relation == "heat:root" or (literal.relation == "heat:stack" and _of_root(literal, around)))
+        }
+        for match in fold.body:
+            if not isinstance(match, ir.Match) or match.relation not in self._rows:
+                continue
+            positions = self._program.relations[match.relation].positions
+            at = positions.get("_stack", positions["stack"] if match.relation == "heat:resource" else None)
+            if at is None or match.arguments[at] is None or match.arguments[at] not in roots:
+                continue
+            root_ids = {stack.id for stack in self._stacks}
+            deeper = sum(row[at] not in root_ids for row in self._rows[match.relation])
+            if deeper:
+                rows = f"{deeper} rows" if deeper > 1 else "one row"
+                where = f"stacks within it hold {rows} of {match.relation}"
+                message = f"{fold.function} takes what the root itself lists, and {where}"
+                advice = "leave the stack out of it, or join it with `within` as docs/language.md shows"
+                yield _near_miss(message, match.span, advice)
+
+    def forms(self) -> Iterator[Diagnostic]:
+        """Warn once of each thing that stacks say in another form, which no rule reads."""
+        matches = [match for rule in self.rules() for match in _matches(rule.body, negated=False)]
+        for form, column, other, kind in FORMS:
+            reading = [match for match in matches if match.relation == form]
+            if column:
+                at = self._program.relations[form].positions[column] if reading else 0
+                reading = [match for match in reading if match.arguments[at] is not None]
+            if reading and other not in self._read and (kind, other.partition(".")[2]) in self._said:
+                message = f"the rules read {form}, and this stack has {other} too, which they don't read"
+                span = min(match.span for match in reading)
+                yield Diagnostic("one-form", message, span, f"read {other} too, in a second rule", "warning")
+
+    @cached_property
+    def _said(self) -> Set[tuple[str, str]]:
+        """The types of the stacks' resources, each with "" and with the properties that one has."""
+        said: set[tuple[str, str]] = set()
+        for stack in (stack for root in self._stacks for stack in root.walk()):
+            resources = stack.apart
+            for kind, alike in resources.types.items():
+                said |= {(kind, name) for properties in alike.properties.values() for name in ("", *properties)}
+            for resource in resources.others.values():
+                said |= {(resource.type, name) for name in ("", *resource.properties)}
+        return said
+
+
+class _Slip(NamedTuple):
+    """How the value of a column differs from what a rule asks of it: the rest of a message that begins with the
+    column."""
+
+    at: int
+    asked: Value
+    span: Span
+    message: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A column of a literal, and the values that the body asks of it, each with its place."""
+
+    at: int
+    column: Column
+    given: Mapping[Value, Span]
+
+    def slips(self, value: Value) -> Iterator[_Slip]:
+        """The values that probably mean this one."""
+        name = self.column.name.strip("_")
+        for given, span in self.given.items():
+            message = f"is {quoted(value)}, and the rule asks for {quoted(given)}"
+            match given, value:
+                case str(), None if not given or (given in WORLD and self.column.name == "remote_ip_prefix"):
+                    message = "is left out, which lets everyone in" if given else "is left out, which is null"
+                    advice = f'give it that default, `{name} ?? "{given}"`'
+                case str(), str() if _fold(given) == _fold(value) or given == value.partition("/")[0]:
+                    advice = f"write {quoted(value)} beside it, or in its place"
+                case str(), ResourceId() if given == value.path or _fold(given) == _fold(value.name):
+                    advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
+                case _ if value in twins(given) or given in twins(value):
+                    advice = f"write `{name} in [{quoted(value)}, {quoted(given)}]`"
+                case _:
+                    continue
+            yield _Slip(self.at, None if value is None else given, span, message, advice)
+
+
+def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
+    """The matches of a body and its aggregates, and if `negated` those that a `not` holds."""
+    for literal in body:
+        if isinstance(literal, ir.Match):
+            yield literal
+        elif isinstance(literal, ir.Fold) or (negated and isinstance(literal, ir.Without)):
+            yield from _matches(literal.body, negated)
+
+
+def _conditions(
+    relation: Relation, at: int, term: ir.Operand, around: Sequence[ir.CheckedLiteral]
+) -> Iterator[ir.Call | ir.Compare]:
+    """What the body says of a column, or of its value where it is not null, that `_slip` can judge."""
+    column = relation.columns[at]
+    twin = column.name.replace("min", "max") if "min" in column.name else column.name.replace("max", "min")
+    is_bound = twin != column.name and twin in relation.positions
+    names = {term} | {
+        literal.outputs[0]
+        for literal in around
+        if isinstance(literal, ir.Call) and literal.builtin == "??" and literal.inputs[0] == term
+    }
+    for literal in around:
+        match literal:
+            case ir.Call(name, (ir.Var() as text, ir.Const(str()))) if name in TESTS and text in names:
+                yield literal
+            case ir.Call(name, (ir.Var() as value,)) if name in GUARDS and value == term and column.kinds == Kind.ANY:
+                yield literal
+            case ir.Compare("!=", left, right) if is_bound and literal.null_test and term in (left, right):
+                yield literal
+
+
+def _slip(at: int, column: Column, literal: ir.Call | ir.Compare, value: Value, placed: bool) -> _Slip | None:
+    """How the value fails the condition, if it is by case, by its kind, or by being left out. `placed` says that the
+    rule names a place in a map, whose value is to have one kind."""
+    match literal, value:
+        case ir.Call(name, (text, ir.Const(str() as part))), str() if _differs_in_case(name, value, part):
+            message = f"is {quoted(value)}: {name} with {quoted(part)} minds case"
+            folded = f'lower({name_of(text)}, low), {name}(low, "{part.lower()}")'
+            advice = f'write "(?i){part}"' if name == "matches" else f"write {folded}"
+            return _Slip(at, part, literal.span, message, advice)
+        case ir.Call(name, (ir.Var(),)), str() | int() | Boolean() if placed and not kind_of(value) & GUARDS[name]:
+            kind = kind_of(value).describe()
+            message = f"is {quoted(value)}, a {kind}, which {name} leaves out"
+            return _Slip(at, name, literal.span, message, f"write a second rule with is_{kind}")
+        case ir.Compare(), None:
+            wide = 0 if "min" in column.name else 65535
+            advice = f"give it the widest default, `{column.name} ?? {wide}`, in place of `!= null`"
+            return _Slip(at, None, literal.span, "is left out, which means no bound", advice)
+    return None
+
+
+def _of_root(stack: ir.Match, around: Sequence[ir.CheckedLiteral]) -> bool:
+    """Whether a match of `heat:stack` is one of roots: of no parent, or of depth 0."""
+    _, _, parent, depth = stack.arguments[:4]
+    return any(
+        constant.value == value
+        for term, value in ((parent, None), (depth, 0))
+        for constant, _ in constants(term, stack.span, around)
+    )
+
+
+def _differs_in_case(builtin: str, text: str, part: str) -> bool:
+    with suppress(ValueError):  # a text that is too long for the pattern
+        if TESTS[builtin](text, part):
+            return False
+        if builtin == "matches":
+            return searcher(part, ignore_case=True)(text)
+        return TESTS[builtin](text.casefold(), part.casefold())
+    return False
+
+
+def _fold(text: str) -> str:
+    return "_".join(text.casefold().replace("-", " ").replace("_", " ").split())
+
+
+def _near_miss(message: str, span: Span, suggestion: str) -> Diagnostic:
+    return Diagnostic("near-miss", message, span, suggestion, "warning")
