@@ -259,6 +259,9 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             "p(x, n) :- heat:stack(id=x), n = count{ v : os:cinder:volume(_stack=x, _id=v) }, n < 0.\n"
         ),
         Mistake("os:nova:server(_id=x), x != x"),
+        Mistake("os:nova:server(_id=x), os:cinder:volume(_id=x)"),
+        Mistake("os:nova:server.networks(_id=x, port=p), os:neutron:net(_id=p)"),
+        Mistake('heat:deletion_policy(id=x, policy=p), p != "Delete", p != "Retain", p != "Snapshot"'),
         Mistake('os:nova:server(_id=x), not os:nova:server.metadata(_key="public")'),
         Mistake('os:cinder:volume(_id=x), not heat:deletion_policy(policy="Retain")'),
         Mistake("heat:stack(id=x, depth=d), d < 0"),
@@ -333,6 +336,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             'deleting() :- gate:request("delete").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), deleting().\n'
         ),
         Mistake('@deny("a", "{x}", on=["delete"])\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('@deny("a", "{x}", on=["create"])\np(x) :- heat:stack(id=x), not gate:request("create").\n'),
+        Mistake('@deny("a", "{x}", on=["create"])\np(x) :- heat:stack(id=x), gate:request(a), a != "create".\n'),
         Mistake('@deny("a", "{x}", on=["creat"])\np(x) :- os:nova:server(_id=x).\n'),
         Mistake('@deny("a", "{x}", on=[])\np(x) :- os:nova:server(_id=x).\n'),
         Mistake('@deny("a", "{x}", enforce_from="2029-03-01")\np(x) :- os:nova:server(_id=x).\n'),
@@ -373,6 +378,9 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^WEB-[0-9]")'),
         Mistake('os:nova:server(_id=x, image=i), is_string(i), contains(i, "CirrOS")'),
         Mistake('os:cinder:volume(_id=x, volume_type="")'),
+        Mistake("os:nova:server.networks(_id=x, port=p), os:neutron:port(name=p)"),
+        Mistake('os:neutron:security_group.rules(_id=x, remote_ip_prefix="0.0.0.0")'),
+        Mistake('os:cinder:volume(_id=x, _stack="disks")', files={"web.yaml": GROUP}),
         Mistake("os:nova:server(_id=x, availability_zone=z), os:cinder:volume(availability_zone=z)"),
         Mistake('os:neutron:security_group_rule(_id=x, remote_ip_prefix="0.0.0.0/0")'),
         Mistake(

@@ -46,7 +46,7 @@ LINTS: dict[str, tuple[str, list[str]]] = {
          "3:1 never-used: no policy or export needs r"]),
     "an import that is needed": ("import n.\n" + POLICY + "p(x) :- exported(x).", []),
     "relations without a variable in common": (
-        POLICY + "p(x) :- heat:stack(id=x), os:nova:server(_id=s), os:neutron:port(_id=s).",
+        POLICY + "p(x) :- heat:stack(id=x), os:nova:server(_id=s), os:nova:server.tags(_id=s).",
         ["2:27 cartesian: every row of heat:stack meets every row of os:nova:server"]),
     "the same under not, and in an aggregate": (
         POLICY + "p(x) :- heat:stack(id=x), not (heat:resource(id=r, stack=x), os:nova:server(_id=s), s != r),\n"

@@ -134,12 +134,18 @@ class _Review:
         return given
 
     def _other_names(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Warn of a join with the ids of an inventory's table where the stack gives names, or the other way round."""
-        other = {"id": "name", "name": "id"}
+        """Warn of a join with the ids of an inventory's table where the stack gives names, or the other way round; and
+        with the names of resources where it refers to them."""
         for literal in around:
-            if not isinstance(literal, ir.Match) or not cloud.relation(str(literal.relation)):
+            if not isinstance(literal, ir.Match) or literal is match:
                 continue
             positions = self._program.relations[literal.relation].positions
+            if cloud.relation(str(literal.relation)):
+                other = {"id": "name", "name": "id"}
+            elif "_id" in positions:
+                other = {"name": "_id"}
+            else:
+                continue
             for own in other.keys() & positions.keys():
                 term, twin = literal.arguments[positions[own]], positions.get(other[own])
                 if not isinstance(term, ir.Var) or term not in match.arguments or twin is None:
@@ -149,7 +155,8 @@ class _Review:
                 known = {row[positions[own]] for row in inventory}
                 names = {row[twin] for row in inventory if row[twin] is not None}
                 for row in islice(self._rows[match.relation], MOST_ROWS):
-                    if row[at] in names and row[at] not in known:
+                    shown = self._secrets.row(match.relation, row)[at] == row[at]
+                    if shown and row[at] in names and row[at] not in known:
                         column = self._program.relations[match.relation].columns[at].name
                         message = f"{column} is {quoted(row[at])}, the {other[own]} of a row of {literal.relation}"
                         advice = f"join it with {other[own]} too: either may stand in a template"
@@ -265,7 +272,7 @@ class _Asked:
                 case str(), None if not given or (given in WORLD and self.column.name == "remote_ip_prefix"):
                     message = "is left out, which lets everyone in" if given else "is left out, which is null"
                     advice = f'give it that default, `{name} ?? "{given}"`'
-                case str(), str() if _fold(given) == _fold(value) or given == value.partition("/")[0]:
+                case str(), str() if _fold(given) == _fold(value) or _is_part(given, value):
                     advice = f"write {quoted(value)} beside it, or in its place"
                 case str(), ResourceId() if given == value.path or _fold(given) == _fold(value.name):
                     advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
@@ -345,6 +352,12 @@ def _differs_in_case(builtin: str, text: str, part: str) -> bool:
             return searcher(part, ignore_case=True)(text)
         return TESTS[builtin](text.casefold(), part.casefold())
     return False
+
+
+def _is_part(given: str, value: str) -> bool:
+    """Whether the value is a network and the text its address, or a path in a stack and the text its end."""
+    head, _, tail = value.rpartition("/")
+    return (given == head and tail.isdigit() and given[-1:] in "0123456789:") or value.endswith(f"/{given}")
 
 
 def _fold(text: str) -> str:

@@ -5,21 +5,35 @@ Only comparisons with constants are read, so what is found is certain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.values import Value, kind_of, show
+from datalog_gate.base.values import Kind, Value, kind_of, show
 from datalog_gate.language.ast import Comparator
-from datalog_gate.schema.declaration import Range, Relation, RelationRef
+from datalog_gate.schema.declaration import Range, Relation, RelationRef, is_old, relation_name
 
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
 """The ranges of numbers that are of no property."""
+
+_NETS = ("os:neutron:net", "os:neutron:provider_net")
+REFERENCES: Mapping[str, Collection[str]] = {
+    **dict.fromkeys(("port", "port_id"), ("os:neutron:port",)),
+    **dict.fromkeys(("network", "network_id"), _NETS),
+    **dict.fromkeys(("subnet", "subnet_id"), ("os:neutron:subnet",)),
+    **dict.fromkeys(("router", "router_id"), ("os:neutron:router",)),
+    "security_group": ("os:neutron:security_group",),
+    "floatingip_id": ("os:neutron:floating_ip",),
+    "volume_id": ("os:cinder:volume",),
+    "instance_uuid": ("os:nova:server",),
+}
+"""Properties that name a resource, with the relations of its types."""
+REFERRED = frozenset(table for tables in REFERENCES.values() for table in tables)
 
 
 def find_contradictions(
@@ -55,6 +69,8 @@ def _in_negations(body: Sequence[ir.CheckedLiteral], relations: Mapping[Relation
 
 def contradiction(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]) -> str | None:
     """Why the conjunction holds of no values, or None."""
+    if reason := _two_types(body, relations):
+        return reason
     keyed: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], list[ir.Match]] = {}
     same = SameValues(body)
     ranges: dict[ir.Operand, _Range] = {}
@@ -64,6 +80,8 @@ def contradiction(body: Sequence[ir.CheckedLiteral], relations: Mapping[Relation
                 described = relations[relation]
                 for column, argument in zip(described.columns, arguments, strict=True):
                     low, high = RANGES.get(f"{relation}.{column.name}", column.range)
+                    if isinstance(argument, ir.Var) and column.closed and Kind.NULL not in column.kinds:
+                        ranges.setdefault(same.of(argument), _Range()).texts = column.allowed
                     if argument is not None and (low, high) != (None, None):
                         known = ranges.setdefault(same.of(argument), _Range())
                         known.column = known.column or column.name
@@ -91,6 +109,30 @@ def contradiction(body: Sequence[ir.CheckedLiteral], relations: Mapping[Relation
             continue
         if reason := _of_comparison(compare, negated, same, ranges):
             return reason
+    return None
+
+
+def _two_types(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]) -> str | None:
+    """Why a value would have to be resources of two types."""
+    same = SameValues(body)
+    tables: dict[ir.Operand, str] = {}
+    references: dict[ir.Operand, tuple[str, Collection[str]]] = {}
+    for literal in body:
+        if not isinstance(literal, ir.Match) or not relations[literal.relation].named_only or is_old(literal.relation):
+            continue  # an update may change a type
+        table = relation_name(literal.relation).partition(".")[0]
+        for at, term in literal.column_terms:
+            column = relations[literal.relation].columns[at].name
+            if not isinstance(term, ir.Var):
+                continue
+            if column == "_id" and tables.setdefault(same.of(term), table) != table:
+                return f"{name_of(term)} can't be the _id of both {tables[same.of(term)]} and {table}"
+            if column in REFERENCES:
+                references.setdefault(same.of(term), (column, REFERENCES[column]))
+    for value, (column, types) in references.items():
+        table = tables.get(value, "")
+        if table in REFERRED and table not in types:
+            return f"{column} is never the _id of {table}"
     return None
 
 
@@ -134,6 +176,8 @@ class _Range:
     high_open: bool = False
     equal: ir.Const | None = None
     apart: list[Value] = field(default_factory=list)
+    texts: Collection[str] = ()
+    """All texts that it can be, if they are known."""
 
     def narrow(self, comparator: str, value: Value) -> bool:
         """Add a comparison; return whether something is left."""
@@ -154,6 +198,8 @@ class _Range:
 
     def _is_possible(self) -> bool:
         is_open = self.low_open or self.high_open
+        if self.texts and all(text in self.apart for text in self.texts):
+            return False
         if self.equal is None:
             return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
         value = self.equal.value

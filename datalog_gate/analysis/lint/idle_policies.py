@@ -65,14 +65,26 @@ def _actions(
     """The actions on which the body can hold."""
     actions = ALL
     for literal in body:
+        if isinstance(literal, ir.Without) and len(literal.body) == 1:
+            match literal.body[0]:
+                case ir.Match("gate:request", (ir.Const(str() as excluded),)):
+                    actions -= {excluded}
         if not isinstance(literal, ir.Match):
             continue
         name = relation_name(literal.relation)
         if literal.relation in possible:
             actions &= possible[literal.relation]
         elif name == "gate:request":
-            if given := _constants(literal.arguments[0], literal, body, rules):
+            action = literal.arguments[0]
+            if given := _constants(action, literal, body, rules):
                 actions &= frozenset(given)
+            actions -= {
+                str(side.value)
+                for other in body
+                if isinstance(other, ir.Compare) and other.comparator == "!=" and action in (other.left, other.right)
+                for side in (other.left, other.right)
+                if isinstance(side, ir.Const)
+            }
         elif name in OF_CHANGES:
             given = _constants(literal.arguments[1], literal, body, rules)
             narrow = OF_CHANGES[name]
