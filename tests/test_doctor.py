@@ -158,6 +158,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("api-paste.ini", "noauth = faultwrap noauth context apiv1app", "noauth = noauth context datalog_gate apiv1app"),
     ("heat.conf", "flavor =", "flavor = noauth"),
     ("heat.conf", "flavor =", "flavor = absent"),
+    ("heat.conf", "flavor =", "flavor = $nope"),
     # options
     ("heat.conf", "rules =", "rulse = x\nzzz = 1\nrules ="),
     ("heat.conf", "rules =", "mode = wrn\nrules ="),
@@ -178,6 +179,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("rules/m.dl", "os:nova:server", "os:nova:servr"),
     ("heat.conf", "decision_log = DIR/log", ""),
     ("heat.conf", "decision_log = DIR/log", "decision_log = DIR/absent/log"),
+    ("heat.conf", "decision_log = DIR/log", "decision_log = /dev/full"),
 ]  # fmt: skip
 
 
@@ -419,10 +421,18 @@ def test_a_probe_tells_whether_the_engine_has_a_door(
 
 def test_a_preview_that_finds_no_heat_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OS_AUTH_URL", "nowhere")
-    assert run_doctor(folder)[-3] == (
-        "finding[preview] Heat can't be reached with these credentials: Could not find requested endpoint in Service "
-        "Catalog."
-    )
+    assert run_doctor(folder)[-3:-1] == [
+        "finding[keystone] Keystone is unreachable at nowhere, so that no door was tried: Could not find requested "
+        "endpoint in Service Catalog.",
+        "  fix   correct OS_AUTH_URL in the environment, or unset it",
+    ]
+    with running() as cloud:
+        cloud.give("GET /v3", {}, 200)
+        monkeypatch.setenv("OS_AUTH_URL", f"{cloud.url}/v3")
+        monkeypatch.setenv("OS_TOKEN", "t")
+        assert (
+            run_doctor(folder)[-3].partition(": ")[0] == "finding[preview] Heat can't be reached with these credentials"
+        )
 
 
 def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(

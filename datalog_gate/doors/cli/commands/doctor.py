@@ -85,7 +85,7 @@ def _examine(
     yield from run_check("engine", check_engine, legacy, plugin_dirs, engine, engine_place)
     yield from run_check("engine", check_plugin_dirs, plugin_dirs, ini.place("DEFAULT", "plugin_dirs"))
     yield from check_option_names(ini)
-    if log and not os.access(log, os.R_OK):
+    if log and (not os.access(log, os.R_OK) or log.is_char_device()):
         fix = "name a decision log with --log that the user of the doctor can read"
         yield CheckResult("finding", "files", f"{log} can't be read", None, fix)
         log = None
@@ -119,9 +119,11 @@ def _examine(
         yield from run_check("store", check_stores, settings, locate, ini.file, secrets)
         yield from run_check("rules", check_policy_inputs, settings, locate, now)
         yield from run_check("log", check_log, settings, log, locate)
-    has_credentials = bool(os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"))
+    keystone = list(run_check("keystone", check_keystone, conf, ini, secrets))
+    yield from keystone
+    can_ask = all(result.place for result in keystone)
+    has_credentials = can_ask and bool(os.environ.get("OS_AUTH_URL") or os.environ.get("OS_ENDPOINT"))
     yield from run_check("policy_file", _check_policy_files, conf, ini, configurations, has_credentials)
-    yield from run_check("keystone", check_keystone, ini, secrets)
     if has_credentials:
         yield from run_check("preview", check_preview)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Set
+from typing import Any
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
@@ -24,32 +26,44 @@ TIMEOUT = 5.0
 """Seconds that Keystone has for an answer."""
 
 
-def check_keystone(ini: IniFile, secrets: Set[str]) -> Iterator[CheckResult]:
-    """Check that the Keystone that heat.conf names answers: without it Heat can't tell who asks."""
+def check_keystone(conf: Any, ini: IniFile, secrets: Set[str]) -> Iterator[CheckResult]:
+    """Check that the Keystone that heat.conf names answers, without which Heat can't tell who asks, and that of the
+    environment. A finding about the latter has no place."""
+    from oslo_config import cfg
+
+    trusted: dict[str, str | bool] = {}
+    for section, option in KEYSTONE.items():
+        conf.register_opt(cfg.StrOpt("auth_section", default=section), section)
+        section = conf[section].auth_section
+        conf.register_opts([cfg.StrOpt(option), cfg.StrOpt("cafile"), cfg.BoolOpt("insecure", default=False)], section)
+        group = conf[section]
+        url = group[option]
+        if url and url not in trusted:
+            trusted[url] = group.cafile or not group.insecure
+            if problem := _find_problem(url, trusted[url]):
+                message = f"Keystone is unreachable at {url}, so that no token can be verified: {problem}"
+                fix = f"correct {option} under [{section}], or start Keystone"
+                yield CheckResult(
+                    "finding", "keystone", hide_secrets(message, secrets), ini.place(section, option), fix
+                )
+    url = os.environ.get("OS_AUTH_URL", "")
+    if url and url not in trusted and (problem := _find_problem(url, os.environ.get("OS_CACERT") or True)):
+        message = hide_secrets(f"Keystone is unreachable at {url}, so that no door was tried: {problem}", secrets)
+        yield CheckResult("finding", "keystone", message, None, "correct OS_AUTH_URL in the environment, or unset it")
+
+
+def _find_problem(url: str, trusted: str | bool) -> str:
+    """Why a Keystone does not answer; "" if it does. `trusted` are its authorities, as requests has them."""
     try:
         from keystoneauth1.exceptions import ClientException
         from keystoneauth1.session import Session
     except ImportError:
-        return
-    seen: set[str] = set()
-    for section, option in KEYSTONE.items():
-        section = ini.get(section, "auth_section") or section
-        url = ini.get(section, option)
-        if not url or url in seen:
-            continue
-        seen.add(url)
-        trusted = ini.get(section, "cafile") or ini.get(section, "insecure").lower() not in ("true", "1", "yes", "on")
-        try:
-            status = Session(timeout=TIMEOUT, verify=trusted).get(url, authenticated=False, raise_exc=False).status_code
-            problem = "" if status < 400 else f"it answers {status}"
-        except (ClientException, OSError, ValueError) as error:
-            problem = _innermost(error)
-        if problem:
-            message = hide_secrets(
-                f"Keystone is unreachable at {url}, so that no token can be verified: {problem}", secrets
-            )
-            fix = f"correct {option} under [{section}], or start Keystone"
-            yield CheckResult("finding", "keystone", message, ini.place(section, option), fix)
+        return ""
+    try:
+        status = Session(timeout=TIMEOUT, verify=trusted).get(url, authenticated=False, raise_exc=False).status_code
+    except (ClientException, OSError, ValueError) as error:
+        return _innermost(error)
+    return "" if status < 400 else f"it answers {status}"
 
 
 def _innermost(error: BaseException) -> str:

@@ -138,7 +138,7 @@ def check_running_engines(
         yield CheckResult("finding", "engine", message, place, "set decision_log, and restart heat-engine")
         return
     try:
-        records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.exists() else []
+        records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.is_file() else []
     except InputError:  # which is a finding about the log
         return
     processes = list(running_engines(Path(place.file)))

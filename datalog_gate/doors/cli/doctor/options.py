@@ -154,5 +154,8 @@ def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
         right = closest(wrong, choices)
         return message, f"write {right or 'one of these'} in place of {wrong}: {NO_START}"
     reason = format_error(error).rpartition("is not valid: ")[2]
+    message = f"{option.name} can't be read: {reason}"
+    if option.default is None:
+        return message, f"correct or remove it: {NO_START}"
     default = ",".join(option.default) if isinstance(option.default, list) else str(option.default).lower()
-    return f"{option.name} can't be read: {reason}", f"write `{option.name} = {default}`, the default: {NO_START}"
+    return message, f"write `{option.name} = {default}`, the default: {NO_START}"
