@@ -207,6 +207,27 @@ def test_an_old_journal_is_taken_over_where_it_is(tmp_path: Path) -> None:
         assert rows.execute("SELECT name FROM sqlite_master WHERE name LIKE 'claims%'").fetchall() == []
 
 
+def test_processes_that_meet_an_old_journal_take_it_over_once(tmp_path: Path) -> None:
+    path, fork = old_file(tmp_path, "journal"), multiprocessing.get_context("fork")
+    counts: multiprocessing.Queue[int] = fork.Queue()
+    workers = [fork.Process(target=lambda: counts.put(len(Journal(path).claims()))) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    assert [counts.get(timeout=60) for _ in workers] == [2, 2, 2, 2]
+    for worker in workers:
+        worker.join(60)
+
+
+def test_the_file_of_something_else_stays_as_it_is(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "heat.db")) as rows:
+        rows.executescript("CREATE TABLE stack (id); CREATE TABLE claims (id)")
+    before = (tmp_path / "heat.db").read_bytes()
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"/heat.db belongs to something else: it has the table stack$"):
+            Store(str(tmp_path / "heat.db")).create()
+    assert (tmp_path / "heat.db").read_bytes() == before
+
+
 def test_an_old_file_of_approvals_is_taken_over_where_it_is(tmp_path: Path) -> None:
     approvals = Approvals(old_file(tmp_path, "approvals"))
     first, second = approvals.list(NOW + 9)

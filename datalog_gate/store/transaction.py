@@ -136,6 +136,8 @@ class Store:
         revision = read_revision(rows)
         if revision is not None or self.file is None:
             return revision
+        if others := sorted(set(inspect(rows).get_table_names()) - old_files.TABLES.keys()):
+            raise self.error_type(f"{self.file} belongs to something else: it has the table {others[0]}")
         old_rows = old_files.read(rows)
         old_files.drop(rows)
         create_tables(rows)
