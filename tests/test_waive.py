@@ -88,12 +88,12 @@ def test_the_other_formats_show_what_is_waived_as_what_it_is(capsys: pytest.Capt
     assert run(capsys, *CHECK, "--format", "junit")[:2] == (0, """\
 <?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="datalog-gate">
-  <testsuite name="s" failures="0" errors="0" skipped="1" tests="2">
-    <testcase classname="s" name="flavor">
+  <testsuite name="s.yaml" failures="0" errors="0" skipped="1" tests="2">
+    <testcase classname="s.yaml" name="flavor">
       <skipped message="web takes huge">s.yaml:3:54: waived[flavor] web takes huge \
 (waived by W-7 until 2027-03-08: the scanner (net, OPS-1))</skipped>
     </testcase>
-    <testcase classname="s" name="many" />
+    <testcase classname="s.yaml" name="many" />
   </testsuite>
 </testsuites>
 """)  # fmt: skip
