@@ -283,6 +283,7 @@ def test_the_store_is_read_when_somebody_asks(
     }  # fmt: skip
     assert counts.OVER == OVER
     store.write_text("no database" * 99)
+    assert measure_store("mysql+nothing://host/base", now) == [("datalog_gate_store_up", (), [0.0])]
     assert measure_store(str(store), now) == [("datalog_gate_store_up", (), [0.0])]
     failed = {name for name in counted(point) if name.startswith(("claims", "store"))}
     assert failed == {"store_errors_total"}

@@ -174,11 +174,11 @@ def measure_store(url: str, now: float) -> list[Sample]:
     from datalog_gate.store.counts import count_approvals, count_claims
     from datalog_gate.store.transaction import Store, StoreError
 
-    store = Store(url, wait=STORE_SECONDS)
     try:
+        store = Store(url, wait=STORE_SECONDS)
         claims = store.run(None, count_claims)
         waiting = store.run(None, lambda rows: count_approvals(rows, now))
-    except StoreError:
+    except (StoreError, ValueError):  # ValueError for a URL that is wrong, or a driver that is not installed
         return [("datalog_gate_store_up", (), [0.0])]
     samples: list[Sample] = [("datalog_gate_store_up", (), [1.0])]
     samples += [("datalog_gate_approvals_waiting", (mode,), [number]) for mode, number in waiting.items()]
