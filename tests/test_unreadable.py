@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,7 @@ def test_a_full_disk_is_no_denial(option: str) -> None:
     """An exception would end Python with 1, what is flushed at exit with 120."""
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "datalog_gate.doors.cli.main", option]
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=buffered)
     message = "error[unreadable] reading or writing failed: No space left on device\n"
     assert (ended.returncode, ended.stderr) == (3, message)
