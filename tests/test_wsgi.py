@@ -20,6 +20,7 @@ from oslo_config import cfg
 
 from datalog_gate.api import load_rules
 from datalog_gate.decision.decision import format_denial
+from datalog_gate.decision_point.operation import format_warnings
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import filter_factory, wrap
@@ -412,6 +413,20 @@ def test_a_reason_names_each_policy_where_all_findings_have_no_room(tmp_path: Pa
     stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": servers}, stack_name="W")
     decision = load_rules(tmp_path).decide(stack)
     assert format_denial(decision, limit) == f"{expected} [decision {decision.id[:6]}]"
+
+
+@pytest.mark.parametrize(("count", "warnings"), [(10, 20), (11, 2)])
+def test_many_warnings_are_one_for_each_policy(tmp_path: Path, count: int, warnings: int) -> None:
+    (tmp_path / "m.dl").write_text(CROWD.replace("@deny", "@warn").replace('@warn("rare"', '@record("rare"'))
+    servers = {f"s{at:02}": template(flavor="huge")["resources"]["web"] for at in range(count)}
+    stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": servers})
+    texts = format_warnings(load_rules(tmp_path).decide(stack))
+    more = "" if warnings == 20 else "; and 10 more"
+    assert (len(texts), texts[0], texts[warnings // 2]) == (
+        warnings,
+        f"big: s00 is big{more}",
+        f"dear: s00 is dear{more}",
+    )
 
 
 def test_a_reason_says_why_a_grant_does_not_count_though_a_policy_denies_too(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ CLOSED = frozenset({"create", "update", "adopt", "restore"})
 REASON = 2000
 """Maximum characters of a reason. The first 255 must say enough (heat/db/models.py:230)."""
 
+WARNINGS = 20
+"""Warnings that a user gets one by one: a header holds no more, and the log has a line for each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -112,7 +115,8 @@ def _advise(unknown: Unknown, action: str) -> str:
 
 
 def format_warnings(decision: Decision) -> tuple[str, ...]:
-    """Format the findings that the user is warned of: no recorded ones, and none that are allowed while unknown."""
+    """Format the findings that the user is warned of: no recorded ones, and none that are allowed while unknown. Of
+    more than `WARNINGS` the first of each policy and kind, and how many more it has."""
     shown = [("preexisting: " if violation.tolerated else "", violation) for violation in decision.violations]
     shown += [("undetermined: ", violation) for violation in decision.undetermined if violation.on_unknown != "allow"]
     shown += [
@@ -120,11 +124,14 @@ def format_warnings(decision: Decision) -> tuple[str, ...]:
         for violation in decision.waived
         if violation.waiver
     ]
-    return tuple(
-        printable(f"{violation.policy}: {label}{violation.full_message}")
-        for label, violation in shown
-        if "record" not in (violation.level, violation.mode)
-    )
+    warnings: dict[tuple[str, str], list[str]] = {}
+    for label, violation in shown:
+        if "record" not in (violation.level, violation.mode):
+            text = printable(f"{violation.policy}: {label}{violation.full_message}")
+            warnings.setdefault((label, violation.policy), []).append(text)
+    if sum(map(len, warnings.values())) <= WARNINGS:
+        return tuple(text for texts in warnings.values() for text in texts)
+    return tuple(f"{texts[0]}; and {len(texts) - 1} more" if texts[1:] else texts[0] for texts in warnings.values())
 
 
 def format_diagnostic(diagnostic: Diagnostic) -> str:
