@@ -318,6 +318,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count(os:nova:server(_stack=x)), n > 0.\n'),
         Mistake("heat:stack(id=x), count(s : os:nova:server(_stack=x, _id=s)) > 0"),
         Mistake("heat:stack(id=x), count(s, n), n > 0"),
+        Mistake("heat:stack(id=x), count(os:nova:server) > 0"),
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ os:nova:server(_stack=x) }, n > 0.\n'),
         Mistake(
             '@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ s | os:nova:server(_stack=x, _id=s) }, n > 0.\n'
@@ -560,6 +561,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('-- a comment\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n'),
         Mistake('os:nova:server(_id=x, name=n), n = f"web"'),
         Mistake("os:nova:server(_id=x, networks.0.port=p)"),
+        Mistake("os:neutron:port(_id=x, port_security_enabled=secured), not secured"),
         Mistake("os:nova:server(_id=x), Not os:nova:server(_id=x)"),
     ),
     "aggregates over equal values": (

@@ -229,6 +229,8 @@ class Names:
 
     def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
         otherwise = None if ":" in atom.name else f"declare it: `relation {atom.name}(...).`"
+        if otherwise and what == "relation" and not atom.arguments and not atom.named:
+            otherwise = f"compare a boolean, `{atom.name} = true`, or d{otherwise[1:]}"
         if what == "relation" and ":" in atom.name and atom.name.partition(":")[0] in self.catalogue.namespaces():
             otherwise = "`datalog-gate relations` lists all that there are"
         suggestion = self._suggestion(atom.name, candidates) or otherwise

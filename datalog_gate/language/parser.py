@@ -363,7 +363,9 @@ class _Parser:
         if token.text in _OF_PYTHON:
             raise self.unexpected("{found} is no value", f"write `{_OF_PYTHON[token.text]}`")
         if not token.text.isidentifier():
-            raise self.unexpected("{found} is no variable", f'write a string in quotes, `"{token.text[:80]}"`')
+            relation = f"a condition, `{token.text[:80]}(...)`, or " if ":" in token.text else ""
+            advice = f'write {relation}a string in quotes, `"{token.text[:80]}"`'
+            raise self.unexpected("{found} is no variable", advice)
         self.advance()
         span = self.since(token.start)
         return ast.Wildcard(span=span) if token.text == "_" else ast.Variable(token.text, span=span)
