@@ -368,6 +368,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             command=FOLDER,
         ),
         Mistake('heat:resource(id=x, name="Server")'),
+        Mistake('heat:metadata(x, "front", "tier")'),
         Mistake('heat:parameter(stack=x, name="Key")'),
         Mistake('heat:output(stack=x, name="Address")'),
         Mistake('os:nova:server.metadata(_id=x, _key="Public")'),

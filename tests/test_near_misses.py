@@ -57,6 +57,7 @@ def test_each_constant_is_reported_once() -> None:
         "os:nova:server(_id=x, availability_zone=z), z != null, os:cinder:volume(availability_zone=z)",
         'os:nova:server(_id=x, availability_zone=z), os:cinder:volume(availability_zone=y), z ?? "a" = y ?? "b"',
         'os:neutron:port(_id=x, network="net2")',
+        'heat:metadata(x, "front", "other")',
         f"heat:stack(id=x), {VOLUMES}, n > 9",
         f"heat:root(stack=x), {VOLUMES}, n > 9",
     ],

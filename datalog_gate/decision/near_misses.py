@@ -110,6 +110,8 @@ class _Review:
             slips: list[_Slip] = []
             if len(missed) == 1:
                 slips = list(missed[0].slips(row[missed[0].at]))
+            elif missed and not relation.named_only:
+                slips = list(_exchanged(missed, row))
             elif not missed:
                 found = (_slip(at, relation.columns[at], literal, row[at], bool(asked)) for at, literal in conditions)
                 slips = [slip for slip in found if slip]
@@ -281,6 +283,20 @@ class _Asked:
                 case _:
                     continue
             yield _Slip(self.at, None if value is None else given, span, message, advice)
+
+
+def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:
+    """Constants that stand in each other's columns: ``heat:metadata(x, "front", "tier")``."""
+    columns = {column.at: next((other for other in missed if row[column.at] in other.given), None) for column in missed}
+    places = {other.at for other in columns.values() if other}
+    if len(places) == len(missed):
+        first = missed[0]
+        other = next(column for column in missed if row[column.at] in first.given)
+        span = next(iter(first.given.values()))
+        message = f"is {quoted(row[first.at])}, and the rule asks for that as {other.column.name}"
+        yield _Slip(
+            first.at, None, span, message, f"name the columns, {first.column.name}=..., {other.column.name}=..."
+        )
 
 
 def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
