@@ -239,7 +239,6 @@ FAULTS: dict[str, dict[str, Change]] = {
     },
     "Store": {
         "The store is corrupt": written("journal", "no database" * 100),
-        "A page of the store is corrupt": torn,
         "The folder of the store is missing": option("DIR/journal", "DIR/nfs/journal"),
         "The store is unreadable": lambda root: (root / "journal").touch(0),
         "The store is of an older version": lambda root: other_version(root, "0000"),
@@ -489,6 +488,12 @@ def test_a_log_that_everybody_may_read_is_a_note(tmp_path: Path, monkeypatch: py
         f"{tmp_path}/heat.conf:27: note[log] everybody may read {lock}: it holds templates, and who reads its lock can "
         f"stop the log\n  fix   chmod o-rwx {lock}"
     )
+
+
+def test_a_store_with_a_torn_page_is_corrupt(findings: Callable[[Change], list[str]]) -> None:
+    [finding] = findings(torn)  # what is said of the page is SQLite's own, of its version
+    begin = "/etc/heat/heat.conf:26: finding[store] the store sqlite:////etc/heat/journal is corrupt: "
+    assert finding.startswith(begin)
 
 
 def test_a_full_disk_is_found_by_writing(
