@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from importlib import invalidate_caches
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -158,6 +159,11 @@ def torn(root: Path) -> None:
         file.write(b"torn" * 1024)
 
 
+def full(_root: Path) -> None:
+    """Fill the disk of the log."""
+    vars(decision_log)["TemporaryFile"] = lambda **_: open("/dev/full", "wb")  # noqa: SIM115
+
+
 FAULTS: dict[str, dict[str, Change]] = {
     "Rules": {
         "The path of the rules is wrong": option("rules = DIR/rules", "rules = DIR/rule"),
@@ -200,6 +206,7 @@ FAULTS: dict[str, dict[str, Change]] = {
     "Decision log": {
         "The log folder is missing": option("DIR/log/", "DIR/logs/"),
         "The log folder is unreadable": closed("log"),
+        "The disk of the log folder is full": full,
         "The log is unreadable": closed("log/decisions.jsonl"),
         "The lock beside the log belongs to somebody else": closed("log/decisions.jsonl.lock"),
         "The log is writable by all": lambda root: (root / "log" / "decisions.jsonl").chmod(0o666),
@@ -342,9 +349,10 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         def examine_after(change: Change) -> list[str]:
             root = tmp_path / str(next(roots))
             build(root, f"{cloud.url}/")
-            change(root)
             sys.modules.pop("lifecycle_of_a_test", None)
             with monkeypatch.context() as patch:
+                patch.setitem(vars(decision_log), "TemporaryFile", TemporaryFile)  # undoes what `full` does
+                change(root)
                 patch.syspath_prepend(root / "installed")
                 patch.setattr(ExtensionManager, "ENTRY_POINT_CACHE", {})
                 invalidate_caches()
@@ -494,14 +502,3 @@ def test_a_store_with_a_torn_page_is_corrupt(findings: Callable[[Change], list[s
     [finding] = findings(torn)  # what is said of the page is SQLite's own, of its version
     begin = "/etc/heat/heat.conf:26: finding[store] the store sqlite:////etc/heat/journal is corrupt: "
     assert finding.startswith(begin)
-
-
-def test_a_full_disk_is_found_by_writing(
-    findings: Callable[[Change], list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decision_log, "TemporaryFile", lambda **_: open("/dev/full", "wb"))  # noqa: SIM115
-    assert findings(lambda _: None) == [
-        "/etc/heat/heat.conf:27: finding[log] the folder /etc/heat/log of the decision log is full: No space left on "
-        "device: decisions are made and not logged\n  fix   make room on the disk of /etc/heat/log, or set "
-        "decision_log to a file on another one"
-    ]
