@@ -148,6 +148,7 @@ CHANGES: list[tuple[str, str, str]] = [
     ("api-paste.ini", "[filter:datalog_gate]\nuse", "[filter:datalog_gate]\nuse = gate\n[filter:gate]\nuse"),
     ("api-paste.ini", "[filter:datalog_gate]\nuse", "[filter:datalog_gate]\nuse = datalog_gate\n[filter:gate]\nuse"),
     ("api-paste.ini", "context datalog_gate_cfn", "context"),
+    ("api-paste.ini", PASTE, "nothing"),
     ("api-paste.ini", "default = faultwrap", "other = faultwrap"),
     ("api-paste.ini", "default = ec2authtoken", "other = ec2authtoken"),
     ("api-paste.ini", "/: api\n", "/: api\n/v2: apiv1app\n"),

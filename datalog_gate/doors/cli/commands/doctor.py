@@ -90,9 +90,9 @@ def _examine(
         yield CheckResult("finding", "files", f"{log} can't be read", None, fix)
         log = None
     paste_file = paste or Path(ini.file).parent / heat["api_paste_config"]
-    paste_ini = IniFile(str(paste_file), {}, {})
+    paste_ini, has_paste = IniFile(str(paste_file), {}, {}), False
     try:
-        paste_ini = read_ini(paste_file)
+        paste_ini, has_paste = read_ini(paste_file), True
     except InputError as error:
         fix = (
             "name it with --paste" if paste else "correct api_paste_config under [paste_deploy]: no API starts without"
@@ -107,7 +107,7 @@ def _examine(
         configurations.append((settings, locate))
         if section is None:
             yield from run_check("engine", check_running_engines, settings, legacy, plugin_dirs, log, engine_place)
-    if paste_ini.sections:
+    if has_paste:
         unverified = any(settings.allow_unverified_context for settings, _ in configurations)
         yield from run_check("door", check_pipelines, paste_ini, flavor, cfn, unverified)
     for settings, locate in configurations:
