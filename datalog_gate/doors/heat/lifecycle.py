@@ -7,6 +7,7 @@ the standard library is imported at module level, and an import that fails later
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +62,11 @@ class LifecyclePlugin:
             if action not in STOPPED:
                 return
             from datalog_gate.base.errors import EngineError
-            from datalog_gate.decision_point.point import count_failure
 
-            count_failure("plugin", action.lower())
+            with suppress(ImportError):  # the point may be what is broken
+                from datalog_gate.decision_point.point import count_failure
+
+                count_failure("plugin", action.lower())
             _keep_stack(stack)
             # other errors may quote rules, so the user sees only their type
             shown = error if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"

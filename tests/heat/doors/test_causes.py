@@ -18,8 +18,9 @@ from tests.heat.doors.test_template_bypasses import TRIES
 KIND = "OS::Heat::RandomString"
 LENGTH = "The policies deny this stack: length: "
 REASONS = {
-    "nested parameter named parameters": "The stack can't be read: Heat reads what a nested "
-    "template is given as `parameters` as that section of an environment (give the parameter another name)"
+    "nested parameter named parameters": "The stack can't be read: resources.n.properties.parameters: Heat "
+    "reads what a nested template is given as `parameters` as that section of an environment (give the parameter "
+    "another name)"
 }
 
 
