@@ -184,6 +184,7 @@ CHANGES: list[tuple[str, str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_doctor_says_what_is_in_order_and_what_each_change_breaks(folder: Path) -> None:
     well = run_doctor(folder)
     pages = ["\n".join(well)]

@@ -363,6 +363,7 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         yield examine_after
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_each_fault_looks_like(findings: Callable[[Change], list[str]]) -> None:
     assert findings(lambda _: None) == []
     page = [HEAD]

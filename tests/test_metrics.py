@@ -118,6 +118,7 @@ def test_processes_add_up_in_the_text_of_prometheus() -> None:
     assert format_metrics(two_processes()) == TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_promtool_reads_the_text_of_all_metrics() -> None:
     samples: list[Sample] = [
@@ -543,6 +544,7 @@ def test_the_samples_show_all_metrics_and_have_a_case_for_each_alert() -> None:
     assert shown == asked == METRICS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 def test_promtool_reads_the_samples_and_each_alert_fires_and_rests_as_its_case_says(tmp_path: Path) -> None:
     queries = [{"record": "panel", "expr": query.replace("$__rate_interval", "5m")} for query in panel_queries()]
