@@ -216,7 +216,7 @@ def test_a_member_is_told_that_he_may_not_reconcile(
     journal.move(leased, "reserved", time.time())
     cloud.give(STACK, {}, 403)
     code, out, _ = run(capsys, "reconcile", "--heat-conf", conf)
-    assert (code, out) == (1, f"failed: nothing: {REFUSED}\n")
+    assert (code, out) == (1, f"failed: {REFUSED}\n")
 
 
 def test_the_services_that_are_enabled_are_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:

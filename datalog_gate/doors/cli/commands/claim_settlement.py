@@ -91,7 +91,8 @@ def _format_settlement(settlement: ReconcileResult, form: str) -> str:
     if form == "json":
         return json.dumps({"schema": SCHEMA, **asdict(settlement)}, ensure_ascii=False)
     stack = f" of stack {settlement.stack}" if settlement.stack else ""
-    return printable(f"{settlement.done}: {settlement.uuid or 'nothing'}{stack}: {settlement.why}")
+    what = f"{settlement.uuid}{stack}: " if settlement.uuid else ""
+    return printable(f"{settlement.done}: {what}{settlement.why}")
 
 
 def _read_host(conf: Any) -> str:
