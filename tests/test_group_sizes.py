@@ -142,3 +142,19 @@ def test_a_finding_is_certain_if_all_legal_sizes_have_it_and_missing_if_none_has
         for policy in dict.fromkeys(policy for world in worlds for policy in world)
     }
     assert judged(decide(template)) == expected
+
+
+def test_bounds_that_are_known_once_resources_are_built_limit_no_size() -> None:
+    later = {"get_attr": ["of", "value"]}
+    volume = {"type": "OS::Cinder::Volume", "properties": {"size": 31}}
+    for bounds in ({"min_size": later, "max_size": later}, {"min_size": 1, "max_size": later}):
+        group = {"resource": volume, "desired_capacity": {"get_param": "n"}, **bounds}
+        template = {
+            **SECTION,
+            "parameters": {"n": {"type": "number"}},
+            "resources": {
+                "of": {"type": "OS::Heat::RandomString"},
+                "group": {"type": "OS::Heat::AutoScalingGroup", "properties": group},
+            },
+        }
+        assert judged(decide(template))["value"] == ("undetermined" if bounds["min_size"] is later else "violated")

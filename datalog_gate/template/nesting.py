@@ -207,8 +207,8 @@ def _scaling_size(
     limits = [limit for limit in (low, high) if limit and not (limit.unknown and _comes_later(limit.unknown))]
     return _decided(
         size.unknown,
-        max(size.least, *(limit.least for limit in limits if limit is low)),
-        min(size.most, *(limit.most for limit in limits if limit is high)),
+        max([size.least, *(limit.least for limit in limits if limit is low)]),
+        min([size.most, *(limit.most for limit in limits if limit is high)]),
         tree,
     )
 
