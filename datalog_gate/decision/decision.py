@@ -85,7 +85,7 @@ class Decision:
         """The ids of the policies with a finding or an error."""
         findings = (*self.violations, *self.undetermined, *self.waived)
         return frozenset(
-            [error.policy for error in self.errors] + [name for found in findings for name in found.policies]
+            [error.policy for error in self.errors] + [name for finding in findings for name in finding.policies]
         )
 
     def rows(self, relation: str) -> list[list[object]]:
