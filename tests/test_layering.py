@@ -18,7 +18,7 @@ LAYERS = (
     ("stack", "template", "facts", "analysis"),
     ("engine",),
     ("decision", "explain"),
-    ("files", "plugins", "preflight", "store", "services", "rack_affinity", "policytest"),
+    ("files", "plugins", "preflight", "store", "services", "rack_affinity", "inventory", "policytest"),
     ("api",),
     ("decision_point",),
     ("doors",),
@@ -30,6 +30,7 @@ MAY_ALSO = {
     "preflight": {"plugins"},
     "services": {"plugins", "preflight", "store"},
     "rack_affinity": {"plugins", "preflight", "services"},
+    "inventory": {"files", "plugins"},
     "policytest": {"files"},
 }
 """What a room may import of its own layer."""

@@ -22,7 +22,7 @@ KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kin
 
 def relation(name: str) -> Relation | None:
     """The relation of the inventory by its full name, ``nova:servers``."""
-    return _all().get(name) if name.partition(":")[0] in CLOUD or name.startswith("heat:") else None
+    return _all().get(name) if name.partition(":")[0] in CLOUD or name.startswith(("heat:", "gate:")) else None
 
 
 def names() -> tuple[str, ...]:

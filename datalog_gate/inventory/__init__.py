@@ -1,0 +1,15 @@
+"""Collects what there is in the cloud, as an inventory that rules read.
+
+Layer 5: may import layers 0 to 4, and beside it `files` and `plugins`. `snapshot` is an inventory with the age of each
+table, and its file.
+
+>>> import tempfile
+>>> from datetime import UTC, datetime
+>>> from pathlib import Path
+>>> from datalog_gate.inventory.snapshot import Snapshot, Table, read_snapshot, write_snapshot
+>>> tags = Table("nova:tags", ({"server_id": "s-17", "tag": "front"},), datetime(2027, 3, 1, 12, tzinfo=UTC))
+>>> with tempfile.TemporaryDirectory() as folder:
+...     write_snapshot(Path(folder) / "cloud.jsonl", Snapshot({"nova:tags": tags}))
+...     read_snapshot(Path(folder) / "cloud.jsonl") == Snapshot({"nova:tags": tags})
+True
+"""

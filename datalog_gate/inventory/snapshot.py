@@ -1,0 +1,128 @@
+"""An inventory with the age of each table, and its file.
+
+The file is one of facts as lines of JSON, as `check --inventory` takes it. A row of `gate:inventory` says of each table
+when its service was read, and why the last reading failed. An inventory made by hand has no such rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copymode
+from typing import Any
+from uuid import uuid4
+
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import to_json
+from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.files.templates import read_text
+from datalog_gate.schema import cloud
+
+TABLES = "gate:inventory"
+"""The relation with a row for each table: its name, when it was read, and why it could not be read since."""
+JsonRow = Mapping[str, Any]
+"""The values of a row by column, as JSON data; a column that is left out is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of a relation of the cloud."""
+
+    relation: str
+    rows: tuple[JsonRow, ...]
+    read: datetime | None
+    """When its service was asked for the rows, in UTC; None if nobody says so."""
+    problem: str = ""
+    """Why the last reading failed, if it did; the rows are those of the reading before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is known of the cloud."""
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """The tables by relation."""
+    others: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    """Rows of relations that rules declare, as they were written: data by column or in order."""
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read an inventory. Errors: InputError."""
+    return parse_snapshot(read_text(path), str(path))
+
+
+def parse_snapshot(text: str, name: str) -> Snapshot:
+    """Read the lines of an inventory, of a file of that name. Errors: InputError."""
+    rows: dict[str, list[JsonRow]] = {}
+    others: dict[str, list[object]] = {}
+    readings: dict[str, tuple[datetime | None, str]] = {}
+    for line in read(text, name):
+        relation = cloud.relation(line.relation)
+        if relation is None:
+            others.setdefault(line.relation, []).append(_data(line))
+            continue
+        values = zip(relation.positions, line.positional(relation), strict=True)
+        row = {column: to_json(value, tagged=True) for column, value in values if value is not None}
+        if line.relation == TABLES:
+            readings[str(row.get("table"))] = _reading(row, line)
+        else:
+            rows.setdefault(line.relation, []).append(row)
+    tables = {
+        relation: Table(relation, tuple(rows.get(relation, ())), *readings.get(relation, (None, "")))
+        for relation in (*readings, *(relation for relation in rows if relation not in readings))
+    }
+    return Snapshot(tables, {relation: tuple(given) for relation, given in others.items()})
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write an inventory atomically: a reader sees the old file or the new one, whatever fails in between. The mode of
+    an old file stays, and a link still leads to it. Errors: OSError."""
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{uuid4().hex}")
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as file:
+            if target.exists():
+                copymode(target, temporary)
+            file.writelines(f"{line}\n" for line in snapshot_lines(snapshot))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def snapshot_lines(snapshot: Snapshot) -> Iterator[str]:
+    """The lines of an inventory: first those of `gate:inventory`, then the tables in their order."""
+    for table in snapshot.tables.values():
+        if table.read or table.problem:
+            read_at = table.read and table.read.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            yield _line(TABLES, {"table": table.relation, "read": read_at, "problem": table.problem or None})
+    for table in snapshot.tables.values():
+        for row in table.rows:
+            yield _line(table.relation, row)
+    for relation, rows in snapshot.others.items():
+        for other in rows:
+            yield _line(relation, other)
+
+
+def _line(relation: str, row: object) -> str:
+    return json.dumps({"relation": relation, "row": row}, ensure_ascii=False)
+
+
+def _data(line: FactLine) -> object:
+    if isinstance(line.row, tuple):
+        return [to_json(value, tagged=True) for value in line.row]
+    return {column: to_json(value, tagged=True) for column, value in line.row.items()}
+
+
+def _reading(row: JsonRow, line: FactLine) -> tuple[datetime | None, str]:
+    try:
+        read_at = datetime.fromisoformat(row["read"]).astimezone(UTC) if row.get("read") else None
+    except (TypeError, ValueError):
+        raise InputError([Diagnostic("bad-facts", f"{row['read']} is no time", line.span)]) from None
+    return read_at, str(row.get("problem") or "")
