@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import zlib
 from contextlib import closing
 from dataclasses import astuple
 from pathlib import Path
@@ -22,6 +23,7 @@ from sqlalchemy import select
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
+import datalog_gate.store.generations
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.preflight.snapshot import snapshot
@@ -29,6 +31,7 @@ from datalog_gate.services.approval import Approvals, Verdict
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store import tables
+from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.old_files import read
 from datalog_gate.store.tables import METADATA, REVISION, leases, locks
@@ -73,6 +76,44 @@ def test_an_upgrade_tells_the_revision_before(store: Store) -> None:
     assert [upgrade(store), upgrade(store), store.revision()] == [REVISION, REVISION, REVISION]
 
 
+def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
+    store.run(None, lambda rows: rows.execute(leases.insert().values(name="l", owner="o", until=1.0)))
+
+    def downgrade(rows: Connection) -> None:
+        for table in (tables.inventory_generations, tables.inventory_tables, tables.inventory_rows):
+            table.drop(rows)
+        rows.execute(locks.delete().where(locks.c.name == "inventory"))
+        rows.execute(tables.version.update().values(version_num="0001"))
+
+    store.migrate(downgrade)
+    again = Store(store.name)
+    assert again.run("inventory", lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["l"]
+    assert write_generation(again, {}, NOW) == Generation(1, NOW, {})
+
+
+def test_what_did_not_change_is_not_written_again(store: Store) -> None:
+    def written() -> list[tuple[str, int]]:
+        rows = store.run(None, lambda rows: rows.execute(select(tables.inventory_tables)).all())
+        return sorted((row.digest[:8], row.generation) for row in rows)
+
+    write_generation(store, {"nova:servers": ["1", "2"], "nova:hosts": []}, NOW)
+    before = written()
+    store.run(None, lambda rows: rows.execute(tables.inventory_rows.update().values(content=zlib.compress(b"kept\n"))))
+    second = write_generation(store, {"nova:servers": ["1", "2"], "nova:hosts": ["3"]}, NOW + 9)
+    assert (len(before), set(before) < set(written())) == (2, True)
+    assert read_lines(store, second.number) == "3\nkept\n"
+    assert find_newest(store) == second == Generation(second.number, NOW + 9, {"nova:hosts": 1, "nova:servers": 2})
+
+
+def test_a_table_that_is_too_large_leaves_the_generation_before(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write_generation(store, {"a": ["1"]}, NOW)
+    monkeypatch.setattr(datalog_gate.store.generations, "MOST_BYTES", 20)
+    large = r"^the inventory's table b takes 21 bytes, and at most 20 can be kept$"
+    with pytest.raises(StoreError, match=large):
+        write_generation(store, {"a": ["2"], "b": ["0123456789ab"]}, NOW)
+    assert (find_newest(store), read_lines(store, first.number)) == (first, "1\n")
+
+
 def test_work_that_fails_leaves_nothing_and_what_meets_another_is_run_again(store: Store) -> None:
     attempts: list[int] = []
 
@@ -99,7 +140,7 @@ def test_each_turn_has_a_greater_number(store: Store) -> None:
 
 def test_who_locks_all_takes_a_turn_of_each(store: Store) -> None:
     store.run(None, lock_all)
-    assert store.run(None, lambda rows: rows.execute(select(locks.c.turn)).scalars().all()) == [1, 1, 1, 1]
+    assert store.run(None, lambda rows: rows.execute(select(locks.c.turn)).scalars().all()) == [1] * len(tables.LOCKS)
 
 
 def test_settings_and_logs_of_options_show_no_password(caplog: pytest.LogCaptureFixture) -> None:

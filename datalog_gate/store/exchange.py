@@ -1,8 +1,8 @@
 """Rows of a store as JSON lines, and rows of other stores brought into one.
 
-The first line is ``{"schema": "datalog-gate/store/1", "revision": "0001"}``; each other one is a row, as
+The first line is ``{"schema": "datalog-gate/store/1", "revision": "0002"}``; each other one is a row, as
 ``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at
-work.
+work. So is the inventory, which is pulled again.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _read_sqlite(path: Path) -> Rows:
             revision = read_revision(rows)
             if revision is None:
                 source = old_files.read(rows)
-            elif revision == tables.REVISION:
+            elif revision in tables.EXCHANGED:
                 source = [(table, row) for table in TABLES for row in _read_table(rows, table)]
             else:
                 raise ExchangeError(f"{path} has the revision {revision}, and this package {tables.REVISION}")
@@ -156,7 +156,7 @@ def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict
         if number == 1:
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
                 raise ValueError(line)
-            if data.get("revision") != tables.REVISION:
+            if data.get("revision") not in tables.EXCHANGED:
                 raise ExchangeError(
                     f"{path} has the revision {data.get('revision')}, and this package {tables.REVISION}"
                 )

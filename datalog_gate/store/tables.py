@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table, Text
 from sqlalchemy.dialects.mysql import MEDIUMTEXT
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0001"
+REVISION = "0002"
+EXCHANGED = ("0001", REVISION)
+"""The revisions whose rows that stores exchange are those of this one."""
 METADATA = MetaData()
-LOCKS = ("journal", "outcomes", "approvals", "claims")
+LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory")
 """Rows of `locks`: a transaction that writes locks one first."""
 
 
@@ -146,6 +148,25 @@ placement_claims = _table(
     _filled("since", SECONDS),
 )
 """A row is a `services.claims.PlacementClaim`."""
+
+inventory_generations = _table(
+    "inventory_generations",
+    _filled("number", BigInteger, primary_key=True, autoincrement=False),
+    _filled("at", SECONDS),
+)
+"""The newest generation has the greatest number; `at` is when it was written."""
+
+inventory_tables = _table(
+    "inventory_tables",
+    _filled("generation", BigInteger, primary_key=True, autoincrement=False),
+    _id("relation", primary_key=True),
+    _filled("size", Integer),
+    _id("digest"),
+)
+"""The tables of a generation, with the number of their rows."""
+
+inventory_rows = _table("inventory_rows", _id("digest", primary_key=True), _filled("content", LargeBinary(2**24 - 1)))
+"""The rows of a table as lines of facts, compressed by zlib, by the digest of the lines. Generations share them."""
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
 """Alembic's table, under a name that is free in the database of another service."""

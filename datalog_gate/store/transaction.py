@@ -132,8 +132,13 @@ class Store:
             yield rows
 
     def _prepare(self, rows: Connection) -> str | None:
-        """Read the revision; make the tables of an SQLite file, or take over those of version 0.1."""
+        """Read the revision; make the tables of an SQLite file, or take over those of an older version."""
         revision = read_revision(rows)
+        if revision is not None and self.file is not None and revision < REVISION:
+            from datalog_gate.store.upgrade import migrate
+
+            migrate(rows)
+            return REVISION
         if revision is not None or self.file is None:
             return revision
         if others := sorted(set(inspect(rows).get_table_names()) - old_files.TABLES.keys()):

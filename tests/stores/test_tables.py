@@ -18,6 +18,7 @@ from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.store import tables
 from datalog_gate.store.exchange import export_rows, import_rows, read_rows
+from datalog_gate.store.generations import find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.tables import METADATA, REVISION, locks
 from datalog_gate.store.transaction import Store, StoreError, lock_row, take_turn
@@ -77,7 +78,7 @@ def test_a_process_that_runs_stops_where_the_tables_are_upgraded(server: Databas
     journal = Journal(empty(server))
     claim = journal.begin(request("u", "a"), "", None, NOW, 9.0)
     journal.store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
-    newer = r"^the store has the revision 9, and this package 0001: run `datalog-gate store upgrade`$"
+    newer = r"^the store has the revision 9, and this package 0002: run `datalog-gate store upgrade`$"
     with pytest.raises(JournalError, match=newer):
         journal.move(claim, "reserved", NOW)
 
@@ -165,3 +166,24 @@ def test_what_is_exported_from_one_is_the_same_in_the_next(url: str, tmp_path: P
     (tmp_path / "export").write_text("\n".join(exported))
     assert import_rows(store, read_rows(tmp_path / "export")).added == 0
     assert list(export_rows(store)) == exported
+
+
+def test_the_inventory_is_written_by_generations(url: str) -> None:
+    store, long = Store(url), [f"é{number}" for number in range(1000)]
+    assert find_newest(store) is None
+    generations = [write_generation(store, {"a": long, "b": [str(at)]}, NOW + at) for at in range(3)]
+    assert [find_newest(store), [read_lines(store, generation.number) for generation in generations]] == [
+        generations[2], [None, *("".join(f"{line}\n" for line in [*long, str(at)]) for at in (1, 2))]
+    ]  # fmt: skip
+    assert store.run(None, lambda rows: len(rows.execute(select(tables.inventory_rows)).all())) == 3
+
+
+def test_hosts_that_write_the_inventory_at_once_write_a_generation_each(url: str) -> None:
+    stores = [Store(url) for _ in range(4)]
+    threads = [Thread(target=write_generation, args=(store, {"a": ["1"]}, NOW)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    numbers = stores[0].run(None, lambda rows: rows.execute(select(tables.inventory_generations.c.number)).all())
+    assert (len(numbers), max(number for (number,) in numbers)) == (2, find_newest(stores[0]).number)  # type: ignore[union-attr]

@@ -13,6 +13,7 @@ from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import OVER, JournalError
 from datalog_gate.store.exchange import ExchangeError, count_rows, export_rows, import_rows, read_rows
+from datalog_gate.store.generations import find_newest
 from datalog_gate.store.tables import REVISION
 from datalog_gate.store.transaction import UPGRADE, Store, StoreError
 from datalog_gate.store.upgrade import upgrade
@@ -50,8 +51,11 @@ def _check(shared: Store, settings: Settings) -> int:
     if revision != REVISION:
         print(printable(f"{shared.name}: revision {revision or 'none'}, and this package needs {REVISION}: {UPGRADE}"))
         return FINDINGS
-    counts = count_rows(shared)
-    print(printable(f"{shared.name}: revision {revision}; {', '.join(f'{name} {n}' for name, n in counts.items())}"))
+    counts = ", ".join(f"{name} {count}" for name, count in count_rows(shared).items())
+    newest = find_newest(shared)
+    if newest:
+        counts += f"; inventory {sum(newest.sizes.values())} rows in {len(newest.sizes)} tables"
+    print(printable(f"{shared.name}: revision {revision}; {counts}"))
     old = Path(settings.service_journal)
     if (
         settings.store
