@@ -155,6 +155,17 @@ def test_a_creation_that_is_rolled_back_keeps_the_number_in_its_events(make_desk
     ]
 
 
+@pytest.mark.parametrize("make_desk", [True], ids=["convergence"], indirect=True)  # the legacy engine deletes the stack
+def test_a_creation_that_was_rolled_back_unapproved_is_built_by_an_update(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(SOME, 600)
+    stopping = template(g=waiting("stop"), s=string())
+    name, _ = desk.heat.create(stopping, disable_rollback=False)
+    assert (desk.heat.ended(name)[0], desk.awaiting()) == ("ROLLBACK_COMPLETE", ["A-1"])
+    desk.approve(["A-1"])
+    assert desk.heat.updated(name, stopping)[0] == "UPDATE_COMPLETE"
+    assert desk.heat.resources(name) == {"g": "CREATE_COMPLETE", "s": "CREATE_COMPLETE"}
+
+
 def test_many_that_would_wait_keep_no_other_stack_from_its_end(make_desk: Callable[..., Desk]) -> None:
     desk = make_desk(SOME, 600)
     names = [desk.heat.create(template(g=waiting(), s=string(salt=str(at))))[0] for at in range(MANY)]
