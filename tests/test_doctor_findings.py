@@ -21,6 +21,7 @@ from stevedore.extension import ExtensionManager
 
 import datalog_gate
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.metrics import format_metrics
 from datalog_gate.decision_point.point import create_point
 from datalog_gate.doors.cli.commands.doctor import examine
 from datalog_gate.doors.cli.doctor import CheckResult, decision_log, format_results, run_check
@@ -159,6 +160,12 @@ def torn(root: Path) -> None:
         file.write(b"torn" * 1024)
 
 
+def locked_metrics(root: Path) -> None:
+    """Name a folder where only somebody else may make one."""
+    (root / "metrics").mkdir(0)
+    edit(root, "heat.conf", "mode = enforce", f"mode = enforce\nmetrics_folder = {root}/metrics/gate")
+
+
 def full(_root: Path) -> None:
     """Fill the disk of the log."""
     vars(decision_log)["TemporaryFile"] = lambda **_: open("/dev/full", "wb")  # noqa: SIM115
@@ -210,6 +217,12 @@ FAULTS: dict[str, dict[str, Change]] = {
         "The log is unreadable": closed("log/decisions.jsonl"),
         "The lock beside the log belongs to somebody else": closed("log/decisions.jsonl.lock"),
         "The log is writable by all": lambda root: (root / "log" / "decisions.jsonl").chmod(0o666),
+    },
+    "Metrics": {
+        "The folder of the metrics belongs to somebody else": locked_metrics,
+        "The address of the metrics is another host's": option(
+            "mode = enforce", "mode = enforce\nmetrics_port = 9464\nmetrics_host = 192.0.2.1"
+        ),
     },
     "Filters in api-paste.ini": {
         "No filter": replaced("api-paste.ini", "context datalog_gate apiv1app", "context apiv1app"),
@@ -485,6 +498,30 @@ def test_a_server_of_a_store_that_does_not_answer_is_named_with_the_drivers_word
         "running on that host and accepting TCP/IP connections?\n"
         "  fix   start the database, or correct the option: what needs it fails until then"
     ]
+
+
+def test_the_port_of_the_metrics_tells_numbers_or_is_somebody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clear_credentials(monkeypatch)
+    build(tmp_path, "")
+    with running() as program:
+        port = program.url.rpartition(":")[2]
+        option("mode = enforce", f"mode = enforce\nmetrics_port = {port}")(tmp_path)
+
+        def tell() -> list[str]:
+            results = examine(tmp_path / "heat.conf", now=NOW)
+            return [str(result).partition(": ")[2] for result in results if result.about == "metrics"]
+
+        other = tell()
+        program.give("GET /metrics", format_metrics([[("datalog_gate_processes", ("0.1.0", "f00d"), [1.0])]]).encode())
+        gate = tell()
+    assert other == [
+        f"finding[metrics] the port {port} is another program's: Prometheus gets no numbers of this host\n"
+        "  fix   set metrics_port to a free port"
+    ]
+    assert gate == [f"ok[metrics] the port {port} tells numbers of the gate"]
+    assert tell() == [f"note[metrics] nobody listens on the port {port}: a running service of this host would"]
 
 
 def test_a_log_that_everybody_may_read_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

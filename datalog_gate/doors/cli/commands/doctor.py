@@ -24,6 +24,7 @@ from datalog_gate.doors.cli.doctor.engines import (
     check_resource_types,
     check_running_engines,
 )
+from datalog_gate.doors.cli.doctor.metrics import check_metrics
 from datalog_gate.doors.cli.doctor.options import (
     check_option_names,
     check_settings,
@@ -119,6 +120,7 @@ def _examine(
         yield from run_check("store", check_stores, settings, locate, ini.file, secrets)
         yield from run_check("rules", check_policy_inputs, settings, locate, now)
         yield from run_check("log", check_log, settings, log, locate)
+        yield from run_check("metrics", check_metrics, settings, locate)
     keystone = list(run_check("keystone", check_keystone, conf, ini, secrets))
     yield from keystone
     can_ask = all(result.place for result in keystone)
