@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary, MetaData, String, Table, Text
-from sqlalchemy.dialects.mysql import MEDIUMTEXT
+from sqlalchemy.dialects.mysql import MEDIUMBLOB, MEDIUMTEXT
 from sqlalchemy.types import TypeDecorator
 
 REVISION = "0002"
@@ -57,6 +57,7 @@ def _filled(name: str, type_: Any, **arguments: Any) -> Column[Any]:
 
 
 SECONDS = Float(53)
+LONG_BYTES = LargeBinary().with_variant(MEDIUMBLOB(), "mysql").with_variant(MEDIUMBLOB(), "mariadb")
 
 locks = _table("locks", _id("name", primary_key=True), _filled("turn", BigInteger))
 """`turn` counts the transactions that locked the row."""
@@ -165,7 +166,7 @@ inventory_tables = _table(
 )
 """The tables of a generation, with the number of their rows."""
 
-inventory_rows = _table("inventory_rows", _id("digest", primary_key=True), _filled("content", LargeBinary(2**24 - 1)))
+inventory_rows = _table("inventory_rows", _id("digest", primary_key=True), _filled("content", LONG_BYTES))
 """The rows of a table as lines of facts, compressed by zlib, by the digest of the lines. Generations share them."""
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))

@@ -7,6 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from datalog_gate.store.tables import LONG_BYTES
+
 revision = "0002"
 down_revision = "0001"
 
@@ -21,8 +23,7 @@ def upgrade() -> None:
         sa.Column("size", sa.Integer, nullable=False),
         _id("digest"),
     )
-    content = sa.Column("content", sa.LargeBinary(2**24 - 1), nullable=False)
-    _create("inventory_rows", _id("digest", primary_key=True), content)
+    _create("inventory_rows", _id("digest", primary_key=True), sa.Column("content", LONG_BYTES, nullable=False))
 
 
 def _create(name: str, *columns: sa.Column[Any]) -> None:
