@@ -257,6 +257,20 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
     )
 
 
+def test_ages_that_the_inventory_does_not_say_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("c.dl").write_text('@deny("c", "{t}: {s}")\np(t, s) :- gate:inventory_age(t, s), s > 60.\n')
+    Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
+    Path("r.jsonl").write_text('{"relation": "gate:inventory", "row": ["nova:servers", "2027-03-01T12:00Z", null]}\n')
+    given = ["", "--inventory i.jsonl", "--inventory r.jsonl"]
+    assert [run(f"check ok.yaml --rules c.dl --now 2027-03-01T12:02 {more}") for more in given] == [0, 0, 1]
+    assert capsys.readouterr().err == (
+        "warning[no-inventory] the rules read gate:inventory_age, which nothing fills\n"
+        "  help  give --inventory FILE.jsonl\n"
+        "warning[unfilled] the rules read gate:inventory_age, and i.jsonl does not say when its tables were read\n"
+        "  help  write it by `datalog-gate inventory pull`\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("about", "warned"), [("", True), ("inventory: needed\n", True), ("inventory: optional\n", False)]
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 import datalog_gate as dg
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Row
-from datalog_gate.decision.cloud_state import Inventory, loaded
+from datalog_gate.decision.cloud_state import Inventory, Reading, loaded
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
+from datalog_gate.decision.query import ask
 from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.lines import FactLine
 from datalog_gate.schema.declaration import RelationRef
 from tests.expressions import worded
 
@@ -101,3 +105,67 @@ def test_a_loaded_inventory_serves_any_number_of_decisions_and_stays_as_it_is() 
     other = dg.Rules(load([RuleFile("m", "m.dl", RULES + "// another\n")]))
     with pytest.raises(dg.UsageError, match=r"^the inventory was loaded for other rules$"):
         other.decide(stack, inventory=loaded_inventory)
+
+
+STALE = """
+@deny("stale", "{table} was read {s} seconds ago")
+stale(table, s) :- gate:inventory_age(table, s), s > 3600.
+@deny("unread", "{s} may not fit: nobody read the hosts")
+unread(s) :- os:nova:server(_id=s), not gate:inventory_age(table="nova:hosts").
+"""
+READ: dict[str, list[list[object]]] = {
+    "gate:inventory": [
+        ["nova:servers", "2027-03-01T12:00:00Z", None],
+        ["nova:servers", "2027-03-01T11:59:59.5Z", "the older counts"],
+        ["nova:servers", "2027-03-01T13:00:00Z", None],
+        ["nova:hosts", None, "never"],
+        ["nova:flavors", "2027-03-01T15:00:00+02:00", None],
+    ]
+}
+SERVER = "{heat_template_version: 2018-08-31, resources: {s: {type: OS::Nova::Server}}}"
+
+
+def test_the_age_of_a_table_is_that_at_the_time_of_the_request() -> None:
+    rules = dg.Rules(load([RuleFile("m", "m.dl", STALE)]))
+    inventory = rules.inventory(READ)
+    stack = dg.read_stack(template=SERVER, stack_name="web")
+
+    def messages(now: str) -> list[str]:
+        return [found.message for found in rules.decide(stack, inventory=inventory, now=now).violations]
+
+    unread = "s may not fit: nobody read the hosts"
+    assert messages("2027-03-01T13:00:00Z") == [unread]
+    assert messages("2027-03-01T13:00:01Z") == ["nova:servers was read 3601 seconds ago", unread]
+    assert inventory.readings == {
+        "nova:servers": Reading(datetime(2027, 3, 1, 11, 59, 59, 500_000, UTC), "the older counts"),
+        "nova:hosts": Reading(None, "never"),
+        "nova:flavors": Reading(datetime(2027, 3, 1, 13, tzinfo=UTC), ""),
+    }
+    assert [*inventory.ages(datetime(2027, 3, 1, 12, tzinfo=UTC))] == [("nova:servers", 0), ("nova:flavors", -3600)]
+
+
+def test_the_age_is_part_of_the_id_and_stops_what_was_there_too() -> None:
+    rules = dg.Rules(load([RuleFile("m", "m.dl", STALE)]))
+    stack = dg.read_stack(template=SERVER, stack_name="web")
+    late, later = (
+        rules.decide(stack, inventory=READ, against=stack, now=now).to_json()
+        for now in ("2027-03-01T14:00:00Z", "2027-03-01T14:00:01Z")
+    )
+    assert (late["id"] != later["id"], late["outcome"]) == (True, "deny")
+    plain = dg.Rules(load([RuleFile("m", "m.dl", RULES)]))
+    ids = {plain.decide(stack, inventory=READ, now=now).id for now in ("2027-03-01T14:00:00Z", "2027-03-01T14:00:01Z")}
+    assert len(ids) == 1
+
+
+def test_a_reading_at_no_time_is_an_error() -> None:
+    rules = dg.Rules(load([RuleFile("m", "m.dl", STALE)]))
+    with pytest.raises(dg.InputError) as error:
+        rules.inventory({"gate:inventory": [["nova:servers", "noon", None]]})
+    assert str(error.value) == "<gate:inventory>:1:1: error[bad-facts] noon is no time"
+
+
+def test_a_query_knows_the_ages() -> None:
+    lines = [FactLine("gate:inventory", ("nova:servers", "2027-03-01T12:00:00Z", None), Span("f", 1, 1, 1, 1))]
+    now = datetime(2027, 3, 1, 12, 30, tzinfo=UTC)
+    answer = ask([], "gate:inventory_age(t, s)", lines, evaluate, now=now)
+    assert (answer.rows, answer.warnings) == ((("nova:servers", 1800),), ())

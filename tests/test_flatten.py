@@ -179,7 +179,7 @@ def test_every_row_has_a_value_for_each_column() -> None:
     assert wrong == []
     assert set(SHIPPED.names()) - set(cloud.names()) - set(described) == {
         *("gate:request", "gate:caller", "gate:role", "gate:now", "gate:service", "gate:unlocked", "heat:environment"),
-        *("heat:status", "heat:physical", "heat:change", "heat:disruption"),
+        *("heat:status", "heat:physical", "heat:change", "heat:disruption", "gate:inventory_age"),
     }
 
 

@@ -317,9 +317,12 @@ enabled(service) :- gate:service(name=service).
 @deny("there", "{name} is there already")
 there(name) :- known(name).
 relation known(name: string) key(name) "The servers that there are.".
+@deny("stale", "{table} was read {s} seconds ago")
+stale(table, s) :- gate:inventory_age(table, s), s > 3600.
 @unlock("edge")
 granted(grant) :- gate:grant(id=grant).
 """
+READ = "{gate:inventory: [[nova:servers, 2026-03-01T10:30:00Z, null], [nova:hosts, 2026-03-01T12:00:00+01:00, down]]}"
 EMPTY = "{heat_template_version: 2018-08-31}"
 
 
@@ -335,6 +338,8 @@ EMPTY = "{heat_template_version: 2018-08-31}"
         ("services: [edge]", ["service"]),
         ("inventory: {known: [[web]]}", ["there"]),
         ("inventory: cloud.jsonl", ["there"]),
+        (f"now: 2026-03-01T11:30:00Z\n    inventory: {READ}", []),
+        (f"now: 2026-03-01T11:30:01Z\n    inventory: {READ}", ["stale"]),
     ],
 )
 def test_a_case_gives_what_a_request_holds(tmp_path: Path, more: str, expected: list[str]) -> None:

@@ -19,7 +19,7 @@ from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.schema.declaration import certain_version
 
-ASKED = frozenset({"gate:caller", "gate:role", "gate:now"})
+ASKED = frozenset({"gate:caller", "gate:role", "gate:now", "gate:inventory_age"})
 """Who asks, and when: what is judged by these may be there as it was and still not be done by this one, or now. So it
 is tolerated only where the policy says so."""
 

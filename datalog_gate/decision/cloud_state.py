@@ -5,27 +5,43 @@ Any number of decisions share it, and none changes it. When rows change, a new o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import NamedTuple
 
 from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import grounded
 from datalog_gate.analysis.strata import reads
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row
+from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.least_model import IndexedTable, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.lines import FactLine
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.cloud import relation
 from datalog_gate.schema.declaration import RelationRef, certain_version, current_version, relation_name
 from datalog_gate.schema.relations import TIMELESS
 
 Rows = Mapping[Row, Span]
+READINGS, AGES = "gate:inventory", "gate:inventory_age"
+
+
+class Reading(NamedTuple):
+    """What an inventory says of one of its tables."""
+
+    read: datetime | None
+    """When its rows were read, in UTC; None if they never were."""
+    problem: str
+    """Why they could not be read since; empty if they could."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +54,48 @@ class Inventory:
     added: Mapping[RelationRef, Rows]
     model: Model
     summary: Summary
+    readings: Mapping[str, Reading] = field(default_factory=dict)
+    """By table; an inventory made by hand has none."""
+
+    def ages(self, now: datetime) -> Iterator[tuple[str, int]]:
+        """The tables, and the whole seconds since they were read."""
+        return list_ages(self.readings, now)
 
     def bare(self) -> Inventory:
         """The same without what rests on its rows: for an engine that shall derive that itself."""
         return replace(self, model=Model({name: self.model.tables[name] for name in self.rows}))
 
 
-def loaded(rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory | None = None) -> Inventory:
+def read_readings(lines: Iterable[FactLine]) -> dict[str, Reading]:
+    """What lines of facts say of the tables: of two readings of one the older. Errors: InputError."""
+    declared = relation(READINGS)
+    assert declared
+    readings: dict[str, Reading] = {}
+    for line in lines:
+        if line.relation != READINGS:
+            continue
+        table, read, problem = line.typed(declared)
+        try:
+            time = read_instant(read) if isinstance(read, str) else None
+        except ValueError:
+            raise InputError([Diagnostic("bad-facts", f"{read} is no time", line.span)]) from None
+        other = readings.get(str(table))
+        if other is None or (time and other.read and time < other.read):
+            readings[str(table)] = Reading(time, problem if isinstance(problem, str) else "")
+    return readings
+
+
+def list_ages(readings: Mapping[str, Reading], now: datetime) -> Iterator[tuple[str, int]]:
+    """The tables that were read, and the whole seconds since then."""
+    return ((table, (now - time) // timedelta(seconds=1)) for table, (time, _) in readings.items() if time)
+
+
+def loaded(
+    rules: PolicySet,
+    rows: Mapping[RelationRef, Rows],
+    before: Inventory | None = None,
+    readings: Mapping[str, Reading] = MappingProxyType({}),
+) -> Inventory:
     """The inventory of these rows. What did not change since the one `before` it, of the same policy set, is shared
     with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
     program = rules.program
@@ -67,7 +118,7 @@ def loaded(rules: PolicySet, rows: Mapping[RelationRef, Rows], before: Inventory
     for name, table in model.tables.items():
         if name in old.tables:
             table.index_like(old.tables[name])
-    return Inventory(rules.digest, own, added, model, known)
+    return Inventory(rules.digest, own, added, model, known, readings)
 
 
 def _fills(catalogue: Catalogue, name: RelationRef) -> bool:

@@ -12,7 +12,7 @@ from datalog_gate.analysis.slices import layers, resting
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.values import Row
-from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.cloud_state import AGES, Inventory
 from datalog_gate.decision.grants import effective
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import DecisionRequest
@@ -64,6 +64,9 @@ def evaluation(
     for stack in stacks:
         flatten(stack, rules.catalogue, read, facts)
     _add_request(facts, stacks, request)
+    if AGES in read and request.inventory:
+        for table, seconds in request.inventory.ages(request.now):
+            facts.add(AGES, (table, seconds))
     if whole and request.against:
         _add_against(facts, rules, stacks, request)
     known = _with_inventory(facts, request.inventory)

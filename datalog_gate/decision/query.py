@@ -16,6 +16,7 @@ from datalog_gate.analysis.types import NOT_NULL
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.values import Kind, Row, kind_of, row_key
+from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings
 from datalog_gate.decision.policy_set import RuleFile, parse_all, rests_on
 from datalog_gate.engine.budget import BUDGET
 from datalog_gate.engine.least_model import Engine, ModelError
@@ -72,6 +73,8 @@ def ask(
     inputs = bind(checked.program, lines, lenient=True)
     if now and inputs.get("gate:now") == {}:
         inputs["gate:now"] = {(now.isoformat(),): NOWHERE}
+    if now and inputs.get(AGES) == {}:
+        inputs[AGES] = dict.fromkeys(list_ages(read_readings(lines), now), NOWHERE)
     model = engine(checked.program, inputs, BUDGET)
     if model.exceeded:
         raise model.exceeded

@@ -12,7 +12,7 @@ from datalog_gate.analysis.program import ProgramCache
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import from_python
-from datalog_gate.decision.cloud_state import Inventory, loaded
+from datalog_gate.decision.cloud_state import Inventory, loaded, read_readings
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.query import bind
@@ -79,8 +79,8 @@ _EMPTY = ProgramCache[Inventory]()
 
 def read_inventory(rules: PolicySet, source: FactSource, before: Inventory | None = None) -> Inventory:
     """Read an inventory. It shares with the one `before` it what did not change. Errors: InputError."""
-    rows = bind(rules.program, fact_lines(source), catalogue=rules.catalogue)
-    return loaded(rules, rows, before)
+    lines = fact_lines(source)
+    return loaded(rules, bind(rules.program, lines, catalogue=rules.catalogue), before, read_readings(lines))
 
 
 def load_waivers(rules: PolicySet, source: WaiverSource | Document) -> tuple[Waiver, ...]:

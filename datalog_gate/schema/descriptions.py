@@ -32,6 +32,7 @@ _FILLED_BY = {
     "gate:caller": "the request, where the door knows who asks",
     "gate:role": "the request, where the door knows who asks",
     "gate:now": "the request",
+    "gate:inventory_age": "the request, from `gate:inventory`",
     "gate:service": "the request: the enabled services that the caller may use",
     "gate:grant": "the template: its resources of type DatalogGate::Policy",
     "gate:grant_scope": "the template: its resources of type DatalogGate::Policy",

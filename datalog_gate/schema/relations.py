@@ -15,7 +15,7 @@ NAMESPACES = frozenset(
 
 TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
 """Relations that describe the operation, not the state after it."""
-TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service"}
+TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service", "gate:inventory_age"}
 """Relations of this page that have no older state: they tell of the request, or of the change itself."""
 ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
 """Relations that have one row at most."""
@@ -335,6 +335,13 @@ _RELATIONS = (
         "The time of the request.",
         'frozen(stack) :- heat:root(stack=stack), gate:now(time=now), starts_with(now, "2026-12-").',
         Column("time", Kind.STRING, "The time in UTC."),
+    ),
+    _relation(
+        "gate:inventory_age(table*, seconds)",
+        "How old the tables of the inventory are, at the time of the request.",
+        'stale(stack) :- heat:root(stack=stack), gate:inventory_age(table="nova:servers", seconds=s), s > 3600.',
+        Column("table", Kind.STRING, "The name of a relation, of which `gate:inventory` says when it was read."),
+        Column("seconds", Kind.NUMBER, "The whole seconds since then."),
     ),
     _relation(
         "gate:service(name)",

@@ -221,12 +221,17 @@ def _missing_input(
 ) -> tuple[str, str, str, str] | None:
     """The input that would fill a relation, which this run lacks: what a ``pack.yaml`` calls it, the code, what is
     wrong, and what to give; or None."""
+    from datalog_gate.decision.cloud_state import AGES, READINGS
     from datalog_gate.schema import cloud
 
     if not isinstance(name, str):
         return None
     has_rows = isinstance(inventory, str) or bool(inventory and inventory.rows.get(name))
-    if cloud.relation(name):
+    if name in (AGES, READINGS) and inventory:
+        lacks = not isinstance(inventory, str) and not inventory.readings
+        empty = f"and {options.inventory} does not say when its tables were read"
+        return ("inventory", "unfilled", empty, "write it by `datalog-gate inventory pull`") if lacks else None
+    if cloud.relation(name) or name == AGES:
         if inventory is None:
             return "inventory", "no-inventory", "which nothing fills", "give --inventory FILE.jsonl"
         empty = f"of which {options.inventory} has no row"
