@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import datalog_gate as dg
 from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import EngineError, InputError
-from datalog_gate.base.values import SECRET, Unknown, hidden_value
+from datalog_gate.base.values import SECRET, ResourceId, Unknown, hidden_value
 from datalog_gate.decision_point.log import DecisionTrace, build_record
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
@@ -289,6 +289,44 @@ def test_the_digest_of_the_facts_tells_nothing_about_a_hidden_value(tmp_path: Pa
         for given_parameters in ({}, {"pw": "x"}, {"open": "p"})
     )
     assert first == other != public
+
+
+@pytest.mark.parametrize(
+    ("environment", "value", "expected"),
+    [
+        ({}, {"get_param": "blob"}, "parameters.blob.default"),
+        ({"parameters": {"blob": {PW: "x"}}}, {"get_param": "blob"}, "parameters.blob"),
+        ({"parameter_defaults": {"blob": {PW: "x"}}}, {"get_param": "blob"}, "parameter_defaults.blob"),
+        ({}, {"map_merge": [{"get_param": "blob"}]}, "resources.v.properties.value"),
+    ],
+)
+def test_the_place_of_a_hidden_value_shows_no_key_within_it(
+    environment: dict[str, Any], value: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    blob = {"type": "json", "hidden": True, "default": {PW: {PW: "x"}}}
+    resource = {"type": "OS::Heat::Value", "properties": {"value": value}}
+    template = {"heat_template_version": "wallaby", "parameters": {"blob": blob}, "resources": {"v": resource}}
+    for name, data in (("web.json", template), ("env.json", environment)):
+        (tmp_path / name).write_text(json.dumps(data))  # on one line, where a place is a path
+    (tmp_path / "m.dl").write_text('@deny("p", "{v}")\np(v) :- heat:property(value=v).\n')
+    stack = dg.read_stack(tmp_path / "web.json", environments=[tmp_path / "env.json"])
+    decision = dg.load_rules(tmp_path / "m.dl").decide(stack)
+    assert {violation.place and violation.place.path for violation in decision.violations} == {expected}
+
+
+def test_the_place_of_what_a_hidden_parameter_of_a_nested_stack_gets_shows_no_key_within_it(tmp_path: Path) -> None:
+    inner = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "arg"}}}
+    hidden = {"arg": {"type": "json", "hidden": True}}
+    nested = {"heat_template_version": "wallaby", "parameters": hidden, "resources": {"v": inner}}
+    nest = {"type": "nested.yaml", "properties": {"arg": {PW: {PW: "x"}}}}
+    (tmp_path / "nested.yaml").write_text(json.dumps(nested))
+    (tmp_path / "web.json").write_text(json.dumps({"heat_template_version": "wallaby", "resources": {"nest": nest}}))
+    (tmp_path / "m.dl").write_text('@deny("p", "{v}")\np(id, v) :- heat:property(id=id, value=v).\n')
+    decision = dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(tmp_path / "web.json"))
+    assert [(violation.resource, violation.place and violation.place.path) for violation in decision.violations] == [
+        (ResourceId("web/nest"), "resources.nest.properties.arg"),
+        (ResourceId("web/nest/v"), "resources.nest.properties.arg"),
+    ]
 
 
 def test_an_error_over_a_hidden_value_does_not_quote_it(tmp_path: Path) -> None:

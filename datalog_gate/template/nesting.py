@@ -49,7 +49,7 @@ class Where:
     def __call__(self, path: Path) -> Span | None:
         if not path:
             return self.document.key_place(self.prefix)
-        whole = self._whole(path)
+        whole = self.hidden.shown(self._whole(path))
         if place := self._of_parameter(whole):
             return place
         place = self.document.place(whole)

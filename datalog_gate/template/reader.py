@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.gc import paused
 from datalog_gate.base.unknown import call
 from datalog_gate.base.values import Unknown, Value, to_json
 from datalog_gate.schema.catalogue import SHIPPED
-from datalog_gate.stack.model import Data, EnvironmentFile, Parameter, Stack
+from datalog_gate.stack.model import Data, EnvironmentFile, Locate, Parameter, Path, Stack
 from datalog_gate.template.assumptions import Assumed, Assumptions
 from datalog_gate.template.dialect import dialect_of
 from datalog_gate.template.document import Document
@@ -261,6 +262,8 @@ def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mappi
         elif parameter.origin == "default":
             scope.given[name] = document.below(default)
         if parameter.hidden:
+            if locate := scope.given.get(name):
+                scope.given[name] = partial(_locate_whole, locate)  # a path into the value would show its keys
             tree.veiled += [place for source in outside for place in source.written]
             tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
         passed_secret = name in given and given[name].hidden
@@ -268,6 +271,11 @@ def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mappi
             scope.veiled.add(("parameters", name))
             whole = not isinstance(parameter.value, dict | list)
             tree.hide(parameter.value, inside.id, Expression("get_param", name, inside.id) if whole else None)
+
+
+def _locate_whole(locate: Locate, _path: Path) -> Span | None:
+    """The place of the whole value, whatever is asked for within it."""
+    return locate(())
 
 
 def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str) -> Mapping[str, Data]:

@@ -47,6 +47,11 @@ class Hidden:
         path = tuple(map(str, path))
         return (partly and path in self.paths) or any(self.paths.get(path[:at]) for at in range(len(path) + 1))
 
+    def shown(self, path: Path) -> Path:
+        """The path, only up to where all below came from a hidden parameter: its keys are as secret."""
+        ends = range(len(path)) if self.paths else ()
+        return next((path[:end] for end in ends if self.paths.get(tuple(map(str, path[:end])))), path)
+
 
 @dataclass(slots=True)
 class Tree:
