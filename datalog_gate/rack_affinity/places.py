@@ -18,10 +18,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from datalog_gate.rack_affinity.demand import SERVERS, VOLUMES
+from datalog_gate.rack_affinity.hints import RACK_TRAIT, ZONE_TRAIT
 from datalog_gate.rack_affinity.problem import LARGEST, Kind, Place
 from datalog_gate.services.placement import Amounts, Placement, Provider
 
-RACK, ZONE = "CUSTOM_RACK_", "CUSTOM_ZONE_"
 FIELDS = {"provider", "aggregate", "name", "rack", "zone"}
 
 
@@ -70,7 +70,7 @@ def _locate(
     provider: Provider, rows: Collection[Mapping[str, str]], members: Mapping[str, frozenset[str]]
 ) -> tuple[str, str, tuple[str, ...]]:
     """The rack and the zone of a provider, and the names of its aggregates."""
-    rack, zone = _read_trait(provider.traits, RACK), _read_trait(provider.traits, ZONE)
+    rack, zone = _read_trait(provider.traits, RACK_TRAIT), _read_trait(provider.traits, ZONE_TRAIT)
     aggregates = set()
     for row in rows:
         if row.get("provider") == provider.name or provider.uuid in members.get(row.get("aggregate", ""), ()):

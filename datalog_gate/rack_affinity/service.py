@@ -3,8 +3,9 @@
 The first grant of a stack that comes decides for all grants of the stack, and the others take their shares.
 docs/grants.md shows the options of a grant and what a template reads.
 
-The scheduler still chooses the host. The service claims that there is a host with room that nobody else was promised.
-Its claims are of resource classes of its own, such as CUSTOM_GATE_VCPU for VCPU: Nova claims its own when it makes the
+What is decided is where it goes only if something steers: either each rack is a zone of its own, or the schedulers of
+Nova and Cinder have the gate's filters, which read the hints of a decision (`doors.schedulers`). Claims are of resource
+classes of its own, such as CUSTOM_GATE_VCPU for VCPU: Nova claims its own when it makes the
 server, and would find no room beside these. The operator sets their inventories in Nova's provider configuration files,
 or on providers made for them; see `places` and `demand` for what is read of them.
 
@@ -16,6 +17,7 @@ Settings, besides those of `placement.Placement`:
     flavors   a file of what flavors take, see `demand.read_flavors`; by default each server takes one VCPU
     prefix    of the resource classes, CUSTOM_GATE_ by default
     hint      the scheduler hint that gets the rack, rack by default; without a name there is none
+    steering  what leads servers and volumes to where they were decided: `zone`, the default, or `hint` for the filters
     seconds   that a decision may take, 6 by default: less than service_call_seconds
 """
 
@@ -30,14 +32,15 @@ from typing import Any
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
-from datalog_gate.rack_affinity import solver
+from datalog_gate.rack_affinity import hints, solver
 from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import find_places, read_places
 from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Place, Problem, SolverError
 from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
 from datalog_gate.services.contract import Decision, Request, digest
 
-OWN = ("places", "flavors", "prefix", "hint", "seconds")
+OWN = ("places", "flavors", "prefix", "hint", "steering", "seconds")
+STEERING = ("zone", "hint")
 
 
 class RackAffinity(PlacementService):
@@ -49,6 +52,9 @@ class RackAffinity(PlacementService):
         self._places, self._flavors = settings.get("places", ""), settings.get("flavors", "")
         self._prefix = check_prefix(settings.get("prefix", "CUSTOM_GATE_"))
         self._hint = settings.get("hint", "rack")
+        self._steering = settings.get("steering", STEERING[0])
+        if self._steering not in STEERING:
+            raise ValueError(f"steering must be {' or '.join(STEERING)}")
         self._seconds = read_seconds("seconds", settings.get("seconds", "6"))
         read_places(self._places)
         read_flavors(self._flavors)
@@ -147,7 +153,9 @@ class RackAffinity(PlacementService):
                 project=request.project,
                 grant=grant,
                 items={item.id: self._takes(item, uuids[item.id]) for item in demand.items},
-                decision=self._decision(grant, {item.id: places[uuids[item.id]] for item in demand.items}),
+                decision=self._decision(
+                    grant, {item.id: places[uuids[item.id]] for item in demand.items}, account.consumer
+                ),
                 state="held" if demand is own else "shared",
                 owner="" if demand is own else request.key,
                 asked="" if demand is own else _fingerprint(demand),
@@ -203,7 +211,7 @@ class RackAffinity(PlacementService):
     def _takes(self, item: Item, uuid: str) -> list[Taken]:
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]
 
-    def _decision(self, grant: str, places: Mapping[str, Place]) -> dict[str, Any]:
+    def _decision(self, grant: str, places: Mapping[str, Place], consumer: str) -> dict[str, Any]:
         """The attributes of items at these places, by their paths within the grant's stack with dots."""
         home = f"{ResourceId(grant).stack}/"
         return {
@@ -212,10 +220,16 @@ class RackAffinity(PlacementService):
                 "rack": place.rack,
                 "host": place.name,
                 "aggregates": list(place.aggregates),
-                "scheduler_hints": {self._hint: place.rack} if self._hint else {},
+                "scheduler_hints": self._hints(place, consumer),
             }
             for id_, place in places.items()
         }
+
+    def _hints(self, place: Place, consumer: str) -> dict[str, str]:
+        """The hints for a place. Those for the filters change with the host, and a server is replaced by then: without
+        filters there are none."""
+        proof = {hints.CLAIM: consumer, hints.HOST: place.name} if self._steering == "hint" else {}
+        return ({self._hint: place.rack} if self._hint else {}) | proof
 
 
 def _pin(item: Item, taken: list[Taken], places: Mapping[str, Place]) -> Item:
