@@ -26,8 +26,8 @@ from datalog_gate.services.broker import Broker
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import reconcile
 from datalog_gate.store.tables import journal as table
-from tests.cloud import Cloud, without_keystone
 from tests.ledger import LIMITS, Heat, Seats, request
+from tests.scripted_cloud import Cloud, without_keystone
 
 STACK = "s"
 SEATS = {"u1": ("a", "b"), "no": ("a",), "u2": ("b", "c"), "u3": ("b", "c")}

@@ -25,8 +25,8 @@ from datalog_gate.doors.cli.doctor import format_results
 from datalog_gate.doors.cli.doctor.cloud_access import PREVIEW, probe_engine
 from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER, SHIM
 from datalog_gate.doors.cli.main import main
-from tests.cloud import Answer, clear_credentials, running
 from tests.pages import assert_written
+from tests.scripted_cloud import Answer, clear_credentials, running
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 CONF = """\

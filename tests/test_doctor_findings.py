@@ -27,9 +27,9 @@ from datalog_gate.doors.cli.commands.doctor import examine
 from datalog_gate.doors.cli.doctor import CheckResult, decision_log, format_results, run_check
 from datalog_gate.doors.cli.doctor.engines import ENGINE_DOOR, ENGINE_FOLDER, RESOURCES
 from datalog_gate.store.transaction import Store
-from tests.cloud import clear_credentials, running, with_keystone
 from tests.commands import read_conf
 from tests.pages import DOCS, assert_written
+from tests.scripted_cloud import clear_credentials, running, with_keystone
 from tests.test_doctor import ENTRIES, MODULE, PASTE, RULES, edit, event
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)

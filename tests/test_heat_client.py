@@ -13,7 +13,7 @@ import pytest
 from datalog_gate.doors.cli.heat_client import read_live
 from datalog_gate.doors.cli.main import main
 from datalog_gate.schema.catalogue import SHIPPED
-from tests.cloud import Cloud, with_keystone
+from tests.scripted_cloud import Cloud, with_keystone
 
 RULES = """\
 @deny("flavor", "{s} takes {f}")

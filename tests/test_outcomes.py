@@ -19,7 +19,7 @@ from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.services.outcomes import TRIES, Outcomes, Pending, tell
 from datalog_gate.services.reconcile import ReconcileResult
-from tests.cloud import Cloud, without_keystone
+from tests.scripted_cloud import Cloud, without_keystone
 
 NOW = 1_800_000_000.0
 ID = "6a"

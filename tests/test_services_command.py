@@ -24,8 +24,8 @@ from datalog_gate.services.contract import Request
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim
 from datalog_gate.services.reconcile import ReconcileResult
-from tests.cloud import Cloud, with_keystone
 from tests.commands import run
+from tests.scripted_cloud import Cloud, with_keystone
 
 NOW = 1_800_000_000.0
 CONF = """\

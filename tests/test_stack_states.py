@@ -11,8 +11,8 @@ import pytest
 from datalog_gate.doors.cli.heat_client import Heat, HeatStacks
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.reconcile import ReconcileResult, StackState, reconcile
-from tests.cloud import Cloud, with_keystone
 from tests.ledger import Seats, broker, request
+from tests.scripted_cloud import Cloud, with_keystone
 
 NOW = 1_800_000_000.0
 ID = "6a"

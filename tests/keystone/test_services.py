@@ -17,11 +17,11 @@ from datalog_gate.doors.cli.heat_conf import read_settings
 from datalog_gate.doors.cli.main import main
 from datalog_gate.services.conformance import asked
 from datalog_gate.services.reconcile import StackState
-from tests.cloud import clear_credentials
 from tests.heat.doors.rig import wait
 from tests.keystone.rig import PASSWORD, USERS, Cloud
 from tests.keystone.test_roles import template
 from tests.ledger import Seats, broker, request
+from tests.scripted_cloud import clear_credentials
 
 
 def become(monkeypatch: pytest.MonkeyPatch, cloud: Cloud, user: str) -> None:

@@ -27,8 +27,8 @@ from datalog_gate.services.licence_pool import LicencePool
 from datalog_gate.services.reconcile import StackState, reconcile
 from datalog_gate.store import transaction
 from datalog_gate.store.transaction import Store
-from tests.cloud import Cloud, without_keystone
 from tests.ledger import LIMITS, Seats, request
+from tests.scripted_cloud import Cloud, without_keystone
 from tests.stores.conftest import SHORT, empty
 from tests.stores.database_servers import DatabaseServer
 from tests.stores.fake_placement import FakePlacement, running_placement
