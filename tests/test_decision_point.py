@@ -364,7 +364,9 @@ def test_an_inventory_is_loaded_again_when_it_changes(make_point: PointFactory, 
     offered.write_text('{"relation": "m:allowed", "row": ["huge"]}\n')
     clock.time = 5.0
     os.utime(offered, (NOW.timestamp() - 90, NOW.timestamp() - 90))
-    assert (before, point.judge(make_operation()).verdict) == ("denied", "allowed")
+    meanwhile = point.judge(make_operation()).verdict
+    point.wait_for_inventory(60)
+    assert (before, meanwhile, point.judge(make_operation()).verdict) == ("denied", "denied", "allowed")
     assert records(point)[-1]["ages"] == {"inventory": 95}
 
 

@@ -16,7 +16,7 @@ from datalog_gate.decision_point.config_options import OptionFiles, build_settin
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.watched_files import WatchedFiles
+from datalog_gate.decision_point.watched_files import WatchedFiles, read_states
 from tests.commands import read_conf
 from tests.test_decision_point import FLAVOR, IMAGE, MEMBER, Clock, make_operation
 
@@ -212,7 +212,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_once_more(tmp_path: Path) 
             file.write_text("three and more")
         return text
 
-    watched = WatchedFiles(lambda: [file], load)
+    watched = WatchedFiles(lambda: read_states(lambda: [file]), load)
     seen = [watched.value]
     file.write_text("two")
     for now in (1.0, 2.0):

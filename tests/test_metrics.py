@@ -188,7 +188,10 @@ def test_answers_are_counted_by_outcome_door_and_action_and_findings_by_policy(
 def test_files_that_change_are_loaded_and_their_failures_counted_where_nobody_asks(
     make_point: PointFactory, tmp_path: Path, clock: Clock
 ) -> None:
-    (tmp_path / "cloud.jsonl").write_text("")
+    (tmp_path / "cloud.jsonl").write_text(
+        '{"relation": "gate:inventory", "row": ["nova:hosts", "1970-01-01T00:00:04Z", null]}\n'
+        '{"relation": "gate:inventory", "row": ["nova:flavors", null, "never"]}\n'
+    )
     os.utime(tmp_path / "cloud.jsonl", (5, 5))
     point = make_point(
         metrics_folder=str(tmp_path / "metrics"), decision_log="/dev/full", inventory=f"{tmp_path}/cloud.jsonl"
@@ -202,14 +205,15 @@ def test_files_that_change_are_loaded_and_their_failures_counted_where_nobody_as
     clock.time = 12.0
     names = (
         'load_failures_total{source="rules"}', "log_records_lost_total", "rules_loaded_timestamp_seconds",
-        "inventory_timestamp_seconds",
+        "inventory_timestamp_seconds", 'inventory_table_timestamp_seconds{table="nova:hosts"}',
     )  # fmt: skip
     point._measure()
     point.flush()
     last = counted(point)
     start = clock.now().timestamp() - 12
-    assert [first[name] for name in names] == [1, 2, start, 5]
-    assert [last[name] for name in names] == [1, 3, start + 12, 5]
+    assert [first[name] for name in names] == [1, 2, start, 5, 4]
+    assert [last[name] for name in names] == [1, 3, start + 12, 5, 4]
+    assert [name for name in last if "table_timestamp" in name] == [names[-1]]
 
 
 @pytest.mark.usefixtures("idle")

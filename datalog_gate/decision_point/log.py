@@ -64,7 +64,7 @@ class DecisionTrace:
     seconds: Mapping[str, float]
     """How long each phase took."""
     ages: Mapping[str, float]
-    """How old the inventory is, in seconds."""
+    """How old the inventory is in seconds, and by its name the table that was read first."""
 
 
 def build_record(

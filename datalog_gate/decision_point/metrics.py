@@ -75,6 +75,9 @@ METRICS: Mapping[str, Metric] = {
     "datalog_gate_inventory_timestamp_seconds": Metric(
         "gauge", "When the inventory in force was written.", of_host=True
     ),
+    "datalog_gate_inventory_table_timestamp_seconds": Metric(
+        "gauge", "When a table of the inventory in force was read.", ("table",), of_host=True
+    ),
     "datalog_gate_store_up": Metric("gauge", "Whether the store could be read."),
     "datalog_gate_claims": Metric("gauge", "Claims of grants that are not over.", ("service", "state")),
     "datalog_gate_claims_since_timestamp_seconds": Metric(
@@ -117,10 +120,14 @@ class Numbers:
 
     def set(self, name: str, value: float, *labels: str) -> None:
         """Set a gauge, which then has these labels alone."""
+        self.set_all(name, {labels: value})
+
+    def set_all(self, name: str, values: Mapping[Labels, float]) -> None:
+        """Set a gauge, which then has the labels of these values alone."""
         with self._lock:
-            for key in [key for key in self._values if key[0] == name and key[1] != labels]:
+            for key in [key for key in self._values if key[0] == name and key[1] not in values]:
                 del self._values[key]
-            self._values[name, labels] = [value]
+            self._values.update(((name, labels), [value]) for labels, value in values.items())
 
     def add(self, samples: Iterable[Sample]) -> None:
         """Add the counters and histograms of a process that has ended."""

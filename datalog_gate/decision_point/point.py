@@ -24,7 +24,7 @@ from datalog_gate.decision_point.enabled_plugins import create_broker, load_pref
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
-from datalog_gate.decision_point.metrics import count_answer, count_outcome, measure_store
+from datalog_gate.decision_point.metrics import Labels, count_answer, count_outcome, measure_store
 from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
@@ -194,6 +194,10 @@ class DecisionPoint:
         if self.broker:
             self.broker.journal.abandon(stack_id, project, stack_name)
 
+    def wait_for_inventory(self, seconds: float) -> None:
+        """Wait until an inventory that is being loaded is in force, at most for so many seconds."""
+        self._reloader.wait(seconds)
+
     def flush(self) -> None:
         """Wait until the log is written, two seconds at most."""
         self._log.flush(2.0)
@@ -255,7 +259,7 @@ class DecisionPoint:
                 "waivers": [waiver.to_json() for waiver in decision.waivers],
             },
             seconds={"read": read - began, "decide": self._clock() - read},
-            ages={"inventory": (now - ruleset.written).total_seconds()} if ruleset.written else {},
+            ages=ruleset.ages(now),
         )
 
     def _ask_services(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
@@ -387,6 +391,9 @@ class DecisionPoint:
         numbers.set("datalog_gate_rules_loaded_timestamp_seconds", self._loaded_at)
         if ruleset.written:
             numbers.set("datalog_gate_inventory_timestamp_seconds", ruleset.written.timestamp())
+        readings = ruleset.inventory.readings.items()
+        times: dict[Labels, float] = {(table,): reading.read.timestamp() for table, reading in readings if reading.read}
+        numbers.set_all("datalog_gate_inventory_table_timestamp_seconds", times)
         totals = {"datalog_gate_log_records_lost_total": self._log.dropped}
         if self.broker or self._outcomes:
             from datalog_gate.store.transaction import Store

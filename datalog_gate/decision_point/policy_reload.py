@@ -1,7 +1,8 @@
 """The options and rules in force, which are loaded again when their files change.
 
 Each decision uses one `InForce`, which is replaced by one assignment. The request that first sees a change loads the
-new files; the other requests use what was in force before meanwhile.
+new files; the other requests use what was in force before meanwhile. An inventory that changes is loaded by a thread of
+its own, since it takes seconds and changes each few minutes: all requests use the one before until then.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Literal, NamedTuple
 
 from datalog_gate.api import Rules, load_rules
@@ -21,9 +23,10 @@ from datalog_gate.base.errors import DiagnosticsError, InputError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.config_options import OptionFiles
+from datalog_gate.decision_point.inventory_source import STORE, LoadedInventory, load_inventory, read_source_states
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
-from datalog_gate.decision_point.watched_files import WatchedFiles
+from datalog_gate.decision_point.watched_files import WatchedFiles, read_states
 from datalog_gate.files.rules import default_rules, find_rules
 from datalog_gate.files.templates import read_catalogue
 
@@ -40,8 +43,14 @@ class Ruleset:
     rules: Rules
     inventory: Inventory
     written: datetime | None
-    """When the file of the inventory was written (UTC), if there is one."""
+    """When the inventory was written (UTC), if there is one."""
     waivers: tuple[Waiver, ...]
+
+    def ages(self, now: datetime) -> dict[str, float]:
+        """How old the inventory is in seconds, and by its name the table that was read first."""
+        ages = {"inventory": (now - self.written).total_seconds()} if self.written else {}
+        tables = [(seconds, table) for table, seconds in self.inventory.ages(now)]
+        return {**ages, **{table: float(seconds) for seconds, table in sorted(tables)[-1:]}}
 
 
 class InForce(NamedTuple):
@@ -51,11 +60,19 @@ class InForce(NamedTuple):
     ruleset: Ruleset
 
 
+class _RuleFiles(NamedTuple):
+    """Rules, and beside them what is loaded for them."""
+
+    rules: Rules
+    waivers: tuple[Waiver, ...]
+    inventory: WatchedFiles[LoadedInventory]
+
+
 class _Loaded(NamedTuple):
     """Options, and the rules that they name."""
 
     settings: Settings
-    rules: WatchedFiles[Ruleset]
+    files: WatchedFiles[_RuleFiles]
 
 
 class PolicyReloader:
@@ -76,15 +93,19 @@ class PolicyReloader:
     ) -> None:
         self._clock, self._changed, self._failed = clock, changed, failed
         self._option_files, self._entitlements = options, entitlements
-        self._lock = Lock()
+        self._process, self._lock = os.getpid(), Lock()
+        self._loading: Thread | None = None
         self._checked = clock()
-        self._loaded = WatchedFiles(options.paths if options else tuple, partial(self._load_options, settings))
-        self.in_force = InForce(settings, self._loaded.value.rules.value)
+        states = partial(read_states, options.paths if options else tuple)
+        self._loaded = WatchedFiles(states, partial(self._load_options, settings))
+        self.in_force = InForce(settings, _compose(self._loaded.value.files.value))
         """What was in force at the last look."""
         changed(None, self.in_force)
 
     def current(self) -> InForce:
         """What is in force, loaded again if its files have changed."""
+        if self._process != os.getpid():  # a fork has neither the thread nor whoever has the lock
+            self._process, self._lock, self._loading = os.getpid(), Lock(), None
         due = self._clock() - self._checked >= self.in_force.settings.reload_seconds
         if not due or not self._lock.acquire(blocking=False):
             return self.in_force
@@ -95,16 +116,45 @@ class PolicyReloader:
             self._lock.release()
         return self.in_force
 
+    def wait(self, seconds: float) -> None:
+        """Wait until an inventory that is being loaded is in force, at most for so many seconds."""
+        if self._loading and self._process == os.getpid():
+            self._loading.join(seconds)
+
     def _look(self) -> None:
         if self._entitlements:
             self._entitlements.look(self._checked, partial(self._failed, "policy_file"))
         self._loaded.look(self._checked, partial(self._failed, "options"))
-        self._loaded.value.rules.look(self._checked, partial(self._failed, "rules"))
-        before = self.in_force
-        after = InForce(self._loaded.value.settings, self._loaded.value.rules.value)
-        if after.settings is not before.settings or after.ruleset is not before.ruleset:
-            self.in_force = after
-            self._changed(before, after)
+        self._loaded.value.files.look(self._checked, partial(self._failed, "rules"))
+        self._swap()
+        inventory = self._loaded.value.files.value.inventory
+        in_store = self.in_force.settings.inventory == STORE  # which may take long to answer
+        idle = self._loading is None or not self._loading.is_alive()
+        if idle and (in_store or inventory.has_changed(self._checked)):
+            self._loading = Thread(
+                target=self._look_at_inventory,
+                args=(inventory, self._checked),
+                name="datalog-gate-inventory",
+                daemon=True,
+            )
+            with suppress(RuntimeError):  # no thread can be had now: the next look tries again
+                self._loading.start()
+
+    def _look_at_inventory(self, inventory: WatchedFiles[LoadedInventory], now: float) -> None:
+        problems: list[DiagnosticsError] = []
+        inventory.look(now, problems.append)
+        with self._lock:
+            for problem in problems:
+                self._failed("rules", problem)
+            self._swap()
+
+    def _swap(self) -> None:
+        """Put in force what is loaded, if it is something else."""
+        before, loaded = self.in_force, self._loaded.value
+        ruleset = _compose(loaded.files.value, before.ruleset)
+        if loaded.settings is not before.settings or ruleset is not before.ruleset:
+            self.in_force = InForce(loaded.settings, ruleset)
+            self._changed(before, self.in_force)
 
     def _load_options(self, first: Settings, before: _Loaded | None) -> _Loaded:
         """The options of their files, at first those given; with the rules if other files are named."""
@@ -117,25 +167,48 @@ class PolicyReloader:
                 LOG.warning("changed options that count when this service is started again: %s", ", ".join(late))
             if all(getattr(settings, name) == getattr(before.settings, name) for name in _RULE_OPTIONS):
                 return before._replace(settings=settings if settings != before.settings else before.settings)
-        return _Loaded(settings, WatchedFiles(partial(_find_files, settings), partial(_load_ruleset, settings)))
+        states = partial(read_states, partial(_find_files, settings))
+        return _Loaded(settings, WatchedFiles(states, partial(_load_files, settings)))
 
 
-def _load_ruleset(settings: Settings, before: Ruleset | None) -> Ruleset:
-    file = Path(settings.inventory) if settings.inventory else None
-    try:
-        rules = load_rules(*_find_roots(settings), catalogue=read_catalogue(*settings.catalogue))
-        old = before.inventory if before and before.rules.catalogue is rules.catalogue else None
-        inventory = rules.inventory(file or {}, old)
-        written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file else None
-        waivers = rules.waivers(settings.waivers or ())
-    except OSError as error:  # a file was removed while it was read
-        raise InputError.of(f"the rules can't be read: {error}") from None
+def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
+    """The ruleset of what is loaded: the one before if that is the same."""
+    rules, waivers, (inventory, written) = files.rules, files.waivers, files.inventory.value
+    if before and before.rules is rules and before.waivers is waivers and before.inventory is inventory:
+        return before
     return Ruleset(rules, inventory, written, waivers)
 
 
+def _load_files(settings: Settings, before: _RuleFiles | None) -> _RuleFiles:
+    try:
+        rules = load_rules(*_find_roots(settings), catalogue=read_catalogue(*settings.catalogue))
+        waivers = rules.waivers(settings.waivers or ())
+    except OSError as error:
+        raise _unreadable(error) from None
+    old = before.inventory.value if before and before.rules.catalogue is rules.catalogue else None
+    load = partial(_load_inventory, settings, rules, old)
+    return _RuleFiles(rules, waivers, WatchedFiles(partial(read_source_states, settings), load))
+
+
+def _load_inventory(
+    settings: Settings, rules: Rules, first: LoadedInventory | None, before: LoadedInventory | None
+) -> LoadedInventory:
+    """Load the inventory after the one before it, at first after that of the rules before."""
+    old = before or first
+    try:
+        return load_inventory(settings, rules, old.inventory if old else None)
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: OSError) -> InputError:
+    """A file was removed while it was read."""
+    return InputError.of(f"the rules can't be read: {error}")
+
+
 def _find_files(settings: Settings) -> Iterator[Path]:
-    """All files and folders of a ruleset."""
-    yield from map(Path, filter(None, (*settings.catalogue, settings.inventory, settings.waivers)))
+    """All files and folders of a ruleset but its inventory."""
+    yield from map(Path, filter(None, (*settings.catalogue, settings.waivers)))
     for _, path in map(find_rules, _find_roots(settings)):
         yield path
         for folder, _, files in os.walk(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from oslo_config import cfg
 from oslo_policy import policy
 
 from datalog_gate.base.errors import DiagnosticsError, InputError
-from datalog_gate.decision_point.watched_files import WatchedFiles
+from datalog_gate.decision_point.watched_files import WatchedFiles, read_states
 
 BREAK_GLASS = "datalog_gate:break_glass"
 GRANT = "datalog_gate:grant"
@@ -41,7 +42,7 @@ class Entitlements:
         self._conf = conf
         self._services = tuple(services)
         self._policy_file = policy.Enforcer(conf).policy_file
-        self._enforcers = WatchedFiles(self._paths, self._load)
+        self._enforcers = WatchedFiles(partial(read_states, self._paths), self._load)
 
     def services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
         """The enabled services that the caller may grant."""

@@ -31,7 +31,11 @@ class Settings:
         (), "Files with resource types of plugins, or of another version of Heat.", mutable=True
     )
     inventory: str = _option(
-        "", "A file of facts about the cloud, one JSON object a line, loaded again on change.", mutable=True
+        "",
+        "What there is in the cloud: a file of facts, one JSON object a line, or `store` for the newest that "
+        "`datalog-gate inventory pull` wrote into the store. It is loaded again on change, while requests go on with "
+        "the one before.",
+        mutable=True,
     )
     waivers: str = _option(
         "",

@@ -1,4 +1,4 @@
-"""Values that are loaded from files, and loaded again when the files change.
+"""Values that are loaded from files or the store, and loaded again when these change.
 
 Files that do not load, that change while they are read, or that somebody has just begun to write leave the previous
 value.
@@ -15,7 +15,8 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import DiagnosticsError, InputError
 
 FileStates = dict[str, tuple[int, int, int]]
-"""Inode, size and ctime in nanoseconds by path. The ctime changes with contents and rights, and nobody can set it."""
+"""Inode, size and ctime in nanoseconds by path; zeros for a file that is missing. The ctime changes with contents and
+rights, and nobody can set it."""
 RETRY_SECONDS = 60.0
 """Seconds until files that did not load are tried again without a change, so that a failure is told until it ends."""
 Value = TypeVar("Value")
@@ -24,21 +25,26 @@ Value = TypeVar("Value")
 class WatchedFiles(Generic[Value]):
     """A value of files. Threads that share it take turns.
 
-    `load` is given the value before, None at first. Errors on creation: those of `load`.
+    `states` reads what changes with the files, and `load` is given the value before, None at first. Errors on creation:
+    those of `load`.
     """
 
-    def __init__(self, paths: Callable[[], Iterable[Path]], load: Callable[[Value | None], Value]) -> None:
-        self._paths, self._load = paths, load
-        self._states = self._read_states()
+    def __init__(self, states: Callable[[], FileStates], load: Callable[[Value | None], Value]) -> None:
+        self._read_states, self._load = states, load
+        self._states = states()
         self._tried: FileStates = {}
         """The files that did not load."""
         self._tried_at = 0.0
         self.value: Value = load(None)
 
+    def has_changed(self, now: float) -> bool:
+        """Whether the files are to be loaded. `now` is seconds of any clock."""
+        return self._is_due(self._read_states(), now)
+
     def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
-        """Load the files if they have changed, and call `failed` if they do not load. `now` is seconds of any clock."""
+        """Load the files if they have changed, and call `failed` if they do not load."""
         states = self._read_states()
-        if states == self._states or (states == self._tried and now - self._tried_at < RETRY_SECONDS):
+        if not self._is_due(states, now):
             return
         problem: DiagnosticsError | None = None
         value = self.value
@@ -55,14 +61,19 @@ class WatchedFiles(Generic[Value]):
         else:
             self._states, self.value = states, value
 
-    def _read_states(self) -> FileStates:
-        states: FileStates = {}
-        for path in self._paths():
-            states[str(path)] = (0, 0, 0)
-            with suppress(OSError):
-                status = path.stat()
-                states[str(path)] = (status.st_ino, status.st_size, status.st_ctime_ns)
-        return states
+    def _is_due(self, states: FileStates, now: float) -> bool:
+        return states != self._states and (states != self._tried or now - self._tried_at >= RETRY_SECONDS)
+
+
+def read_states(paths: Callable[[], Iterable[Path]]) -> FileStates:
+    """Read the states of the files and folders."""
+    states: FileStates = {}
+    for path in paths():
+        states[str(path)] = (0, 0, 0)
+        with suppress(OSError):
+            status = path.stat()
+            states[str(path)] = (status.st_ino, status.st_size, status.st_ctime_ns)
+    return states
 
 
 def _check_truncated(before: FileStates, after: FileStates) -> None:

@@ -26,8 +26,8 @@ from datalog_gate.stack.model import Stack
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
-FactSource = Path | str | Mapping[str, Iterable[Sequence[object]]]
-"""The path of a file of facts as lines of JSON, or rows of plain data by relation."""
+FactSource = Path | str | Mapping[str, Iterable[Sequence[object]]] | list[FactLine]
+"""The path of a file of facts as lines of JSON, or rows of plain data by relation, or lines that were read."""
 WaiverSource = Path | str | Sequence[Waiver | Mapping[str, object]]
 """The path of a `waivers.yaml`, or waivers, or entries of such a file as data."""
 
@@ -103,6 +103,8 @@ def fact_lines(source: FactSource | None) -> list[FactLine]:
         return []
     if isinstance(source, str | Path):
         return read(read_text(source), str(source))
+    if isinstance(source, list):
+        return source
     lines = []
     for relation, rows in source.items():
         for number, row in enumerate(rows, 1):

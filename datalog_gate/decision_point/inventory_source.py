@@ -1,0 +1,77 @@
+"""The inventory that doors judge by: a file, or the newest generation of the store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from datalog_gate.api import Rules
+from datalog_gate.base.errors import InputError
+from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.watched_files import FileStates, read_states
+from datalog_gate.facts.lines import read
+
+if TYPE_CHECKING:
+    from datalog_gate.store.transaction import Store
+
+STORE = "store"
+"""The value of the option `inventory` that means the store; a file of this name is `./store`."""
+WAIT = 3.0
+"""Seconds that reading the store waits for others."""
+
+
+class LoadedInventory(NamedTuple):
+    """An inventory, and when it was written (UTC); None where no inventory is set."""
+
+    inventory: Inventory
+    written: datetime | None
+
+
+def read_source_states(settings: Settings) -> FileStates:
+    """Read what changes with the inventory; of the store the newest generation as if it were a file."""
+    if settings.inventory != STORE:
+        return read_states(lambda: [Path(settings.inventory)] if settings.inventory else [])
+    from datalog_gate.store.generations import find_newest
+
+    try:
+        newest = find_newest(open_store(settings))
+    except InputError:
+        newest = None
+    return {STORE: (newest.number, 1, int(newest.at * 1e6)) if newest else (0, 0, 0)}
+
+
+def load_inventory(settings: Settings, rules: Rules, before: Inventory | None) -> LoadedInventory:
+    """Load the inventory for the rules; it shares with the one `before` it what did not change. Errors: InputError,
+    OSError."""
+    if settings.inventory != STORE:
+        file = Path(settings.inventory) if settings.inventory else None
+        written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file else None
+        return LoadedInventory(rules.inventory(file or {}, before), written)
+    text, written = read_newest(open_store(settings))
+    return LoadedInventory(rules.inventory(read(text, "the store's inventory"), before), written)
+
+
+def read_newest(store: Store) -> tuple[str, datetime]:
+    """Read the newest generation as lines of facts, and when it was written. Errors: InputError if there is none; those
+    of the store."""
+    from datalog_gate.store.generations import find_newest, read_lines
+
+    newest = find_newest(store)
+    text = read_lines(store, newest.number) if newest else None
+    if newest is None or text is None:
+        raise InputError.of("the store has no inventory", suggestion="datalog-gate inventory pull --store URL")
+    return text, datetime.fromtimestamp(newest.at, UTC)
+
+
+def open_store(settings: Settings) -> Store:
+    """Open the store that the options name; its errors, and those here, are an InputError."""
+    from datalog_gate.store.transaction import Store
+
+    if not settings.store_url:
+        raise InputError.of("the inventory is to be in the store, and the option store names none")
+    try:
+        return Store(settings.store_url, lambda why: InputError.of(f"the inventory can't be read: {why}"), WAIT)
+    except ValueError as error:
+        raise InputError.of(f"the inventory can't be read: {error}") from None
