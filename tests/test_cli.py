@@ -257,6 +257,19 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
     )
 
 
+def test_a_column_that_is_null_in_every_row_is_warned_of_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s, zone="z1").\n')
+    Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')
+    assert run("check ok.yaml --rules c.dl --inventory i.jsonl") == 0
+    assert capsys.readouterr().err == (
+        "c.dl:2:9: warning[unfilled] nova:servers.zone is null in every row of the inventory: "
+        "what joins or compares it never holds\n"
+        '  2 | p(s) :- nova:servers(id=s, zone="z1").\n'
+        "    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        '  help  say what null means, as in `zone ?? "none"`, or collect it\n'
+    )
+
+
 def test_ages_that_the_inventory_does_not_say_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     Path("c.dl").write_text('@deny("c", "{t}: {s}")\np(t, s) :- gate:inventory_age(t, s), s > 60.\n')
     Path("i.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s"}}\n')

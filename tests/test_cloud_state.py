@@ -16,6 +16,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.schema.declaration import RelationRef
 from tests.expressions import worded
+from tests.sources import ROOT
 
 RULES = """
 relation rack(host: string, rack: string).
@@ -169,3 +170,59 @@ def test_a_query_knows_the_ages() -> None:
     now = datetime(2027, 3, 1, 12, 30, tzinfo=UTC)
     answer = ask([], "gate:inventory_age(t, s)", lines, evaluate, now=now)
     assert (answer.rows, answer.warnings) == ((("nova:servers", 1800),), ())
+
+
+FLAVORS: dict[str, list[list[object]]] = {
+    "nova:servers": [["s-1", "web", None, None, None, None, None, None, None, None, None]],
+    "nova:flavors": [["f-1", "small", 1, 1, 1, 0, 1]],
+}
+NULL = "what joins or compares it never holds"
+
+
+@pytest.mark.parametrize(
+    ("body", "column"),
+    [
+        ("nova:servers(id=s, flavor_id=f), nova:flavors(id=f)", "flavor_id"),
+        ('nova:servers(id=s, host_name="h1")', "host_name"),
+        ('nova:servers(id=s, zone=z), z != "z1"', "zone"),
+        ("nova:servers(id=s, host_name=h), not up(h)", "host_name"),
+        ("nova:servers(id=s, host_name=h), up(x), h = x", "host_name"),
+        ("nova:servers(id=s), n = count{ z : nova:servers(zone=z) }, n < 1", "zone"),
+        ("placed(s, h), up(h)", "host_name"),
+        ("nova:servers(id=s, zone=z), z != null, up(z)", ""),
+        ("nova:servers(id=s, zone=null)", ""),
+        ('nova:servers(id=s, zone=z), (z ?? "z1") = "z2"', ""),
+        ("placed(s, _)", ""),
+        ("placed(s, h), said(h)", "host_name"),
+        ('nova:servers(id=s, name="web")', ""),
+        ("cinder:volumes(id=s, status=s)", ""),
+    ],
+)
+def test_a_column_that_is_null_in_every_row_is_warned_of_where_a_rule_reads_it(body: str, column: str) -> None:
+    helpers = 'up("h1"). said(h) :- up(h). placed(s, h) :- nova:servers(id=s, host_name=h).\n'
+    rules = dg.Rules(load([RuleFile("m", "m.dl", f'{helpers}@deny("p", "{{s}}")\np(s) :- heat:stack(), {body}.\n')]))
+    warnings = rules.inventory(FLAVORS).warnings
+    messages = [f"nova:servers.{column} is null in every row of the inventory: {NULL}"] if column else []
+    assert [warning.message for warning in warnings] == messages
+    assert rules.inventory({}).warnings == ()
+
+
+def test_the_warning_of_a_null_column_has_its_place_and_what_to_write() -> None:
+    text = 'relation rack(host: string, zone: string). @deny("p", "{s}")\n'
+    text += "p(s) :- nova:servers(id=s, host_id=h, zone=z), rack(h, z).\n"
+    rows: list[list[object]] = [["s-1", "web", None, None, None, None, None, None, None, None, None]]
+    rules = dg.Rules(load([RuleFile("m", "m.dl", text)]))
+    columns = [column.name for column in rules.program.relations["nova:servers"].columns]
+    rows[0][columns.index("host_name")] = "h1"
+    assert [
+        (str(found.span), found.suggestion, found.severity)
+        for found in rules.inventory({"nova:servers": rows}).warnings
+    ] == [
+        ("m.dl:2:9", "read host_name", "warning"),
+        ("m.dl:2:9", 'say what null means, as in `zone ?? "none"`, or collect it', "warning"),
+    ]
+
+
+@pytest.mark.parametrize("cloud", ["fixtures/clouds/racks.jsonl", "fixtures/relations/inventory.jsonl"])
+def test_the_packs_read_nothing_that_is_null_in_the_shipped_clouds(cloud: str) -> None:
+    assert dg.load_rules(ROOT / "rules").inventory(ROOT / cloud).warnings == ()

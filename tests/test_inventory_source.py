@@ -18,7 +18,9 @@ from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.store.generations import write_generation
 from datalog_gate.store.transaction import Store
-from tests.test_decision_point import NOW, Clock
+from tests.test_decision_point import NOW, Clock, PointFactory, make_operation
+from tests.test_decision_point import clock as clock
+from tests.test_decision_point import make_point as make_point
 
 RULES = '@deny("f", "{s} runs there")\nf(s) :- nova:servers(id=s), heat:stack(id=_).\n'
 MISSING = "the store has no inventory"
@@ -62,25 +64,34 @@ def pull(folder: Path, *servers: str) -> None:
     write_generation(Store(str(folder / "store")), tables, NOW.timestamp())
 
 
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    """An event without which no inventory is loaded any more."""
-    opened = Event()
+class Gate:
+    """Keeps threads from loading an inventory until it is opened."""
 
-    def load(*arguments: Any) -> LoadedInventory:
-        assert opened.wait(60)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch, self._open = monkeypatch, Event()
+        self.reached = Event()
+
+    def close(self) -> None:
+        self._patch.setattr(policy_reload, "load_inventory", self._load)
+
+    def open(self) -> None:
+        self._open.set()
+
+    def _load(self, *arguments: Any) -> LoadedInventory:
+        self.reached.set()
+        assert self._open.wait(60)
         return load_inventory(*arguments)
 
-    def hold() -> None:
-        monkeypatch.setattr(policy_reload, "load_inventory", load)
 
-    opened.hold = hold  # type: ignore[attr-defined]
-    yield opened
-    opened.set()
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    closed = Gate(monkeypatch)
+    yield closed
+    closed.open()
 
 
 @pytest.mark.parametrize("source", ["file", "store"])
-def test_requests_go_on_with_the_inventory_before_while_one_is_loaded(tmp_path: Path, gate: Event, source: str) -> None:
+def test_requests_go_on_with_the_inventory_before_while_one_is_loaded(tmp_path: Path, gate: Gate, source: str) -> None:
     file = tmp_path / "cloud.jsonl"
 
     def write(server: str) -> None:
@@ -89,23 +100,23 @@ def test_requests_go_on_with_the_inventory_before_while_one_is_loaded(tmp_path: 
 
     write("a")
     host = Host(tmp_path, "store" if source == "store" else str(file))
-    gate.hold()  # type: ignore[attr-defined]
+    gate.close()
     write("b")
     before = [host.servers(later, wait=False) for later in (4.9, 0.1, 6.0)]
-    gate.set()
+    gate.open()
     host.reloader.wait(60)
     assert (before, host.servers()) == ([["a"]] * 3, ["b"])
     assert (host.failures, len(host.changes)) == ([], 2)
 
 
-def test_rules_that_change_meanwhile_keep_their_own_inventory(tmp_path: Path, gate: Event) -> None:
+def test_rules_that_change_meanwhile_keep_their_own_inventory(tmp_path: Path, gate: Gate) -> None:
     pull(tmp_path, "a")
     host = Host(tmp_path, "store")
-    gate.hold()  # type: ignore[attr-defined]
+    gate.close()
     pull(tmp_path, "b")
     first = host.servers(6.0, wait=False)
     loading = host.reloader._loading
-    gate.set()
+    gate.open()
     (tmp_path / "m.dl").write_text(RULES.replace("runs", "is"))
     second = host.servers(6.0)
     assert loading
@@ -167,13 +178,14 @@ def test_a_process_without_its_inventory_does_not_start(tmp_path: Path, inventor
     assert message == why or (not why and message.startswith("the inventory can't be read: "))
 
 
-def test_a_fork_in_the_middle_of_a_load_loads_for_itself(tmp_path: Path, gate: Event) -> None:
+def test_a_fork_in_the_middle_of_a_load_loads_for_itself(tmp_path: Path, gate: Gate) -> None:
     """Neither the thread that loads nor a thread that has the lock is there in the child."""
     pull(tmp_path, "a")
     host = Host(tmp_path, "store")
-    gate.hold()  # type: ignore[attr-defined]
+    gate.close()
     pull(tmp_path, "b")
     host.servers(6.0, wait=False)
+    assert gate.reached.wait(60)
     locked, done = Event(), Event()
 
     def hold_lock() -> None:
@@ -187,7 +199,7 @@ def test_a_fork_in_the_middle_of_a_load_loads_for_itself(tmp_path: Path, gate: E
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        gate.set()
+        gate.open()
         os.write(writer, json.dumps(host.servers(6.0)).encode())
         os._exit(0)
     os.close(writer)
@@ -205,3 +217,21 @@ def test_the_ages_are_those_of_the_inventory_and_of_the_table_that_was_read_firs
     write_generation(Store(str(tmp_path / "store")), {"gate:inventory": lines}, NOW.timestamp() - 5)
     ruleset = Host(tmp_path, "store").reloader.in_force.ruleset
     assert ruleset.ages(NOW) == {"inventory": 5.0, "nova:hosts": 3600.0}
+
+
+def test_a_column_that_is_null_in_every_row_is_logged_once(
+    make_point: PointFactory, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "rules/m.dl").write_text(RULES.replace("id=s", 'id=s, zone="z1"'))
+    cloud = tmp_path / "cloud.jsonl"
+    cloud.write_text(line("a"))
+    point = make_point(inventory=str(cloud))
+    for servers in ("ab", "abc"):
+        cloud.write_text("\n".join(map(line, servers)))
+        clock.time += 6.0
+        point.judge(make_operation())
+        point.wait_for_inventory(60)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    null = "is null in every row of the inventory: what joins or compares it never holds"
+    help_ = '(say what null means, as in `zone ?? "none"`, or collect it)'
+    assert warnings == [f"{tmp_path}/rules/m.dl:2:9: nova:servers.zone {null} {help_}"]

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.analysis.column_reads import read_columns
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import grounded
 from datalog_gate.analysis.strata import reads
@@ -56,6 +57,8 @@ class Inventory:
     summary: Summary
     readings: Mapping[str, Reading] = field(default_factory=dict)
     """By table; an inventory made by hand has none."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """The columns that are null in every row, where a rule reads them."""
 
     def ages(self, now: datetime) -> Iterator[tuple[str, int]]:
         """The tables, and the whole seconds since they were read."""
@@ -118,7 +121,21 @@ def loaded(
     for name, table in model.tables.items():
         if name in old.tables:
             table.index_like(old.tables[name])
-    return Inventory(rules.digest, own, added, model, known, readings)
+    return Inventory(rules.digest, own, added, model, known, readings, tuple(_null_columns(program, own)))
+
+
+def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -> Iterator[Diagnostic]:
+    for (name, at), span in read_columns(program).items():
+        rows = tables.get(name)
+        if not rows or any(row[at] is not None for row in rows):
+            continue
+        columns = [column.name for column in program.relations[relation_name(name)].columns]
+        filled = [column for place, column in enumerate(columns) if any(row[place] is not None for row in rows)]
+        word = columns[at].partition("_")[0]
+        near = next((column for column in filled if column.partition("_")[0] == word), None)
+        message = f"{name}.{columns[at]} is null in every row of the inventory: what joins or compares it never holds"
+        otherwise = f'say what null means, as in `{columns[at]} ?? "none"`, or collect it'
+        yield Diagnostic("unfilled", message, span, f"read {near}" if near else otherwise, "warning")
 
 
 def _fills(catalogue: Catalogue, name: RelationRef) -> bool:

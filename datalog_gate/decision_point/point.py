@@ -359,6 +359,9 @@ class DecisionPoint:
                 "changed options are in force: %s", ", ".join(f"{name} {getattr(settings, name)}" for name in names)
             )
             self._event("options_loaded", options={name: getattr(settings, name) for name in names})
+        for warning in after.ruleset.inventory.warnings:
+            if not before or warning not in before.ruleset.inventory.warnings:
+                LOG.warning("%s", format_diagnostic(warning))
         if before is None or before.ruleset is not after.ruleset:
             LOG.info("rules %s are in force: %s policies", rules.digest, len(known))
             self._event("loaded", rules=rules.digest, policies=len(known), options=list_changed(settings))

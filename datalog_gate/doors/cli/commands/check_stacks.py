@@ -54,6 +54,8 @@ def check(options: argparse.Namespace) -> int:
     inventory = _load_inventory(rules, options.inventory)
     unfilled = _unfilled_relations(rules, options, caller, inventory)
     idle = (*_idle_run(rules, options), *_distant_policies(rules, options.now), *unfilled)
+    if inventory and not isinstance(inventory, str):
+        idle += inventory.warnings
     for warning in (*rules.warnings, *idle):
         print(render(warning, rules.sources), file=sys.stderr)
     if caller_error:

@@ -1,0 +1,104 @@
+"""The columns of its inputs that a program reads as values that are there, and where.
+
+A column is read where its variable joins, is compared or computed with, in the rule itself or in one that reads what
+the rule derives. A rule that says what null means, `x = null`, `x != null` or `x ?? 0`, does not count, nor does a
+message.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedProgram,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Pattern,
+    ProgramCache,
+    Var,
+    Without,
+)
+from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.schema.declaration import RelationRef
+
+Column = tuple[RelationRef, int]
+_CACHE = ProgramCache[Mapping[Column, Span]]()
+
+
+def read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
+    """The columns of inputs that are read, each with a literal that does so. A column is its relation and position."""
+    return _CACHE.get(program, None, lambda: _read_columns(program))
+
+
+def _read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
+    rules = [(rule, _Uses(rule)) for rule in program.rules]
+    derived = frozenset[Column]()
+    wanted = fixpoint(partial(_extend, rules), derived)
+    columns: dict[Column, Span] = {}
+    for rule, uses in rules:
+        for column, span in uses.read(rule, wanted):
+            if column[0] in program.inputs:
+                columns.setdefault(column, span)
+    return columns
+
+
+def _extend(rules: Iterable[tuple[CheckedRule, _Uses]], wanted: frozenset[Column]) -> frozenset[Column]:
+    return wanted.union(column for rule, uses in rules for column, _ in uses.read(rule, wanted))
+
+
+class _Uses:
+    """The matches of a rule, and what it does with its variables."""
+
+    def __init__(self, rule: CheckedRule) -> None:
+        self.matches: list[Match] = []
+        self.counts: Counter[Var] = Counter()
+        """How often a variable stands in the body."""
+        self.nullable: set[Var] = set()
+        """The variables of which the rule says what null means."""
+        for literal in rule.body:
+            self._add(literal)
+
+    def read(self, rule: CheckedRule, wanted: frozenset[Column]) -> Iterator[tuple[Column, Span]]:
+        """The columns that the rule reads, where those `wanted` of what it derives are read."""
+        passed = {term for at, term in enumerate(rule.arguments) if (rule.relation, at) in wanted}
+        for match in self.matches:
+            for at, term in match.column_terms:
+                if isinstance(term, Const):
+                    is_read = term.value is not None
+                else:
+                    is_read = term not in self.nullable and (self.counts[term] > 1 or term in passed)
+                if is_read:
+                    yield (match.relation, at), match.span
+
+    def _add(self, literal: CheckedLiteral) -> None:
+        match literal:
+            case Match():
+                self.matches.append(literal)
+                self._count(term for _, term in literal.column_terms)
+            case Compare():
+                operands = literal.left, literal.right
+                if literal.null_test:
+                    self.nullable.update(term for term in operands if isinstance(term, Var))
+                self._count(operands)
+            case Call():
+                if literal.builtin == "??":
+                    self.nullable.update(term for term in literal.inputs[:1] if isinstance(term, Var))
+                self._count((*literal.inputs, *literal.outputs))
+            case Without():
+                for inner in literal.body:
+                    self._add(inner)
+            case Fold():
+                self._count(literal.terms)
+                for inner in literal.body:
+                    self._add(inner)
+
+    def _count(self, terms: Iterable[Pattern]) -> None:
+        self.counts.update(term for term in terms if isinstance(term, Var))
