@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -26,6 +27,7 @@ from datalog_gate.decision_point.point import create_point
 from datalog_gate.doors.cli.commands.doctor import examine
 from datalog_gate.doors.cli.doctor import CheckResult, decision_log, format_results, run_check
 from datalog_gate.doors.cli.doctor.engines import ENGINE_DOOR, ENGINE_FOLDER, RESOURCES
+from datalog_gate.store.generations import write_generation
 from datalog_gate.store.transaction import Store
 from tests.commands import read_conf
 from tests.pages import DOCS, assert_written
@@ -138,13 +140,43 @@ def bad_rows(root: Path) -> None:
     aged("cloud.jsonl", 0)(root)
 
 
+def collected(*readings: tuple[str, str | None, str | None]) -> Change:
+    """Collect an inventory whose tables were read so."""
+
+    def collect(root: Path) -> None:
+        lines = (json.dumps({"relation": "gate:inventory", "row": reading}) for reading in readings)
+        (root / "cloud.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        aged("cloud.jsonl", 0)(root)
+
+    return collect
+
+
+def null_column(root: Path) -> None:
+    """Collect servers without their flavors, which a rule reads."""
+    written("cloud.jsonl", '{"relation": "nova:servers", "row": {"id": "s-1", "name": "web"}}\n')(root)
+    aged("cloud.jsonl", 0)(root)
+    rule = 'crowd(s) :- nova:servers(id=s, flavor_id=f), nova:flavors(id=f, name="huge"), heat:stack().\n'
+    written("rules/m.dl", f'{RULES}@warn("crowd", "{{s}} is huge")\n{rule}')(root)
+
+
+def stored(*lines: str) -> Change:
+    """Write an inventory of these lines into the store, 40 days ago."""
+
+    def store(root: Path) -> None:
+        then = NOW.timestamp() - 40 * 86400
+        write_generation(Store(str(root / "journal")), {"nova:servers": lines}, then)
+        option("inventory = DIR/cloud.jsonl", "inventory = store")(root)
+
+    return store
+
+
 def silenced(root: Path) -> None:
     """Name a port at which nobody listens."""
     conf = root / "heat.conf"
     conf.write_text(re.sub(r"auth_url = .*", "auth_url = http://127.0.0.1:1/identity", conf.read_text()))
 
 
-def other_version(root: Path, revision: str = "0002") -> None:
+def other_version(root: Path, revision: str) -> None:
     """Make a store with the tables of another version."""
     Store(str(root / "journal")).create()
     with closing(sqlite3.connect(root / "journal")) as rows:
@@ -188,6 +220,21 @@ FAULTS: dict[str, dict[str, Change]] = {
         "The inventory is missing": removed("cloud.jsonl"),
         "The inventory is bad": bad_rows,
         "The inventory is 40 days old": aged("cloud.jsonl", 40),
+        "Tables of the inventory could not be read, or not lately": collected(
+            ("nova:servers", "2027-03-01T11:58:00Z", "Nova answers 503"),
+            ("nova:hosts", "2027-02-27T12:00:00Z", "Nova answers 503"),
+            ("keystonev3:users", None, "Keystone answers 403: the user may not list users"),
+            ("neutronv2:ports", "2027-02-26T12:00:00Z", None),
+            ("neutronv2:subnets", "2027-03-01T11:58:00Z", None),
+        ),
+        "The inventory leaves a column null that a rule reads": null_column,
+        "There is no store for the inventory": lambda root: (
+            option("service_journal = DIR/journal", "")(root),
+            option("inventory = DIR/cloud.jsonl", "inventory = store")(root),
+        ),
+        "The store has no inventory": option("inventory = DIR/cloud.jsonl", "inventory = store"),
+        "The inventory in the store is empty and 40 days old": stored(),
+        "The inventory in the store is bad": stored('{"relation": "nova:server", "row": {"id": "s"}}'),
         "waivers.yaml is broken": written("waivers.yaml", WAIVERS.replace("owner: shop", "owner")),
         "waivers.yaml names what does not exist": written("waivers.yaml", WAIVERS.replace("flavor", "flavors")),
         "A waiver is expired": written("waivers.yaml", WAIVERS.replace("2027-04-01", "2027-02-01")),

@@ -49,20 +49,21 @@ def load_inventory(settings: Settings, rules: Rules, before: Inventory | None) -
         file = Path(settings.inventory) if settings.inventory else None
         written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file else None
         return LoadedInventory(rules.inventory(file or {}, before), written)
-    text, written = read_newest(open_store(settings))
+    newest = read_newest(open_store(settings))
+    if newest is None:
+        raise InputError.of("the store has no inventory", suggestion="datalog-gate inventory pull --store URL")
+    text, written = newest
     return LoadedInventory(rules.inventory(read(text, "the store's inventory"), before), written)
 
 
-def read_newest(store: Store) -> tuple[str, datetime]:
-    """Read the newest generation as lines of facts, and when it was written. Errors: InputError if there is none; those
-    of the store."""
+def read_newest(store: Store) -> tuple[str, datetime] | None:
+    """Read the newest generation as lines of facts, and when it was written; None without one. Errors: those of the
+    store."""
     from datalog_gate.store.generations import find_newest, read_lines
 
     newest = find_newest(store)
     text = read_lines(store, newest.number) if newest else None
-    if newest is None or text is None:
-        raise InputError.of("the store has no inventory", suggestion="datalog-gate inventory pull --store URL")
-    return text, datetime.fromtimestamp(newest.at, UTC)
+    return None if newest is None or text is None else (text, datetime.fromtimestamp(newest.at, UTC))
 
 
 def open_store(settings: Settings) -> Store:

@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeDecorator
 
 REVISION = "0002"
 EXCHANGED = ("0001", REVISION)
-"""The revisions whose rows that stores exchange are those of this one."""
+"""The revisions whose rows that stores exchange are those of this one; an SQLite file upgrades itself from them."""
 METADATA = MetaData()
 LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory")
 """Rows of `locks`: a transaction that writes locks one first."""

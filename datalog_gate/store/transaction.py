@@ -37,7 +37,7 @@ from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.store import old_files
-from datalog_gate.store.tables import LOCKS, METADATA, REVISION, locks, outcomes, version
+from datalog_gate.store.tables import EXCHANGED, LOCKS, METADATA, REVISION, locks, outcomes, version
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -134,7 +134,7 @@ class Store:
     def _prepare(self, rows: Connection) -> str | None:
         """Read the revision; make the tables of an SQLite file, or take over those of an older version."""
         revision = read_revision(rows)
-        if revision is not None and self.file is not None and revision < REVISION:
+        if self.file is not None and revision in EXCHANGED and revision != REVISION:
             from datalog_gate.store.upgrade import migrate
 
             migrate(rows)

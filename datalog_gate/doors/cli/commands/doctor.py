@@ -118,7 +118,7 @@ def _examine(
         yield from run_check("resources", check_resource_types, settings, plugin_dirs, locate)
         yield from run_check("services", check_plugins, settings, locate, secrets)
         yield from run_check("store", check_stores, settings, locate, ini.file, secrets)
-        yield from run_check("rules", check_policy_inputs, settings, locate, now)
+        yield from run_check("rules", check_policy_inputs, settings, locate, now, ini.file)
         yield from run_check("log", check_log, settings, log, locate)
         yield from run_check("metrics", check_metrics, settings, locate)
     keystone = list(run_check("keystone", check_keystone, conf, ini, secrets))

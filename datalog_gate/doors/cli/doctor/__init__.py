@@ -20,6 +20,7 @@ SCHEMA = "datalog-gate/doctor/1"
 Locate = Callable[[str], Span]
 """Returns the place of an option in the configuration."""
 NO_START = "no service starts with this"
+PREVIOUS = f"{NO_START}, and a running one keeps the previous rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,12 @@ def format_first(error: DiagnosticsError) -> str:
     """Format the first problem with its place, and how many more there are."""
     first, *rest = error.diagnostics
     return format_line(first) + (f", and {len(rest)} more" if rest else "")
+
+
+def format_fix(error: DiagnosticsError, otherwise: str) -> str:
+    """Format what the first problem with a ruleset suggests, and what to do anyway."""
+    suggestion = error.diagnostics[0].suggestion or ""
+    return f"{suggestion}{' ' if suggestion[-1:] == '?' else '; ' if suggestion else ''}{otherwise}: {PREVIOUS}"
 
 
 def format_line(diagnostic: Diagnostic) -> str:

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from datalog_gate.api import Rules, load_rules
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.base.errors import DiagnosticsError
 from datalog_gate.decision_point.break_glass import load_break_glass
+from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, format_first, format_line, is_closed
-from datalog_gate.files.inputs import fact_lines
+from datalog_gate.doors.cli.doctor import (
+    PREVIOUS,
+    CheckResult,
+    Locate,
+    format_first,
+    format_fix,
+    format_line,
+    is_closed,
+)
+from datalog_gate.doors.cli.doctor.inventories import check_inventory
 from datalog_gate.files.rules import YAML, default_rules, find_rules
 from datalog_gate.files.templates import read_catalogue, read_text
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.template.document import read_document
 
-STALE = timedelta(days=7)
-"""How old an inventory may be before it is a finding."""
-PREVIOUS = f"{NO_START}, and a running one keeps the previous rules"
 
-
-def check_policy_inputs(settings: Settings, locate: Locate, now: datetime) -> Iterator[CheckResult]:
+def check_policy_inputs(settings: Settings, locate: Locate, now: datetime, heat_conf: str) -> Iterator[CheckResult]:
     """Check that all files can be read and load together, that they are up to date, and who may write them."""
     files = {
         "rules": [str(find_rules(Path(path))[1]) for path in settings.rules],
         "catalogue": settings.catalogue,
-        "inventory": [path for path in (settings.inventory,) if path],
+        "inventory": [path for path in (settings.inventory,) if path not in ("", STORE)],
         "waivers": [path for path in (settings.waivers,) if path],
     }
     closed: set[str] = set()
@@ -42,7 +47,7 @@ def check_policy_inputs(settings: Settings, locate: Locate, now: datetime) -> It
     if not closed & {"rules", "catalogue"}:
         rules = yield from _check_rules(settings, locate)
     if settings.inventory and "inventory" not in closed:
-        yield from _check_inventory(settings, rules, locate, now)
+        yield from check_inventory(settings, rules, locate, now, heat_conf)
     if settings.waivers and "waivers" not in closed:
         yield from _check_waivers(settings, rules, locate, now)
     for option, paths in (files | {"break_glass": [path for path in (settings.break_glass,) if path]}).items():
@@ -87,11 +92,11 @@ def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, N
         catalogue = read_catalogue(*settings.catalogue)
     except DiagnosticsError as error:
         message = f"it can't be loaded: {format_first(error)}"
-        yield CheckResult("finding", "catalogue", message, locate("catalogue"), _fix(error, "correct it"))
+        yield CheckResult("finding", "catalogue", message, locate("catalogue"), format_fix(error, "correct it"))
     try:
         rules = load_rules(*(settings.rules or [default_rules()]), catalogue=catalogue)
     except DiagnosticsError as error:
-        fix = _fix(error, f"correct what `datalog-gate lint {' '.join(settings.rules)}` shows")
+        fix = format_fix(error, f"correct what `datalog-gate lint {' '.join(settings.rules)}` shows")
         yield CheckResult("finding", "rules", f"they can't be loaded: {format_first(error)}", locate("rules"), fix)
         return None
     policies = {policy.id for policy in rules.policies}
@@ -108,35 +113,13 @@ def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, N
     return rules
 
 
-def _fix(error: DiagnosticsError, otherwise: str) -> str:
-    """What the first problem suggests, and what to do anyway."""
-    suggestion = error.diagnostics[0].suggestion or ""
-    return f"{suggestion}{' ' if suggestion[-1:] == '?' else '; ' if suggestion else ''}{otherwise}: {PREVIOUS}"
-
-
-def _check_inventory(settings: Settings, rules: Rules | None, locate: Locate, now: datetime) -> Iterator[CheckResult]:
-    path, place = settings.inventory, locate("inventory")
-    try:
-        fact_lines(path)
-        if rules:
-            rules.inventory(path)
-    except DiagnosticsError as error:
-        fix = _fix(error, "correct the line, or collect the inventory again")
-        yield CheckResult("finding", "inventory", f"it can't be loaded: {format_first(error)}", place, fix)
-    age = now - datetime.fromtimestamp(os.path.getmtime(path), UTC)
-    if age > STALE:
-        message = f"the inventory {path} is {age.days} days old: rules judge by the cloud as it was then"
-        fix = "collect it again, write it beside the old one, and replace that by `mv`"
-        yield CheckResult("finding", "inventory", message, place, fix)
-
-
 def _check_waivers(settings: Settings, rules: Rules | None, locate: Locate, now: datetime) -> Iterator[CheckResult]:
     path = settings.waivers
     try:
         document = read_document(read_text(path), path)
         waivers = rules.waivers(document) if rules else ()
     except DiagnosticsError as error:
-        fix = _fix(error, f"correct what `datalog-gate waivers check {path}` shows")
+        fix = format_fix(error, f"correct what `datalog-gate waivers check {path}` shows")
         yield CheckResult("finding", "waivers", f"they can't be loaded: {format_first(error)}", locate("waivers"), fix)
         return
     for index, waiver in enumerate(waivers):

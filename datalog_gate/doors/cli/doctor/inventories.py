@@ -1,0 +1,108 @@
+"""Checks of the inventory: whether it loads, what its tables say of themselves, and how old they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from datalog_gate.api import Rules
+from datalog_gate.base.errors import DiagnosticsError
+from datalog_gate.decision.cloud_state import Inventory, Reading, read_readings
+from datalog_gate.decision_point.inventory_source import STORE, open_store, read_newest
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.cli.doctor import PREVIOUS, CheckResult, Locate, format_first, format_fix
+from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.files.inputs import fact_lines
+
+STALE = timedelta(days=7)
+"""How old an inventory may be before it is a finding."""
+STALE_TABLE = timedelta(days=1)
+"""How old a table may be that says when it was read: who pulls it does so each few minutes, or each night."""
+PULL = "datalog-gate inventory pull"
+MOST_TABLES = 5
+"""How many tables a finding names."""
+
+
+def check_inventory(
+    settings: Settings, rules: Rules | None, locate: Locate, now: datetime, heat_conf: str
+) -> Iterator[CheckResult]:
+    """Check the inventory that the options name."""
+    place, pull = locate("inventory"), f"{PULL} --heat-conf {heat_conf}"
+    if settings.inventory == STORE and not settings.store_url:
+        message, fix = "the inventory is to be in the store, and no store is set", "write `store = URL`, or name a file"
+        yield CheckResult("finding", "inventory", message, place, f"{fix}: {PREVIOUS}")
+        return
+    try:
+        lines, written = _read_stored(settings) if settings.inventory == STORE else _read_file(settings.inventory)
+        readings = read_readings(lines)
+        inventory = rules.inventory(lines) if rules else None
+    except DiagnosticsError as error:
+        fix = format_fix(error, "correct the line, or collect the inventory again")
+        yield CheckResult("finding", "inventory", f"it can't be loaded: {format_first(error)}", place, fix)
+        return
+    if written is None:
+        message = "the inventory is to be in the store, which has none"
+        yield CheckResult("finding", "inventory", message, place, f"{pull}: no service starts without")
+        return
+    if settings.inventory == STORE and not any(line.relation != "gate:inventory" for line in lines):
+        message = "the newest inventory in the store has no row: rules judge by an empty cloud"
+        yield CheckResult("finding", "inventory", message, place, f"see what `{pull}` says")
+    age = now - written
+    if age > STALE:
+        name = "in the store" if settings.inventory == STORE else settings.inventory
+        message = f"the inventory {name} is {age.days} days old: rules judge by the cloud as it was then"
+        fix = "collect it again, write it beside the old one, and replace that by `mv`"
+        fix = f"start datalog-gate-inventory, or run `{pull}`" if settings.inventory == STORE else fix
+        yield CheckResult("finding", "inventory", message, place, fix)
+    for message, fix in (*_find_problems(readings), *_find_stale(readings, now)):
+        yield CheckResult("finding", "inventory", message, place, fix)
+    yield from _find_null_columns(inventory)
+
+
+def _read_file(path: str) -> tuple[list[FactLine], datetime]:
+    return fact_lines(path), datetime.fromtimestamp(os.path.getmtime(path), UTC)
+
+
+def _read_stored(settings: Settings) -> tuple[list[FactLine], datetime | None]:
+    """Read the newest generation without changing the store; None where there is none. Errors: InputError."""
+    from datalog_gate.store.tables import REVISION
+    from datalog_gate.store.transaction import read_revision
+
+    store = open_store(settings)
+    if store.missing or store.migrate(read_revision) != REVISION:  # the latter is a finding about the store
+        return [], None
+    newest = read_newest(store)
+    return (read(newest[0], "the store's inventory"), newest[1]) if newest else ([], None)
+
+
+def _find_problems(readings: dict[str, Reading]) -> Iterator[tuple[str, str]]:
+    """Tables that could not be read the last time, by why."""
+    for problem in dict.fromkeys(reading.problem for reading in readings.values() if reading.problem):
+        tables = [table for table, reading in readings.items() if reading.problem == problem]
+        yield (
+            f"{_list(tables)} could not be read: {problem}",
+            f"correct that, then see what `{PULL}` says of it: the rows before stay until then",
+        )
+
+
+def _find_stale(readings: dict[str, Reading], now: datetime) -> Iterator[tuple[str, str]]:
+    """Tables of long ago that nobody tried to read again."""
+    ages = {table: now - read for table, (read, problem) in readings.items() if read and not problem}
+    stale = [table for table, age in ages.items() if age > STALE_TABLE]
+    if stale:
+        hours = max(ages.values()) // timedelta(hours=1)
+        yield (
+            f"{_list(stale)} {'was' if len(stale) == 1 else 'were'} read {hours} hours ago: rules judge by that",
+            f"see whether `{PULL} --every 5m` runs, as by `systemctl status datalog-gate-inventory`",
+        )
+
+
+def _find_null_columns(inventory: Inventory | None) -> Iterator[CheckResult]:
+    for warning in inventory.warnings if inventory else ():
+        yield CheckResult("finding", "inventory", warning.message, warning.span, warning.suggestion or "")
+
+
+def _list(tables: list[str]) -> str:
+    more = len(tables) - MOST_TABLES
+    return ", ".join(tables[:MOST_TABLES]) + (f" and {more} more" if more > 0 else "")
