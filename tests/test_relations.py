@@ -99,7 +99,7 @@ heat:scaling  The bounds of autoscaling groups.
   row        heat:scaling(id=portal/workers, min=1, max=10, desired=2)
   rule       wide(group, max) :- heat:scaling(id=group, max=max), max ?? 1000 > 20.
 """),
-        ("nova:fl*", """\
+        ("nova:flavor?", """\
 nova:flavors  The flavors.
   id*          string
   name         string or null

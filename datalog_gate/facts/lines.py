@@ -18,6 +18,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value
 from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import Relation, RelationRef
 
@@ -36,9 +37,14 @@ class FactLine:
     span: Span
 
     def positional(self, relation: Relation) -> Row:
-        """The row in the order of the relation's columns, with null for missing columns. Errors: InputError."""
+        """The row in the order of the relation's columns, with null for missing columns. Errors: InputError.
+
+        Rows in order that were written for fewer columns of an inventory stay valid: it gets new ones at the end."""
         columns = [column.name for column in relation.columns]
         if isinstance(self.row, tuple):
+            missing = relation.columns[len(self.row) :]
+            if missing and cloud.relation(relation.name) and all(column.kinds & Kind.NULL for column in missing):
+                return (*self.row, *(None for _ in missing))
             if len(self.row) != len(columns):
                 raise _bad(f"{relation.name} has {len(columns)} columns, here {len(self.row)}", self.span)
             return self.row

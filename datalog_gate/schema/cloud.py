@@ -1,4 +1,4 @@
-"""Relations of an inventory of the cloud, as in Congress."""
+"""Relations of an inventory of the cloud: those of Congress, and ours."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from datalog_gate.schema.declaration import Column, Relation
 CLOUD = frozenset((
     "nova", "neutronv2", "neutronv2_qos", "cinder", "keystone", "keystonev3", "glancev2", "swift", "ironic", "monasca",
     "monasca_webhook", "aodh", "mistral", "tacker", "vitrage", "doctor", "config", "plexxi", "vcenter",
+    "nova_placement", "octavia",
 ))  # fmt: skip
-"""The namespaces of an inventory. Congress's tables of Heat are in `heat`, beside the relations of a template."""
+"""The namespaces of an inventory; Placement's is not `placement`, since folders of rules have that name. Congress's
+tables of Heat are in `heat`, beside the relations of a template."""
 NUMBER, TEXT = Kind.NUMBER, Kind.STRING
 KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kind.ANY, "?": Kind.NULL}
 """The kinds by the letters in the data; several letters mean any of their kinds."""
