@@ -168,6 +168,7 @@ OPTIONS: dict[str, str] = {
     "store upgrade": "--heat-conf conf",
     "store export": "--heat-conf conf",
     "store import": "--heat-conf conf",
+    "inventory pull": "--tables text,--rate number,--output output",
     "approval approve": "--why text,--heat-conf conf",
     "approval list": "--heat-conf conf",
     "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--no-engine,--probe",
@@ -188,6 +189,7 @@ CODES = {
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},
     "doctor": {0, 1, 3, 64}, "reconcile": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
+    "inventory": {3, 64},
 }  # fmt: skip
 assert {command.split()[0] for command in OPTIONS} == COMMANDS.keys() == CODES.keys()
 REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a directory", "Not a directory",

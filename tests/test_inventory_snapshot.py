@@ -1,4 +1,4 @@
-"""The file of an inventory: what is written is read, and nothing is lost by a failure."""
+"""The file of an inventory: what is written is read again."""
 
 from __future__ import annotations
 

@@ -91,6 +91,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
         "doors": ["cinder", "heat", "keystoneauth1", "nova", "oslo_config", "oslo_log"],
         "doors.heat": ["heat", "oslo_config"],
         "engine": ["pyDatalog"],
+        "inventory": ["keystoneauth1", "openstack"],
         "plugins": ["stevedore"],
         "policytest": ["pytest"],
         "preflight": ["requests", "urllib3"],

@@ -1,7 +1,7 @@
-"""Collects what there is in the cloud, as an inventory that rules read.
+"""Collects what there is in the cloud for rules to read.
 
 Layer 5: may import layers 0 to 4, and beside it `files` and `plugins`. `snapshot` is an inventory with the age of each
-table, and its file.
+table, and its file; `pull` makes one of what the `collectors` describe, as `cloud_api` reads it.
 
 >>> import tempfile
 >>> from datetime import UTC, datetime

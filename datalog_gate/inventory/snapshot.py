@@ -100,7 +100,7 @@ def snapshot_lines(snapshot: Snapshot) -> Iterator[str]:
     """The lines of an inventory: first those of `gate:inventory`, then the tables in their order."""
     for table in snapshot.tables.values():
         if table.read or table.problem:
-            read_at = table.read and table.read.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            read_at = table.read and format_time(table.read)
             yield _line(TABLES, {"table": table.relation, "read": read_at, "problem": table.problem or None})
     for table in snapshot.tables.values():
         for row in table.rows:
@@ -108,6 +108,11 @@ def snapshot_lines(snapshot: Snapshot) -> Iterator[str]:
     for relation, rows in snapshot.others.items():
         for other in rows:
             yield _line(relation, other)
+
+
+def format_time(time: datetime) -> str:
+    """The time in UTC, ``2027-03-01T12:00:00Z``."""
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _line(relation: str, row: object) -> str:

@@ -41,6 +41,7 @@ COMMANDS = {
     "approval": ("approve or refuse requests of grants", "approve A-12 --why 'for March' --heat-conf heat.conf"),
     "reconcile": ("settle what grants left open, and tell plugins outcomes", "--every 60s --heat-conf heat.conf"),
     "store": ("make, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
+    "inventory": ("read what there is in the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
 }
 """What each command does, and an example of its arguments."""
@@ -260,6 +261,9 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     add.add_argument("file", nargs="+", type=Path, metavar="FILE", help="no service may be writing it any more")
     _add_conf(add)
 
+    inventory = _add_command(commands, "inventory", "cloud_inventory")
+    _add_pull(inventory.add_subparsers(dest="part", required=True, metavar="PART"))
+
     approval = _add_command(commands, "approval", "services")
     parts = approval.add_subparsers(dest="part", required=True, metavar="PART")
     for name in ("approve", "refuse"):
@@ -279,6 +283,22 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     doctor.add_argument("--no-engine", dest="engine", action="store_false", help="no heat-engine runs on this host")
     probe = "create an empty stack, which a door in Heat's engine refuses, and delete it, with the user's OS_*"
     doctor.add_argument("--probe", action="store_true", help=probe)
+
+
+def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    pull = _add_part(parts, "pull", "read the tables of an inventory from the APIs of the cloud")
+    pull.description = (
+        "Read the tables of an inventory from the APIs of the cloud. A table that can't be read keeps the rows of FILE "
+        "with their age and is named; exit 3 if there are none."
+    )
+    pull.epilog = "example: datalog-gate inventory pull --tables 'nova:*,cinder:volumes' --output cloud.jsonl"
+    help_ = "an entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
+    pull.add_argument("--cloud", metavar="NAME", help=help_)
+    help_ = "only these tables, or those that a pattern meets (default: all)"
+    pull.add_argument("--tables", type=_list, default=(), metavar="A,B", help=help_)
+    help_ = "the file, which is replaced atomically (default: stdout)"
+    pull.add_argument("--output", dest="output_file", type=Path, metavar="FILE", help=help_)
+    pull.add_argument("--rate", type=_rate, metavar="N", help="requests a second at most (default: any)")
 
 
 def _add_reconcile(command: argparse.ArgumentParser) -> None:
@@ -381,6 +401,16 @@ def _seconds(text: str) -> float:
     if not 1 <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds of at least 1")
     return seconds
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of requests a second")
+    return rate
 
 
 def _output(text: str) -> tuple[str, Path]:

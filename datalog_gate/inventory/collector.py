@@ -1,0 +1,24 @@
+"""What an entry point of `datalog_gate.inventory` leads to: the tables of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from datalog_gate.inventory.table_sources import TableSource
+from datalog_gate.plugins.loader import load_plugins, plugin_names
+
+GROUP = "datalog_gate.inventory"
+
+
+class Collector:
+    """The tables that a service fills. A collector of other tables is another subclass with an entry point."""
+
+    tables: tuple[TableSource, ...] = ()
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        """The collectors of this package have no settings."""
+
+
+def load_collectors() -> dict[str, Collector]:
+    """The installed collectors by name. Errors: PluginLoadError."""
+    return load_plugins(GROUP, Collector, plugin_names(GROUP), {})  # type: ignore[type-abstract,unused-ignore]

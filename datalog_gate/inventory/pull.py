@@ -1,0 +1,247 @@
+"""Reads the tables of a cloud, on top of what was read before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.errors import UsageError
+from datalog_gate.inventory.cloud_api import CloudApi, MissingError, PartialError, RefusedError
+from datalog_gate.inventory.collector import load_collectors
+from datalog_gate.inventory.snapshot import JsonRow, Snapshot, Table
+from datalog_gate.inventory.table_sources import ApiList, ReadingError, TableSource, extract_rows, look_up
+from datalog_gate.schema import cloud
+
+WORKERS = 8
+"""Requests at a time."""
+OVERLAP = timedelta(seconds=60)
+"""How much earlier than the last reading changes are asked for: clocks differ."""
+WHOLE = timedelta(minutes=30)
+"""After this time all servers are read again: Nova does not count a new address or tag as a change of the server."""
+GONE = ("DELETED", "SOFT_DELETED")
+"""The states of servers that are no more, among those that changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PullResult:
+    """What a pull read, and what it could not read."""
+
+    snapshot: Snapshot
+    problems: Mapping[str, str]
+    """Why the last reading of tables failed, by relation."""
+    missing: Mapping[str, str]
+    """Why tables are left out that this cloud does not have, by relation."""
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The tables that could not be read and have no older rows either."""
+        tables = self.snapshot.tables
+        return tuple(name for name in self.problems if not (tables[name].read or tables[name].rows))
+
+
+def pull(
+    api: CloudApi,
+    sources: Sequence[TableSource],
+    older: Snapshot | None = None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> PullResult:
+    """Read the tables; the older snapshot keeps those that can't be read, with their age, and all others."""
+    older, began = older or Snapshot(), clock()
+    by_list: dict[ApiList, list[TableSource]] = {}
+    for source in sources:
+        by_list.setdefault(source.api, []).append(source)
+    parents = {listed.parents: None for listed in by_list if listed.parents}
+    with ThreadPoolExecutor(WORKERS) as pool:
+        items = dict(zip(parents, pool.map(partial(_read_parents, api), parents), strict=True))
+        readings = {
+            listed: _plan(listed, of_list, items, _find_since(of_list, older, began))
+            for listed, of_list in by_list.items()
+        }
+        list(
+            pool.map(partial(_Reading.run, api=api), (reading for several in readings.values() for reading in several))
+        )
+    return _merge(readings, by_list, older, began)
+
+
+def select_sources(patterns: Sequence[str] = ()) -> list[TableSource]:
+    """The descriptions of the tables that the names or patterns meet, or of all that collectors fill, with those that
+    they look up. Errors: UsageError for a name that none has; PluginLoadError."""
+    sources = {source.relation: source for collector in load_collectors().values() for source in collector.tables}
+    for pattern in patterns:
+        if not any(fnmatchcase(relation, pattern) for relation in sources):
+            hint = did_you_mean(pattern, sources)
+            raise UsageError(f"no collector fills {pattern}" + (f": {hint}" if hint else ""))
+    names = {name for name in sources if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)}
+    names |= {lookup.relation for name in names for lookup in sources[name].lookups.values()}
+    return [source for name, source in sources.items() if name in names]
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The reading of a list, whole or for one of its parents, with the rows of each of its tables."""
+
+    listed: ApiList
+    sources: Sequence[TableSource]
+    parent: Mapping[str, Any] = field(default_factory=dict)
+    since: datetime | None = None
+    """Only what changed since then is read."""
+    rows: dict[str, list[JsonRow]] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    """The ids of the items that changed, or are no more."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why a table can't be read, by relation."""
+    missing: str = ""
+    """Why the cloud does not have the list."""
+    partial: str = ""
+    """Why only a part of the list was read."""
+
+    def run(self, api: CloudApi) -> None:
+        """Read it, if nothing is in the way yet."""
+        self.rows = {source.relation: [] for source in self.sources}
+        if self.problems or self.missing:
+            return
+        try:
+            path = self.listed.path.format_map(_Quoted({"project": api.project, **self.parent}))
+            since = f"&changes-since={self.since:%Y-%m-%dT%H:%M:%SZ}" if self.since else ""
+            for item in _items(api, self.listed, path + since):
+                self._extract(item)
+        except MissingError as error:
+            self.missing = str(error)
+        except PartialError as error:
+            self.partial = str(error)
+        except ReadingError as error:
+            self.fail(error)
+
+    def fail(self, error: ReadingError) -> None:
+        """Note the error for all tables."""
+        self.problems = dict.fromkeys((source.relation for source in self.sources), str(error))
+
+    def _extract(self, item: Any) -> None:
+        if self.since:
+            self.changed.add(str(item["id"]))
+            if item["status"] in GONE:
+                return
+        for source in self.sources:
+            if source.relation not in self.problems:
+                try:
+                    self.rows[source.relation] += extract_rows(source, item, self.parent)
+                except ReadingError as error:
+                    self.problems[source.relation] = str(error)
+
+
+class _Quoted(dict[str, Any]):
+    """The values of a path."""
+
+    def __getitem__(self, key: str) -> str:
+        return quote(str(super().__getitem__(key)), safe="")
+
+    def __missing__(self, key: str) -> str:
+        raise ReadingError(f"the answer lacks {key}, which the path of others has")
+
+
+def _items(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
+    """The items of a list. Errors: ReadingError; PartialError in the end, where the service gives a part alone."""
+    try:
+        for page in api.pages(listed, path):
+            yield from page
+    except RefusedError as error:
+        if not listed.fallback:
+            raise
+        for page in api.pages(listed, listed.fallback):
+            yield from page
+        raise PartialError(f"{error}: what there is of project {api.project} alone") from None
+
+
+def _read_parents(api: CloudApi, listed: ApiList) -> _Reading:
+    """The items of a list, in the place of the rows of a table without a name."""
+    reading = _Reading(listed, (), rows={"": []})
+    try:
+        for item in _items(api, listed, listed.path):
+            reading.rows[""].append(item)
+    except PartialError as error:
+        reading.partial = str(error)
+    except MissingError as error:
+        reading.missing = str(error)
+    except ReadingError as error:
+        reading.problems[""] = str(error)
+    return reading
+
+
+def _plan(
+    listed: ApiList, sources: Sequence[TableSource], items: Mapping[ApiList, _Reading], since: datetime | None
+) -> list[_Reading]:
+    """The readings of a list: one, or one for each parent."""
+    if listed.parents is None:
+        return [_Reading(listed, sources, since=since)]
+    parents = items[listed.parents]
+    if parents.problems or parents.missing:
+        problems = {source.relation: parents.problems[""] for source in sources} if parents.problems else {}
+        return [_Reading(listed, sources, problems=problems, missing=parents.missing)]
+    return [_Reading(listed, sources, parent, partial=parents.partial) for parent in parents.rows[""]]
+
+
+def _find_since(sources: Sequence[TableSource], older: Snapshot, began: datetime) -> datetime | None:
+    """When a list was last read, if asking for what changed since then is enough: the tables of all its elements, whose
+    changes the service does not tell, were read not long ago."""
+    tables = [older.tables.get(source.relation) for source in sources]
+    times = [table.read for table in tables if table and table.read and not table.problem]
+    if not sources[0].api.changes or len(times) < max(2, len(sources)) or began - min(times) >= WHOLE:
+        return None
+    return max(times) - OVERLAP
+
+
+def _merge(
+    readings: Mapping[ApiList, Sequence[_Reading]],
+    by_list: Mapping[ApiList, Sequence[TableSource]],
+    older: Snapshot,
+    began: datetime,
+) -> PullResult:
+    tables, problems, missing = dict(older.tables), dict[str, str](), dict[str, str]()
+    for listed, several in readings.items():
+        gone = next((reading.missing for reading in several if reading.missing), "")
+        if not all(reading.missing for reading in several):
+            gone = ""  # what was listed a moment ago is no more
+        for source in by_list[listed]:
+            name, before = source.relation, older.tables.get(source.relation)
+            problem = gone or next((reading.problems[name] for reading in several if name in reading.problems), "")
+            if gone and not (before and before.read):
+                missing[name] = gone
+            elif problem:
+                tables[name] = replace(before or Table(name, (), None), problem=problem)
+                problems[name] = problem
+            else:
+                tables[name] = _merge_table(source, several, before, began)
+                if tables[name].problem:
+                    problems[name] = tables[name].problem
+    for source in (source for of_list in by_list.values() for source in of_list if source.lookups):
+        if source.relation in tables and source.relation not in problems:
+            others = {name: table.rows for name, table in tables.items()}
+            rows = tuple(look_up(source, tables[source.relation].rows, others))
+            tables[source.relation] = replace(tables[source.relation], rows=rows)
+    return PullResult(replace(older, tables=dict(sorted(tables.items()))), problems, missing)
+
+
+def _merge_table(source: TableSource, readings: Sequence[_Reading], before: Table | None, began: datetime) -> Table:
+    """The rows that were read, each key once, beside the older ones of items that did not change."""
+    relation = cloud.relation(source.relation)
+    assert relation is not None
+    key = relation.key or tuple(relation.positions)
+    rows: dict[tuple[object, ...], JsonRow] = {}
+    changes = [reading for reading in readings if reading.since]
+    read = began
+    if changes and before:
+        column, changed = source.item_column, set().union(*(reading.changed for reading in changes))
+        kept = (row for row in before.rows if row[column or ""] not in changed)
+        rows.update((tuple(map(row.get, key)), row) for row in kept)
+        read = before.read if source.each and before.read else began
+    for reading in readings:
+        rows.update((tuple(map(row.get, key)), row) for row in reading.rows[source.relation])
+    partial_reading = next((reading.partial for reading in readings if reading.partial), "")
+    return Table(source.relation, tuple(rows.values()), read, partial_reading)

@@ -1,0 +1,107 @@
+"""Generate docs/inventory.md from the descriptions of tables."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from datalog_gate.inventory.collector import load_collectors
+from datalog_gate.inventory.snapshot import TABLES
+from datalog_gate.inventory.table_sources import CONVERSIONS, ApiList, ColumnSource, Lookup, TableSource
+from datalog_gate.schema import cloud
+
+START = """# The inventory
+
+Rules read what there is in the cloud from an inventory ([relations.md](relations.md#the-cloud)). `inventory pull` reads
+it from the APIs of the cloud, as an admin of `clouds.yaml` or `OS_*` sees them; it needs the extra `inventory`:
+
+```bash
+pip install 'datalog-gate[inventory]'
+datalog-gate inventory pull --cloud prod --output cloud.jsonl
+datalog-gate check web.yaml --inventory cloud.jsonl
+datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.jsonl
+```
+
+- **Tables**: `--tables nova:servers,'neutronv2:*'` reads only these; the others of the file stay as they are. A service
+  that the catalogue lacks, or a list that it does not have, is left out by name.
+- **Failures**: a request is made again after 429, 5xx and lost connections. A table that can't be read keeps the rows
+  of the file with their age, and is named on stderr; so is one with a field that is missing or of another kind. The
+  exit code is 3 if a table has no older rows to keep, or nobody can log in, else 0. A row of `gate:inventory` says of
+  each table when it was read and why it was not read since: `gate:inventory(table=t, problem=why), why != null`.
+- **Load**: at most eight requests run at once, and `--rate 5` begins at most five a second. Quotas are a request for
+  each project and service, Placement four for each resource provider, Heat's resources one for each stack.
+- **Changes**: of a file that it wrote less than half an hour ago, the next pull asks Nova only for the servers that
+  changed since (`changes-since`); those deleted go. Nova counts neither a new address nor a new tag as a change, so
+  `nova:servers.addresses` and `nova:tags` keep the time of the last whole reading.
+- **Quotas**: a policy about quotas reads `nova:quotas`, or the sizes in `nova:servers`. Nova does not give the id of a
+  server's flavor: `flavor_id` is that of the flavor with the same name and sizes, and null where the flavor was deleted
+  or made anew with other sizes. A rule that joins `nova:flavors` does not see such servers.
+- **Heat** shows the stacks of all projects only to whom its policy `stacks:global_index` allows it, by default nobody.
+  Without it the tables have the stacks of one project, and the problem says so.
+
+The columns below are filled from these fields of the answers: `a.b` is the field b of a, `a[]` each entry of the list
+or map a, a name in *italics* the key of an entry. What is marked "if any" the API leaves out by its own extensions or
+rights; it is null then. This page is generated, as `REGENERATE=1 pytest tests/test_inventory_page.py` does it.
+"""
+UNFILLED = """
+## Tables that nothing fills
+
+No collector of this package fills these; an inventory made by hand may, or a collector of a package of its own
+(a subclass of `datalog_gate.inventory.collector.Collector` with an entry point of the group `datalog_gate.inventory`).
+
+"""
+
+
+def inventory_page() -> str:
+    """The text of docs/inventory.md."""
+    sources = [source for collector in load_collectors().values() for source in collector.tables]
+    text = START
+    for service, of_service in groupby(sources, lambda source: source.api.service):
+        version = f" in microversion {service.microversion}" if service.microversion else ""
+        text += f"\n## {service.name}\n\nThe service of type `{service.type}` in the catalogue{version}.\n"
+        text += "".join(map(_section, of_service))
+    filled = {source.relation for source in sources} | {TABLES}
+    names = [name for name in cloud.names() if name not in filled]
+    spaces = [(space, list(of_space)) for space, of_space in groupby(names, lambda name: name.partition(":")[0])]
+    return text + UNFILLED + "".join(f"- {', '.join(f'`{name}`' for name in of_space)}\n" for _, of_space in spaces)
+
+
+def _section(source: TableSource) -> str:
+    relation = cloud.relation(source.relation)
+    assert relation is not None
+    columns = {column.column: _field(source, column) for column in source.columns}
+    columns |= {name: _lookup(lookup) for name, lookup in source.lookups.items()}
+    lines = "".join(
+        f"| `{column.name}` | {columns.get(column.name, 'null: the API has no such field')} |\n"
+        for column in relation.columns
+    )
+    return f"\n### {source.relation}\n\n{_request(source.api)}\n\n| column | from |\n|---|---|\n{lines}"
+
+
+def _request(api: ApiList) -> str:
+    parents = f" for each of `{api.parents.path}`" if api.parents else ""
+    fallback = f"; `{api.fallback}` where that is refused" if api.fallback else ""
+    return f"`GET {api.path}`{parents}{fallback}" + (", the list " + f"`{api.key}`" if api.key else "")
+
+
+def _field(source: TableSource, column: ColumnSource) -> str:
+    base = {"": source.each, "^": (), "$": (), "@": ()}[column.origin]
+    if column.origin == "@":
+        entries = [at for at, key in enumerate(source.each) if key in ("*", "{}")]
+        return f"the key of *{_path(source.each[: entries[int(column.path[0])]])}*"
+    text = f"`{_path((*base, *column.path))}`"
+    if column.origin == "$":
+        text += " of what the request is for"
+    if column.optional:
+        text += ", if any"
+    if column.conversion:
+        text += f", {CONVERSIONS[column.conversion][0]}"
+    return text
+
+
+def _path(keys: tuple[str, ...]) -> str:
+    return ".".join(keys).replace(".*", "[]").replace(".{}", "[]")
+
+
+def _lookup(lookup: Lookup) -> str:
+    same = ", ".join(f"`{theirs}` as `{own}`" for theirs, own in lookup.agreeing.items())
+    return f"`{lookup.column}` of the only row of `{lookup.relation}` with {same}"
