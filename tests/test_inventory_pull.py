@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -329,3 +330,14 @@ def test_without_credentials_the_command_says_what_to_set(
         "were not given: auth_url\n  help  set OS_*, or name an entry of clouds.yaml with --cloud\n",
     )
     assert cloud.requests == []
+
+
+def test_without_the_extra_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from datalog_gate.doors.cli.main import main
+
+    monkeypatch.setitem(sys.modules, "openstack.config", None)
+    assert main(["inventory", "pull"]) == 3
+    message = "import of openstack.config halted; None in sys.modules: install datalog-gate[inventory]"
+    assert capsys.readouterr() == ("", f"error[unreadable] {message}\n")

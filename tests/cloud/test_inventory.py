@@ -1,0 +1,114 @@
+"""A pull of a real cloud has the rows that its APIs give.
+
+`DATALOG_GATE_SERVERS` says how many servers there shall be, each with ten ports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.decision.policy_set import RuleFile
+from datalog_gate.decision.query import ask
+from datalog_gate.engine import native
+from datalog_gate.files.inputs import fact_lines
+from datalog_gate.schema import cloud as cloud_schema
+from tests.cloud_contents import contents
+from tests.cloud_reader import BEATS, read_tables
+from tests.sources import ROOT
+
+if TYPE_CHECKING:
+    from tests.cloud.rig import Cloud
+
+SERVERS = int(os.environ.get("DATALOG_GATE_SERVERS", "20"))
+MEASURED = """
+import resource, sys
+from datalog_gate.doors.cli.main import main
+code = main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+sys.exit(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def servers(cloud: Cloud) -> Iterator[list[Any]]:
+    """The servers of this test."""
+    with contents(cloud.admin, SERVERS) as servers:
+        yield servers
+
+
+def pulled(path: Path, *options: str) -> dict[str, list[dict[str, Any]]]:
+    """Pull, and say what it cost. The rows by relation."""
+    begin = time.monotonic()
+    command = [sys.executable, "-c", MEASURED, "inventory", "pull", "--output", str(path), *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    seconds, megabytes = time.monotonic() - begin, int(done.stdout)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for line in map(json.loads, path.read_text("utf-8").splitlines()):
+        tables.setdefault(line["relation"], []).append(line["row"])
+    rows = sum(map(len, tables.values()))
+    print(f"pull {' '.join(options)}: {rows} rows, {seconds:.1f} s, {megabytes} MB at most")
+    return tables
+
+
+def differences(table: str, ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> list[str]:
+    """The rows that one side alone has."""
+    skipped = BEATS if table.endswith(":services") else ()
+    mine, other = (
+        {json.dumps({key: value for key, value in row.items() if key not in skipped}, sort_keys=True) for row in rows}
+        for rows in (ours, theirs)
+    )
+    return [f"{table}: {row} is not in the inventory" for row in sorted(other - mine)] + [
+        f"{table}: {row} is in the inventory alone" for row in sorted(mine - other)
+    ]
+
+
+@pytest.mark.usefixtures("servers")
+def test_each_row_is_what_the_api_says(cloud: Cloud, tmp_path: Path) -> None:
+    path = tmp_path / "cloud.jsonl"
+    ours, theirs = pulled(path), read_tables(cloud.admin)
+    wrong = [line for table, rows in theirs.items() for line in differences(table, ours.get(table, []), rows)]
+    assert wrong[:20] == []
+    assert sorted(ours.keys() - theirs.keys()) in (["gate:inventory"], ["gate:inventory", "heat:deployments"])
+    assert [table for table in theirs.keys() - ours.keys() if theirs[table]] == []
+    assert_rules_read(path, ours)
+
+
+def assert_rules_read(path: Path, ours: dict[str, list[dict[str, Any]]]) -> None:
+    """The whole file loads for rules, and a rule over each table derives each of its rows."""
+    lines = fact_lines(path)
+    for table, rows in ours.items():
+        relation = cloud_schema.relation(table)
+        assert relation is not None
+        columns = ", ".join(f'"{column.name}"=v{at}' for at, column in enumerate(relation.columns))
+        head = f"t({', '.join(f'v{at}' for at in range(len(relation.columns)))})"
+        of_table = [line for line in lines if line.relation == table]
+        answer = ask([RuleFile("m", "m.dl", f"{head} :- {table}({columns}).")], head, of_table, native.evaluate)
+        assert (table, len(answer.rows), answer.errors) == (table, len(rows), ())
+    text = '@record("all", "{s}")\nall(s) :- nova:servers(id=s), gate:inventory(table="nova:servers").'
+    policies = dg.load_rules(*[write_rules(path.with_name("all.dl"), text)])
+    assert len(policies.inventory(path).rows["nova:servers"]) == len(ours["nova:servers"])
+
+
+def write_rules(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_the_next_pull_of_servers_reads_what_changed_alone(cloud: Cloud, servers: list[Any], tmp_path: Path) -> None:
+    path, tables = tmp_path / "cloud.jsonl", "nova:servers,nova:servers.addresses,nova:tags"
+    pulled(path, "--tables", tables)
+    for server in servers[: max(1, SERVERS // 100)]:
+        cloud.admin.compute.update_server(server.id, name=f"{server.name}-renamed")
+    ours = pulled(path, "--tables", tables)
+    theirs = read_tables(cloud.admin)
+    assert [line for table in tables.split(",") for line in differences(table, ours[table], theirs[table])] == []
