@@ -277,6 +277,10 @@ def test_an_unknown_stays_the_same_unless_it_depends_on_a_change(tmp_path: Path)
     ) == ([], ["c"])
 
 
+def test_a_query_reads_facts_of_the_old_state_alone() -> None:
+    assert dg.query("", ":- old:heat:nested(s, t)", {"old:heat:nested": [("a", "b")]}) == {("a", "b")}
+
+
 def test_without_an_old_stack_there_is_no_old_state(tmp_path: Path) -> None:
     (tmp_path / "m.dl").write_text(
         '@deny("new", "{s}")\nnew(s) :- heat:resource(s), not old:heat:resource(s).\n'

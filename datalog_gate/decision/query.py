@@ -26,7 +26,7 @@ from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms, with_terms
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import Relation, RelationRef, relation_name, whole_version
+from datalog_gate.schema.declaration import Relation, RelationRef, whole_version
 from datalog_gate.schema.signatures import BUILTINS
 
 QUERY = "query#"
@@ -102,7 +102,7 @@ def bind(
             target = find_input(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud_table else line.typed
-                inputs[target].setdefault(row_of(program.relations[relation_name(target)]), line.span)
+                inputs[target].setdefault(row_of(program.relations[whole_version(target)]), line.span)
             elif cloud_table:
                 line.typed(cloud_table)
             elif line.relation in BUILTINS:
