@@ -68,6 +68,11 @@ class Rules:
         return self._set.digest
 
     @property
+    def cloud_wide(self) -> frozenset[str]:
+        """The ids of the policies that judge all stacks of a cloud at once: they rest on an `all:` relation."""
+        return self._set.cloud_wide
+
+    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The warnings of the checks."""
         return self._set.warnings
@@ -108,6 +113,7 @@ class Rules:
         modes: Mapping[str, str] | None = None,
         budget: Budget = BUDGET,
         near_misses: bool = False,
+        cloud: Mapping[str, str] | None = None,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
@@ -124,6 +130,8 @@ class Rules:
         - `modes` are the modes of single policies by id; a policy that is `off` is not judged.
         - `budget` is what each group of policies may take.
         - `near_misses` adds warnings of policies that found nothing beside what they were probably meant to find.
+        - `cloud` says that the stacks are all that there are, with the projects by stack of those that are not the
+          caller's. Without it policies that read `all:` relations are skipped.
 
         Errors: UsageError; InputError for inventory or waivers; EngineError, also if pydatalog refuses the rules or the
         engines differ.
@@ -142,6 +150,7 @@ class Rules:
             mode=mode,
             modes=modes,
             budget=budget,
+            cloud=cloud,
         )
         first = "native" if engine == "both" else engine
         if first != "native":

@@ -130,6 +130,8 @@ fixture of this project gives: `datalog-gate facts TEMPLATE` prints those of you
 - **The older state**: `old:` before the name of what a template fills, `old:heat:resource(id=r)`, reads it of the
   stack as it was ([language.md](language.md#the-stack-as-it-was)). Relations for which it is not said have no older
   state.
+- **The whole cloud**: `all:` before the name of what a stack fills, `all:heat:resource(id=r, _project=p)`, reads the
+  rows of every stack, with its project ([language.md](language.md#the-whole-cloud)).
 - **Relations of your own** are declared by rules, and filled by rules, by `limits.yaml` or by an inventory
   ([language.md](language.md#modules)).
 """

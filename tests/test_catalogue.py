@@ -166,7 +166,9 @@ def test_what_heat_does_not_have_or_nothing_fills_is_none() -> None:
         assert SHIPPED.type(name) is None
     for name in ("heat:nothing", "os:nova:nothing", "os:nova:server.nothing", "nova:srv", ""):
         assert SHIPPED.relation(name) is None
-    for name in ("old:gate:request", "old:old:heat:stack", "old:nova:servers"):
+    for name in ("old:gate:request", "old:old:heat:stack", "old:nova:servers", "old:all:heat:stack"):
+        assert SHIPPED.relation(name) is None
+    for name in ("all:gate:now", "all:gate:unlocked", "all:all:heat:stack", "all:old:heat:stack", "all:nova:servers"):
         assert SHIPPED.relation(name) is None
 
 

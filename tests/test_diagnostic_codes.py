@@ -130,6 +130,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         "check template.yaml --rules .",
         {"template.yaml": GOOD, "m.dl": OK, "n.datalog": OK},
         {"template.yaml": GOOD, "m.dl": OK.replace("deny", "warn")}),
+    "cloud-wide": (
+        RULES,
+        "@deny p(x) :- all:heat:stack(id=x), old:heat:stack(id=x).",
+        "@deny p(x) :- all:heat:stack(id=x), heat:stack(id=x)."),
     "far-date": (
         "check template.yaml --rules m.dl --now 2027-01-01 --fail-on warn",
         {"template.yaml": GOOD, "m.dl": LATER},

@@ -121,6 +121,14 @@ gate:grant_scope  The resources in the scope of a grant.
   row        gate:grant_scope(id=portal/edge, resource=portal/address)
   rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
 """),
+        ("all:gate:grant_s*", """\
+gate:grant_scope  The resources in the scope of a grant.
+  id        resource  The resource.
+  resource  resource  A resource that the grant or service is for.
+  filled by  the template: its resources of type DatalogGate::Policy; old:gate:grant_scope has the older state
+  row        gate:grant_scope(id=portal/edge, resource=portal/address)
+  rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
+"""),
         ("Acme::*", """\
 acme:box  Every resource of type Acme::Box.
   _id*    resource                        The resource.
@@ -212,6 +220,7 @@ def test_the_command_has_the_same_as_data(capsys: pytest.CaptureFixture[str]) ->
         ("heat:scalin", "there is no relation heat:scalin: did you mean heat:scaling?"),
         ("OS::Nova::Servre", "there is no relation OS::Nova::Servre: did you mean OS::Nova::Server?"),
         ("old:gate:now", "there is no relation old:gate:now: did you mean gate:now?"),
+        ("all:nova:servers", "there is no relation all:nova:servers: did you mean nova:servers?"),
         ("zebra:*", "there is no relation zebra:*: `datalog-gate relations` lists all"),
     ],
 )

@@ -21,6 +21,7 @@ from datalog_gate.analysis.policy import Policies, Policy, Unlock
 from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
+from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import reads, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
@@ -28,8 +29,17 @@ from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Module, Rule
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, given_version, relation_name, whole_version
-from datalog_gate.schema.relations import FIXED
+from datalog_gate.schema.declaration import (
+    Column,
+    Relation,
+    RelationRef,
+    given_version,
+    is_all,
+    is_old,
+    relation_name,
+    whole_version,
+)
+from datalog_gate.schema.relations import FIXED, TRANSITION
 
 UNLOCKED = "gate:unlocked"
 EFFECTIVE = Relation(
@@ -97,6 +107,8 @@ def check(
         relations |= old_relations
     policies_by_id = tuple(policies.policies[identity] for identity in sorted(policies.policies))
     program = _program(rules, relations, strata, names)
+    if wrong_clouds := [*_check_cloud_wide(program, policies_by_id, policies.unlocks)]:
+        raise RulesError([*diagnostics, *wrong_clouds], sources)
     return Checked(tuple(modules), program, policies_by_id, tuple(policies.unlocks), in_order(diagnostics))
 
 
@@ -209,6 +221,26 @@ def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> 
                 message = f"no rule unlocks the service {service.value}"
                 advice = did_you_mean(str(service.value), services, f'write a rule with @unlock("{service.value}")')
                 yield Diagnostic("unknown-service", message, match.span, advice)
+
+
+def _check_cloud_wide(
+    program: CheckedProgram, policies: Iterable[Policy], unlocks: Iterable[Unlock]
+) -> Iterator[Diagnostic]:
+    """Report what rests on all stacks of the cloud and on the operation on a single stack: nothing has both."""
+    if not any(map(is_all, program.inputs)):
+        return
+    for policy in policies:
+        inputs = resting(program, frozenset({policy.relation})).inputs
+        changing = sorted(str(name) for name in inputs if is_old(name) or name in TRANSITION)
+        if changing and any(map(is_all, inputs)):
+            message = f"{policy.id} judges the whole cloud, where nothing fills {', '.join(changing)}"
+            yield Diagnostic("cloud-wide", message, policy.span, "judge the change of a stack by a policy of its own")
+    for unlock in unlocks:
+        if any(map(is_all, resting(program, frozenset({unlock.relation})).inputs)):
+            message = (
+                f"a grant of {unlock.service} can't depend on the whole cloud: it is unlocked where a stack passes"
+            )
+            yield Diagnostic("cloud-wide", message, unlock.span, "ask for what the stack or the inventory says")
 
 
 def _program(

@@ -162,14 +162,14 @@ class Lowering:
         return (*extra, ir.Match(meaning.ref, tuple(row), atom.span))
 
     def _columns(self, atom: ast.Atom, relation: Relation) -> list[tuple[int, ast.Term]]:
-        positional, wide = len(atom.arguments), len(relation.columns)
+        positional, wide = len(atom.arguments), len(relation.columns) - relation.all
         loose = relation.name in self.names.undeclared
         if relation.named_only and positional:
             suggestion = f"write {relation.ref}({relation.columns[0].name}=...)"
             self._report("arity", f"{relation.ref} takes named columns only", atom.span, suggestion)
             return []
         if positional > wide or (loose and positional != wide and not atom.named):
-            columns = ", ".join(column.name for column in relation.columns)
+            columns = ", ".join(column.name for column in relation.columns[:wide])
             message = f"{relation.ref} has {wide} columns, here {positional}"
             self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []

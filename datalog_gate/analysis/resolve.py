@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Severity, Slips, Span, clo
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import OLD, Column, Relation, old_version
+from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, all_version, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
 MOST_SUGGESTIONS = 50
@@ -121,7 +121,9 @@ class Names:
         if module in self.congress and prefix not in self.scopes:
             prefix = self.titles.get(prefix, prefix)
         if atom.name.startswith(OLD) and atom.name not in self.given:
-            return self._older(atom, module)
+            return self._version(atom, module, OLD)
+        if atom.name.startswith(ALL) and atom.name not in self.given and prefix not in self.scopes:
+            return self._version(atom, module, ALL)
         if atom.name in self.given and not (prefix in self.scopes and bare in self.scopes[prefix].relations):
             return self.given[atom.name]
         if prefix not in self.scopes:
@@ -134,20 +136,26 @@ class Names:
             self._report("private-relation", message, atom.name_span, f"write `export {bare}.` in {prefix}")
         return scope.relations[bare]
 
-    def _older(self, atom: Atom, module: str) -> Relation | Builtin | None:
-        rest, span = atom.name.removeprefix(OLD), atom.name_span
-        now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(OLD))), module)
+    def _version(self, atom: Atom, module: str, prefix: str) -> Relation | Builtin | None:
+        """The relation as it was, or that of all stacks, after the prefix."""
+        rest, span = atom.name.removeprefix(prefix), atom.name_span
+        now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(prefix))), module)
         if now is None or now.name in self._empty:
             return now
-        if isinstance(now, Relation) and not now.old:
+        advice = f"read {rest} itself"
+        if isinstance(now, Relation) and not now.old and not now.all:
             owner, _, bare = now.name.rpartition(":")
             if owner in self.scopes and bare in self.scopes[owner].relations:
                 self._read.add(now.name)
-                return replace(now, old=True)
-            if older := self.catalogue.relation(old_version(now.name)):
-                return older
-        message = f"there is no {atom.name}: no stack, old or new, fills {rest}"
-        self._report("undefined-relation", message, span, f"read {rest} itself")
+                if prefix == OLD:
+                    return replace(now, old=True)
+                advice = f"{advice}, and in its rules all: before the relations of stacks"
+            elif version := self.catalogue.relation((old_version if prefix == OLD else all_version)(now.name)):
+                return version
+        elif isinstance(now, Relation) and now.old and prefix == ALL:
+            advice = f"read {ALL}{now.name}: a cloud is judged as it is"
+        fills = "no stack fills" if prefix == ALL else "no stack, old or new, fills"
+        self._report("undefined-relation", f"there is no {atom.name}: {fills} {rest}", span, advice)
         return None
 
     def head(self, atom: Atom, module: str) -> Relation:

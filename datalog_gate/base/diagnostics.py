@@ -94,6 +94,7 @@ CODES: dict[str, str] = {
     "one-form": "A policy that reads one of two forms in which a template may say the same.",
     "near-miss": "A policy that finds nothing, beside rows that it was probably meant to find.",
     "no-policy": "Rules without any policy.",
+    "cloud-wide": "A rule over the whole cloud that also needs what only the operation on a single stack has.",
     "congress": "A text that Congress reads in another way.",
     "bad-library": "A library of Congress that is not in the format.",
     "bad-limits": "A value of `limits.yaml` that its pack does not declare, or one that it lacks.",

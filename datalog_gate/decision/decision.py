@@ -63,6 +63,9 @@ class Decision:
     """The waivers that a finding met, in force or not: with these alone it is the same decision. Not in the JSON."""
     compared: bool = False
     """Whether there was an older state, so that each finding has a `change`; not in the JSON."""
+    skipped: tuple[str, ...] = ()
+    """The ids of the policies that were not judged since they judge a whole cloud; the JSON has their number in
+    `counts`, if there are any."""
     near_misses: tuple[Diagnostic, ...] = field(default=(), compare=False)
     """Warnings of policies without a finding, where they were asked for; not in the JSON."""
     statistics: Mapping[str, int] = field(default_factory=dict, compare=False)
@@ -77,7 +80,7 @@ class Decision:
             "stacks": list(self.stacks),
             **{name: [entry.to_json() for entry in getattr(self, name)] for name in LISTS},
             "digests": dict(self.digests),
-            "counts": dict(self.counts),
+            "counts": {**self.counts, "skipped": len(self.skipped)} if self.skipped else dict(self.counts),
         }
 
     @property

@@ -17,6 +17,7 @@ from datalog_gate.decision.grants import effective
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import DecisionRequest
 from datalog_gate.engine.least_model import Engine, Model
+from datalog_gate.facts.cloud_relations import add_cloud_facts
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
@@ -64,6 +65,8 @@ def evaluation(
     for stack in stacks:
         flatten(stack, rules.catalogue, read, facts)
     _add_request(facts, stacks, request)
+    if request.cloud is not None:
+        add_cloud_facts(facts, stacks, request.cloud, rules.catalogue, rules.program.inputs)
     if AGES in read and request.inventory:
         for table, seconds in request.inventory.ages(request.now):
             facts.add(AGES, (table, seconds))

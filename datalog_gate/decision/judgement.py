@@ -66,6 +66,10 @@ def judge(
     EngineError if the engine refuses the program or runs out of time."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
+    skipped: tuple[str, ...] = ()
+    if rules.cloud_wide and request.cloud is None:
+        skipped = tuple(policy.id for policy in policies if policy.id in rules.cloud_wide)
+        policies = [policy for policy in policies if policy.id not in rules.cloud_wide]
     evaluated = evaluation(rules, stacks, request, policies, engine)
     secrets = Secrets(evaluated.facts, evaluated.program)
     changes = Changes(rules, policies, request, evaluated, engine)
@@ -111,6 +115,7 @@ def judge(
         now=request.now,
         waivers=waivers,
         compared=bool(request.against),
+        skipped=skipped,
         statistics={"rewritten": evaluated.program.rewritten},
     )
     return Judgement(decision, policies, reader, [*settlement.origins, *merged])
@@ -122,14 +127,15 @@ def _in_order(violations: Iterable[Violation]) -> list[Violation]:
 
 def _identity(rules: PolicySet, request: DecisionRequest, waivers: Sequence[Waiver]) -> list[str]:
     """List what a decision depends on besides rules and facts: the mode, the modes of single policies, the policies
-    that are not enforced yet, the time if a rule reads it, and the waivers that it met, each with whether it is
-    expired."""
+    that are not enforced yet, the time if a rule reads it, the waivers that it met, each with whether it is expired,
+    and whether policies over the whole cloud judged."""
     early = [policy.id for policy in rules.policies if policy.enforce_from and request.now.date() < policy.enforce_from]
     modes = [f"{policy.id}={request.modes[policy.id]}" for policy in rules.policies if policy.id in request.modes]
     modes += [f"{policy.id}=off" for policy in rules.policies if policy.id in request.off]
     now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
     entries = [json.dumps([waiver.to_json(), request.now >= waiver.until], sort_keys=True) for waiver in waivers]
-    return [request.mode, *early, *modes, now, *entries]
+    cloud = ["cloud"] if rules.cloud_wide and request.cloud is not None else []
+    return [request.mode, *early, *modes, now, *entries, *cloud]
 
 
 def _digest(parts: Sequence[str]) -> str:

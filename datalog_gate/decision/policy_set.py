@@ -20,7 +20,7 @@ from datalog_gate.base.gc import paused
 from datalog_gate.language.ast import Declaration, Module, Rule
 from datalog_gate.language.parser import parse
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import RelationRef
+from datalog_gate.schema.declaration import RelationRef, is_all
 
 LIMITS_FILE = "limits.yaml"
 """The file in which an operator gives the rows of a pack's relations."""
@@ -83,7 +83,8 @@ def _add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[D
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """`reads` maps each derived relation to all relations it rests on, itself among them."""
+    """`reads` maps each derived relation to all relations it rests on, itself among them. `cloud_wide` are the ids of
+    the policies that rest on an `all:` relation."""
 
     program: CheckedProgram
     policies: tuple[Policy, ...]
@@ -93,6 +94,7 @@ class PolicySet:
     sources: Mapping[str, str]
     reads: Mapping[RelationRef, frozenset[RelationRef]]
     catalogue: Catalogue
+    cloud_wide: frozenset[str]
 
 
 def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:
@@ -119,7 +121,15 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program, checked.policies)
     return PolicySet(
-        checked.program, checked.policies, checked.unlocks, checked.warnings, digest, sources, reads, catalogue
+        program=checked.program,
+        policies=checked.policies,
+        unlocks=checked.unlocks,
+        warnings=checked.warnings,
+        digest=digest,
+        sources=sources,
+        reads=reads,
+        catalogue=catalogue,
+        cloud_wide=frozenset(policy.id for policy in checked.policies if any(map(is_all, reads[policy.relation]))),
     )
 
 

@@ -49,6 +49,8 @@ class DecisionRequest:
     waivers: tuple[Waiver, ...] = ()
     against: tuple[Stack, ...] = ()
     """The stacks as they were, each with the id of the one that it becomes; none if there is no older state."""
+    cloud: Mapping[str, str | None] | None = None
+    """The projects of the stacks by id, where the stacks are the whole cloud; None where there may be others."""
 
 
 def read_action(action: str | None, stacks: Sequence[Stack], against: Sequence[Stack]) -> str:

@@ -46,6 +46,7 @@ def read_request(
     mode: str = "enforce",
     modes: Mapping[str, str] | None = None,
     budget: Budget = BUDGET,
+    cloud: Mapping[str, str] | None = None,
 ) -> DecisionRequest:
     """Read a request about the stacks from plain data and files; `api.Rules.decide` describes the parameters.
     Errors: UsageError, InputError for inventory or waivers."""
@@ -58,11 +59,15 @@ def read_request(
         inventory = read_inventory(rules, inventory)
     if inventory.rules != rules.digest:
         raise UsageError("the inventory was loaded for other rules")
+    if unknown := sorted({*(cloud or ())} - {stack.id for stack in stacks}):
+        raise UsageError(f"the cloud has no stack {', '.join(unknown)} to be of a project")
+    asker = read_caller(caller)
+    project = asker.project if asker else None
     own = {policy: read_mode(mode) for policy, mode in (modes or {}).items() if mode != "off"}
     return DecisionRequest(
         action=action,
         now=read_time(datetime.now(UTC) if now is None else now),
-        caller=read_caller(caller),
+        caller=asker,
         services=frozenset(services),
         mode=most,
         inventory=inventory,
@@ -71,6 +76,7 @@ def read_request(
         off=frozenset(policy for policy, mode in (modes or {}).items() if mode == "off"),
         waivers=load_waivers(rules, waivers),
         against=older,
+        cloud=None if cloud is None else {stack.id: project for stack in stacks} | {**cloud},
     )
 
 

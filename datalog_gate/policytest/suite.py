@@ -57,6 +57,7 @@ class Suite:
         """
         rules = rules or self.rules
         given = {key: value for key, value in case.given.items() if key not in ("stack", "modules", "environment")}
+        given["cloud"] = given.pop("projects", {})
         try:
             stacks = stacks or self.stacks(case)
             if "against" in given:

@@ -27,6 +27,7 @@ CASE: Shape = {
     **dict.fromkeys(("stack", "against", "inventory"), (str, dict)),
     **dict.fromkeys(("environment", "caller"), (dict,)),
     "modules": {"*": (str, dict)},
+    "projects": {"*": (str,)},
     "services": [(str,)],
     "waivers": (list,),
     "expect": EXPECT,
@@ -47,7 +48,7 @@ class Case:
     given: Mapping[str, Any]
     """What is judged, and by what: files are paths, and `now` is a time. An inline template is its text, pushed down to
     where it stands in the test file, so that both count the same lines. `modules` are stacks by name that are judged
-    together with the one of the case."""
+    together with the one of the case: these are its whole cloud, and `projects` those of its stacks by name."""
     expect: Mapping[str, Any]
     policies: tuple[tuple[str, Span | None], ...] = ()
     """The ids of policies that it expects, with their places."""

@@ -8,7 +8,16 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from datalog_gate.schema import cloud
-from datalog_gate.schema.declaration import OLD, Relation, RelationRef, ResourceType, parse_reference
+from datalog_gate.schema.declaration import (
+    ALL,
+    OLD,
+    PROJECT,
+    Relation,
+    RelationRef,
+    RelationVersion,
+    ResourceType,
+    parse_reference,
+)
 from datalog_gate.schema.relations import FIXED, NAMESPACES, TIMELESS
 from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type_of
 
@@ -47,17 +56,31 @@ class Catalogue:
 
     def relation(self, reference: RelationRef) -> Relation | None:
         """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``, or its old
-        version; ``old:heat:resource`` means that too."""
+        version or that of all stacks; ``old:heat:resource`` and ``all:heat:resource`` mean these too."""
         name = parse_reference(reference)
+        if isinstance(name, str) and name.startswith(ALL):
+            name = RelationVersion(name.removeprefix(ALL), all=True)
         if not isinstance(name, str):
-            current = None if name.name.startswith(OLD) or name.name in TIMELESS else self.relation(name.name)
-            return current and (None if current is cloud.relation(name.name) else replace(current, old=True))
+            return self._version(name)
         if name in FIXED:
             return FIXED[name]
         if cloud_relation := cloud.relation(name):
             return cloud_relation
         owner = self.owner(name.partition(".")[0])
         return self._of_type(owner).get(name) if owner else None
+
+    def _version(self, version: RelationVersion) -> Relation | None:
+        """The version, old or of all stacks, of a relation that stacks fill."""
+        if version.name.startswith((OLD, ALL)) or version.name in TIMELESS:
+            return None
+        current = self.relation(version.name)
+        if current is None or current is cloud.relation(version.name) or version.old is version.all:
+            return None
+        if version.old:
+            return replace(current, old=True)
+        if version.name == "gate:unlocked":  # rules fill it
+            return None
+        return replace(current, all=True, columns=(*current.columns, PROJECT))
 
     def names(self) -> Iterator[str]:
         """The names of all relations. This parses every resource type, so use it for suggestions only."""

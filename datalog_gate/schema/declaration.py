@@ -17,20 +17,25 @@ class RelationVersion(NamedTuple):
 
     The `possible` version has the certain rows and those that are there for some outcome of the unknowns. The `given`
     version of a relation that has rules holds the rows that facts put into it. The `old` version is the relation before
-    the change. `str` shows a version as rules, messages and outputs spell it: ``m:p?``, ``m:p#given``, ``old:m:p``.
+    the change. The `all` version holds the rows of all stacks of the cloud, each with the stack's project. `str` shows
+    a version as rules, messages and outputs spell it: ``m:p?``, ``m:p#given``, ``old:m:p``, ``all:heat:stack``.
     """
 
     name: str
     possible: bool = False
     given: bool = False
     old: bool = False
+    all: bool = False
 
     def __str__(self) -> str:
-        return f"{OLD if self.old else ''}{self.name}{'#given' if self.given else ''}{'?' if self.possible else ''}"
+        prefix = ALL if self.all else OLD if self.old else ""
+        return f"{prefix}{self.name}{'#given' if self.given else ''}{'?' if self.possible else ''}"
 
 
 OLD = "old:"
 """The prefix of a relation in a rule that reads it as it was before the change."""
+ALL = "all:"
+"""The prefix of a relation in a rule that reads the rows of every stack of the cloud."""
 RelationRef = str | RelationVersion
 """A relation in programs, plans, tables and facts: its full name, or a version of it."""
 
@@ -48,16 +53,21 @@ def relation_name(relation: RelationRef) -> str:
 def _version(field: str, value: Any, relation: RelationRef) -> RelationRef:
     plain = RelationVersion(relation) if isinstance(relation, str) else relation
     version = plain._replace(**{field: value})
-    return version if version.possible or version.given or version.old else version.name
+    return version if version.possible or version.given or version.old or version.all else version.name
 
 
 possible_version, certain_version = partial(_version, "possible", True), partial(_version, "possible", False)
 given_version, whole_version = partial(_version, "given", True), partial(_version, "given", False)
 old_version, current_version = partial(_version, "old", True), partial(_version, "old", False)
+all_version = partial(_version, "all", True)
 
 
 def is_old(relation: RelationRef) -> bool:
     return isinstance(relation, RelationVersion) and relation.old
+
+
+def is_all(relation: RelationRef) -> bool:
+    return isinstance(relation, RelationVersion) and relation.all
 
 
 Range = tuple[int | None, int | None]
@@ -80,6 +90,9 @@ class Column:
     """The least and the greatest number that can occur."""
 
 
+PROJECT = Column("_project", Kind.STRING | Kind.NULL, "The project of the root stack; null where it is not known.")
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A relation with its columns in order."""
@@ -95,6 +108,8 @@ class Relation:
     """A rule that reads it, as an example; empty for a relation of a resource type or of an inventory."""
     old: bool = False
     """Whether this is the old version."""
+    all: bool = False
+    """Whether this is the version of all stacks, whose last column, only ever named, is `PROJECT`."""
     generated: str = ""
     """Set for a relation that the analysis adds: ``in`` for a list of constants, ``or`` for the alternatives of an
     aggregate, ``effective`` for the grants in effect."""
@@ -105,6 +120,8 @@ class Relation:
 
     @property
     def ref(self) -> RelationRef:
+        if self.all:
+            return all_version(self.name)
         return old_version(self.name) if self.old else self.name
 
 

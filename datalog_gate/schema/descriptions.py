@@ -14,7 +14,7 @@ from typing import Any
 from datalog_gate.base.values import Kind, ResourceId, Row, from_python
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
-from datalog_gate.schema.declaration import OLD, Column, Relation, old_version
+from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, old_version
 from datalog_gate.schema.relations import FIXED
 
 MOST_VALUES = 10
@@ -101,13 +101,14 @@ class RelationDescription:
 
 def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> list[RelationDescription]:
     """Describe the relations whose name or resource type is the pattern or matches it as in a shell, ``os:nova:*``,
-    ``OS::Nova::Server``; of ``old:heat:*`` those that rules can read as they were."""
-    wanted = pattern.removeprefix(OLD)
+    ``OS::Nova::Server``; of ``old:heat:*`` those that rules can read as they were, of
+    ``all:heat:*`` those that they can read of all stacks."""
+    wanted = pattern.removeprefix(OLD).removeprefix(ALL)
     return [
         description
         for description in (_describe(name, catalogue) for name in catalogue.names())
         if fnmatchcase(description.relation.name, wanted) or fnmatchcase(description.type or "", wanted)
-        if description.has_old or wanted == pattern
+        if wanted == pattern or catalogue.relation(pattern[: len(OLD)] + description.relation.name)
     ]
 
 

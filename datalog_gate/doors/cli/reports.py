@@ -219,6 +219,8 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
         for policy_id, case_findings in cases.items():
             case = Xml.SubElement(suite, "testcase", classname=name, name=printable(policy_id))
             _add_outcome(case, case_findings, failing)
+            if isinstance(entry.answer, Decision) and policy_id in entry.answer.skipped:
+                Xml.SubElement(case, "skipped", message="judges the whole cloud")
         for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
         suite.set("tests", str(len(cases)))
@@ -412,6 +414,8 @@ def _format_counts(decision: Decision) -> str:
         counts.append(f"{len(decision.errors)} in error")
     policies, facts = decision.counts["policies"], decision.counts["facts"]
     size = f"{policies} polic{'y' if policies == 1 else 'ies'}, {facts} fact{'' if facts == 1 else 's'}"
+    if skipped := len(decision.skipped):
+        size += f"; {skipped} polic{'y judges' if skipped == 1 else 'ies judge'} the whole cloud: skipped"
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
 
 

@@ -112,6 +112,7 @@ def _check_group(
             mode=options.mode,
             explain=options.explain,
             near_misses=True,
+            cloud={} if options.together else None,
         )
         return ReportEntry(name, decision, format_grant_requests(stacks, decision))
     except InputError as error:
@@ -157,9 +158,13 @@ def _idle_run(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]
     from datalog_gate.analysis.check import matches
 
     action = options.action or ("update" if options.against else "create")
-    if not any(action in policy.on for policy in rules.policies):
+    judged = [policy.id for policy in rules.policies if action in policy.on]
+    if not judged:
         message = f"no policy is judged on {action}: everything passes"
         yield Diagnostic("no-policy", message, None, f'write on=["{action}"] where one is meant to', "warning")
+    elif rules.cloud_wide.issuperset(judged) and not options.together:
+        message = f"all policies on {action} judge the whole cloud: everything passes"
+        yield Diagnostic("no-policy", message, None, "give all its templates, with --together", "warning")
     constants = {
         argument.value
         for rule in rules.program.rules
