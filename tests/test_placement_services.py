@@ -53,7 +53,7 @@ def test_settings_of_placement_that_are_wrong_are_refused(name: str) -> None:
 def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("secret\n")
     placement = Placement({**KEYSTONE, "password_file": str(tmp_path / "password"), "user_domain_id": "default"})
-    auth: Any = placement._adapter.session.auth
+    auth: Any = placement._api.adapter.session.auth
     assert (auth._username, auth._password) == ("gate", "secret")
     with pytest.raises(FileNotFoundError):
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})

@@ -14,9 +14,14 @@ Providers without a zone are all in one.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
+from datalog_gate.rack_affinity.availability import SCHEDULER, Promise, Service, count_left, find_services, sum_own
 from datalog_gate.rack_affinity.demand import SERVERS, VOLUMES
 from datalog_gate.rack_affinity.hints import RACK_TRAIT, ZONE_TRAIT
 from datalog_gate.rack_affinity.problem import LARGEST, Kind, Place
@@ -25,33 +30,88 @@ from datalog_gate.services.placement import Amounts, Placement, Provider
 FIELDS = {"provider", "aggregate", "name", "rack", "zone"}
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of the cloud by uuid of their provider, and why others are none or have little room, in words."""
+
+    by_uuid: Mapping[str, Place]
+    notes: tuple[str, ...] = ()
+
+
 def find_places(
     placement: Placement,
     rows: Collection[Mapping[str, str]],
     prefix: str,
     known: Collection[str],
     find_free: Callable[[Iterable[Provider]], Amounts],
-) -> dict[str, Place]:
-    """The places that Placement has now, with what is free of the resource classes with this prefix, by uuid of their
-    provider. `known` holds uuids of providers that may have nothing left. Errors: UnavailableError."""
+    promises: Mapping[str, Collection[Promise]],
+    needed: Mapping[Kind, Mapping[str, int]],
+) -> Places:
+    """The places that there are now, with what is free of the resource classes with this prefix: the least of what the
+    service may promise and of what Nova and Cinder have left. `known` holds uuids of providers that may have nothing
+    left, `needed` what all items of each kind that is asked for take. Errors: UnavailableError."""
     providers = {**placement.providers(prefix + VOLUMES), **placement.providers(prefix + SERVERS)}
     for uuid in sorted(set(known) - providers.keys()):
         if provider := placement.provider(uuid):
             providers[uuid] = provider
     members = {row["aggregate"]: placement.members(row["aggregate"]) for row in rows if "aggregate" in row}
     free = find_free(providers.values())
+    kinds = {uuid: _kind(provider, prefix) for uuid, provider in providers.items()}
     places: dict[str, Place] = {}
-    for uuid, provider in providers.items():
-        kind: Kind = "server" if prefix + SERVERS in provider.capacity else "volume"
-        capacity = {
-            name.removeprefix(prefix): min(max(0, free[uuid, name]), LARGEST)
-            for name in provider.capacity
-            if name.startswith(prefix)
-        }
-        rack, zone, aggregates = _locate(provider, rows, members)
-        if rack:
-            places[uuid] = Place(kind, provider.name, rack, zone, capacity, aggregates)
-    return places
+    notes = []
+    for kind in get_args(Kind):
+        of_kind = {uuid: provider for uuid, provider in providers.items() if kinds[uuid] == kind}
+        services = find_services(placement, of_kind, kind) if of_kind and kind in needed else None
+        for uuid, provider in of_kind.items():
+            rack, zone, aggregates = _locate(provider, rows, members)
+            if not rack:
+                continue
+            service = services.get(uuid) if services is not None else Service(zone, "")
+            problem = _compare(service, zone, SCHEDULER[kind])
+            own = sum_own(promises.get(uuid, ()))  # what is there stays there, whatever became of its place
+            if problem:
+                notes.append(f"{provider.name} {problem}")
+                if not own:
+                    continue
+            left = own if problem else _count_left(placement, provider, kind, service, promises.get(uuid, ()), needed)
+            capacity = {}
+            for name in provider.capacity:
+                if name.startswith(prefix):
+                    plain = name.removeprefix(prefix)
+                    amount = min(free[uuid, name], max(left.get(plain, 0 if problem else LARGEST), own[plain]))
+                    capacity[plain] = min(max(0, amount), LARGEST)
+                    if not problem and amount < min(free[uuid, name], needed.get(kind, {}).get(plain, 0)):
+                        notes.append(f"{provider.name} has {capacity[plain]} {plain} left in {SCHEDULER[kind]}")
+            places[uuid] = Place(kind, provider.name, rack, service.zone if service else zone, capacity, aggregates)
+    return Places(places, tuple(sorted(notes)))
+
+
+def _kind(provider: Provider, prefix: str) -> Kind:
+    return "server" if prefix + SERVERS in provider.capacity else "volume"
+
+
+def _count_left(
+    placement: Placement,
+    provider: Provider,
+    kind: Kind,
+    service: Service | None,
+    promises: Collection[Promise],
+    needed: Mapping[Kind, Mapping[str, int]],
+) -> Mapping[str, int]:
+    """What Nova or Cinder has left at a place, by resource class without prefix."""
+    if kind == "volume":
+        return count_left(service.left if service else {}, promises, needed.get(kind, {}), Counter)
+    left = {name: amount - provider.used.get(name, 0) for name, amount in provider.capacity.items()}
+    return count_left(left, promises, needed.get(kind, {}), partial(placement.servers, provider.uuid))
+
+
+def _compare(service: Service | None, zone: str, scheduler: str) -> str:
+    """Why a provider is no place, for the service that it has and the zone that its traits or rows tell."""
+    if service is None:
+        return f"is not known to {scheduler}"
+    if zone and zone.casefold() != service.zone.casefold():
+        return f"is in zone {service.zone} for {scheduler}, and not in {zone}"
+    return service.problem
 
 
 def read_places(file: str) -> list[dict[str, str]]:

@@ -25,18 +25,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Any
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.plugins.plugin_settings import check_prefix, read_seconds
 from datalog_gate.rack_affinity import hints, solver
-from datalog_gate.rack_affinity.demand import read_demand, read_flavors
+from datalog_gate.rack_affinity.availability import find_promises
+from datalog_gate.rack_affinity.demand import KINDS, SERVERS, VOLUMES, read_demand, read_flavors
 from datalog_gate.rack_affinity.places import find_places, read_places
-from datalog_gate.rack_affinity.problem import Constraint, Impossible, Item, LateError, Place, Problem, SolverError
-from datalog_gate.services.claims import Account, PlacementClaim, PlacementService, Taken
+from datalog_gate.rack_affinity.problem import (
+    Constraint,
+    Impossible,
+    Item,
+    Kind,
+    LateError,
+    Level,
+    Place,
+    Problem,
+    SolverError,
+)
+from datalog_gate.services.claims import HELD, Account, PlacementClaim, PlacementService, Taken
 from datalog_gate.services.contract import Decision, Request, digest
 
 OWN = ("places", "flavors", "prefix", "hint", "steering", "seconds")
@@ -59,6 +72,31 @@ class RackAffinity(PlacementService):
         read_places(self._places)
         read_flavors(self._flavors)
         super().__init__(settings, OWN)
+
+    def problems(self) -> list[str]:
+        """As `Service.problems`: hosts and pools that are no places, and racks to which nothing leads."""
+        found = find_places(
+            self._claims.placement,
+            read_places(self._places),
+            self._prefix,
+            (),
+            lambda providers: Counter({(provider.uuid, name): 0 for provider in providers for name in provider.used}),
+            {},
+            {"server": {}, "volume": {}},
+        )
+        places = tuple(found.by_uuid.values())
+        problems = list(found.notes)
+        if not places:
+            problems.append(
+                f"Placement has no provider with {self._prefix}{SERVERS} or {self._prefix}{VOLUMES} in a rack"
+            )
+        if self._claims.placement.nova is None:
+            problems.append("without Keystone nobody asks Nova and Cinder: zones are those of traits alone")
+        if self._steering == "zone":
+            problems += [
+                unsteered(kind, *where) for kind in KINDS.values() for where in find_shared(places, kind, "rack")
+            ]
+        return problems
 
     def facts(self, request: Request) -> None:
         """As `Service.facts`. The first of the grants that hold nothing yet refuses what is impossible for all."""
@@ -109,8 +147,8 @@ class RackAffinity(PlacementService):
     def _held(self, request: Request) -> dict[str, PlacementClaim]:
         """The claims that other grants of the stack hold for the same requests, by key."""
         keys = {other.key for other in request.together}
-        claims = self._claims.select(state="held", project=request.project)
-        return {claim.key: claim for claim in claims if claim.key in keys}
+        claims = self._claims.select(project=request.project)
+        return {claim.key: claim for claim in claims if claim.key in keys and claim.state in HELD}
 
     def _decide(
         self,
@@ -132,17 +170,36 @@ class RackAffinity(PlacementService):
             rows = read_places(self._places)
         except (OSError, ValueError) as error:
             raise UnavailableError(f"places can't be read: {error}") from error
-        known = {uuid for claim in claims for taken in claim.items.values() for uuid, _, _ in taken}
         replaced = {*lines.values(), *(claim.line for claim in claims if claim.state == "shared")}
-        places = find_places(
-            self._claims.placement, rows, self._prefix, known, lambda providers: account.free(providers, replaced)
-        )
-        items, constraints = self._join_demands(request, demands, others, held, places)
-        problem = Problem(tuple(places.values()), items, constraints)
+        every = self._claims.live()
         mine = [claim.items for claim in claims if claim.line in lines.values()]
         before = {id_: taken for items in mine for id_, taken in items.items() if taken}
-        kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in problem.items)
-        placed = self._solve(problem, replace(problem, items=kept))
+
+        def solve(known: Collection[str]) -> tuple[Mapping[str, Place], Problem, dict[str, str] | Impossible, str]:
+            """Solve the problem with all providers that have room, and these that may have none."""
+            found = find_places(
+                self._claims.placement,
+                rows,
+                self._prefix,
+                known,
+                lambda providers: account.free(providers, replaced),
+                find_promises(every, account.consumer, replaced, self._prefix),
+                sum_demands(demands.values()),
+            )
+            places = found.by_uuid
+            items, constraints = self._join_demands(request, demands, others, held, places)
+            problem = Problem(tuple(places.values()), items, constraints)
+            self._check_steering(problem)
+            kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in items)
+            return places, problem, self._solve(problem, replace(problem, items=kept)), "; ".join(("", *found.notes))
+
+        known, full = _providers(claims, self._prefix), _providers(every, self._prefix)
+        places, problem, placed, notes = solve(known)
+        if isinstance(placed, Impossible) and full - known:  # to name the full ones
+            places, problem, placed, notes = solve(full)
+        if isinstance(placed, Impossible):
+            why = "these can't all be had" if placed.irreducible else "not all of these can be had"
+            raise RefusedError(f"{why}: {'; '.join(placed.conflict)}{notes}")
         by_name = {(place.kind, place.name): uuid for uuid, place in places.items()}
         uuids = {item.id: by_name[item.kind, placed[item.id]] for item in problem.items}
         return [
@@ -184,7 +241,17 @@ class RackAffinity(PlacementService):
                     items[item.id] = replace(pinned, demand={}) if pinned.place else item
         return tuple(items.values()), tuple(constraints)
 
-    def _solve(self, problem: Problem, kept: Problem) -> dict[str, str]:
+    def _check_steering(self, problem: Problem) -> None:
+        """Check that zones lead to racks and hosts, if nothing else does. Errors: RefusedError."""
+        if self._steering == "hint":
+            return
+        kinds = {item.id: item.kind for item in problem.items}
+        for constraint in problem.constraints:
+            for kind in sorted({kinds[id_] for id_ in constraint.items}):
+                for where in find_shared(problem.places, kind, constraint.level):
+                    raise RefusedError(unsteered(kind, *where))
+
+    def _solve(self, problem: Problem, kept: Problem) -> dict[str, str] | Impossible:
         """Solve a problem, if possible so that nothing moves, as in `kept`. Errors: RefusedError, UnavailableError."""
         end = time.monotonic() + self._seconds
         for candidate in [kept, problem] if kept != problem else [problem]:
@@ -199,9 +266,7 @@ class RackAffinity(PlacementService):
                 raise UnavailableError(str(error)) from error
             if isinstance(answer, dict):
                 return answer
-        assert isinstance(answer, Impossible)
-        why = "these can't all be had" if answer.irreducible else "not all of these can be had"
-        raise RefusedError(f"{why}: {'; '.join(answer.conflict)}")
+        return answer
 
     def _keep(self, item: Item, taken: list[Taken] | None, places: Mapping[str, Place]) -> Item:
         """The item where it is, if it needs the same as it takes there."""
@@ -230,6 +295,38 @@ class RackAffinity(PlacementService):
         filters there are none."""
         proof = {hints.CLAIM: consumer, hints.HOST: place.name} if self._steering == "hint" else {}
         return ({self._hint: place.rack} if self._hint else {}) | proof
+
+
+def find_shared(places: Iterable[Place], kind: Kind, level: Level) -> list[tuple[str, Level, list[str]]]:
+    """Find the zones that several locations of a level share, as far as places of a kind are there."""
+    locations: dict[str, set[str]] = {}
+    for place in places:
+        if place.kind == kind and level != "zone":
+            locations.setdefault(place.zone, set()).add(place.at(level))
+    return [(zone, level, sorted(names)) for zone, names in sorted(locations.items()) if len(names) > 1]
+
+
+def unsteered(kind: Kind, zone: str, level: Level, names: Collection[str]) -> str:
+    """Why nothing of a kind can be led to its location."""
+    where = f"the zone {zone} has" if zone else "without zones there are"
+    return (
+        f"{where} the {level}s {', '.join(names)}, and nothing leads a {kind} to the right one: the operator "
+        f"makes a zone of each {level}, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+    )
+
+
+def sum_demands(demands: Iterable[Problem]) -> dict[Kind, Mapping[str, int]]:
+    """What all items of each kind take of each resource class."""
+    total: dict[Kind, Counter[str]] = {}
+    for item in chain.from_iterable(demand.items for demand in demands):
+        total.setdefault(item.kind, Counter()).update(item.demand)
+    return dict(total)
+
+
+def _providers(claims: Iterable[PlacementClaim], prefix: str) -> set[str]:
+    """The providers of which claims take something of the service's classes."""
+    taken = chain.from_iterable(chain.from_iterable(claim.items.values()) for claim in claims)
+    return {uuid for uuid, resource_class, _ in taken if resource_class.startswith(prefix)}
 
 
 def _pin(item: Item, taken: list[Taken], places: Mapping[str, Place]) -> Item:

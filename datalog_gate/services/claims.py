@@ -46,7 +46,7 @@ Taken = tuple[str, str, int]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementClaim:
     """A row of the table. A `shared` claim was decided together with that of another grant and waits for its own grant.
-    A `dying` claim is `dead` once Placement was told."""
+    A held claim is `built` once its stack was complete. A `dying` claim is `dead` once Placement was told."""
 
     key: str
     consumer: str
@@ -57,7 +57,7 @@ class PlacementClaim:
     items: dict[str, list[Taken]] = field(default_factory=dict)
     """What it needs, by name of an item."""
     decision: dict[str, Any] = field(default_factory=dict)
-    state: Literal["held", "shared", "dying", "dead"] = "held"
+    state: Literal["held", "built", "shared", "dying", "dead"] = "held"
     owner: str = ""
     """The key of the claim with which a shared one was decided."""
     asked: str = ""
@@ -66,7 +66,7 @@ class PlacementClaim:
     """When the row was written, in seconds since 1970."""
 
 
-GONE = ("dying", "dead")
+HELD, GONE = ("held", "built"), ("dying", "dead")
 
 
 class Claims:
@@ -83,9 +83,14 @@ class Claims:
 
     def account(self, request: Request) -> Account:
         """The account of the stack of a request, or of the stack that has what it replaces."""
-        old = [claim for key in request.replaces for claim in self.select(key=key, state="held")]
+        old = [claim for key in request.replaces for claim in self.select(key=key) if claim.state in HELD]
         mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
         return Account(self, old[0].consumer if old else mine, request.project)
+
+    @atomic
+    def commit(self, rows: Connection, key: str) -> None:
+        """Note that the stack of a held claim was complete."""
+        rows.execute(table.update().where(table.c.key == key, table.c.state == "held").values(state="built"))
 
     def release(self, held: Held) -> None:
         """As `Service.release`; releases shared claims of this owner too."""
@@ -122,6 +127,12 @@ class Claims:
         claims = [PlacementClaim(**row) for row in rows.execute(select(table).where(*conditions)).mappings()]
         return sorted(claims, key=lambda claim: (claim.grant, claim.key))
 
+    @reading
+    def live(self, rows: Connection) -> list[PlacementClaim]:
+        """All claims that are neither dying nor dead, of all services."""
+        found = rows.execute(select(table).where(table.c.state.not_in(GONE)).order_by(table.c.key)).mappings()
+        return [PlacementClaim(**row) for row in found]
+
     @atomic
     def write(
         self, rows: Connection, keys: Collection[str], claims: Collection[PlacementClaim], lease: Lease | None = None
@@ -155,6 +166,9 @@ class PlacementService(Service):
         except UnknownSettingError as error:
             raise UnknownSettingError([error.name], error.known.union(own)) from None
         self._claims = Claims(settings.get("file") or settings.get("store", ""), placement)
+
+    def commit(self, held: Held) -> None:
+        self._claims.commit(held.key)
 
     def release(self, held: Held) -> None:
         self._claims.release(held)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,6 +92,10 @@ class Service:
         """Check whether a request could be reserved, for the door and for previews. Changes nothing. Errors:
         RefusedError for wrong options, and for what `reserve` would refuse now, unless only a call of `reserve` can
         change that, such as one that asks a person for approval."""
+
+    def problems(self) -> Sequence[str]:
+        """What keeps the service from what it promises, for the doctor. It may ask the cloud, and changes nothing."""
+        return ()
 
     def waits(self, request: Request) -> str:  # noqa: ARG002 - what a service overrides
         """Why the grant's resource should wait and call this again some seconds later; empty if it may call `reserve`.

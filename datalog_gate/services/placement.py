@@ -17,10 +17,12 @@ Errors: UnavailableError for whatever is no answer.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -29,7 +31,15 @@ from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_addr
 
 MICROVERSION = "1.38"
 """The first with types of consumers; Yoga has it."""
+NOVA_MICROVERSION, CINDER_MICROVERSION = "2.53", "3.50"
+"""Those of Pike: hypervisors have the uuid of their provider, and both are older than Placement's."""
 CONSUMER_TYPE = "DATALOG_GATE"
+SERVER_CLASS = "MEMORY_MB"
+"""What every server takes that Nova makes."""
+RECENT = 5.0
+"""Seconds for which an answer is recent."""
+KNOWN = 20_000
+"""Servers whose project is remembered."""
 OWN = ("endpoint", "auth_type", "interface", "region", "cafile", "timeout")
 WORDS = 300
 
@@ -56,8 +66,46 @@ class Provider:
     traits: frozenset[str]
 
 
+class Api:
+    """An API of the cloud: its name for messages, and the adapter of keystoneauth that asks it."""
+
+    def __init__(self, name: str, adapter: Any, errors: tuple[type[Exception], ...]) -> None:
+        self.name, self.adapter, self._errors = name, adapter, errors
+        self._recent: dict[str, tuple[float, Any]] = {}
+        self._lock = Lock()
+
+    def recent(self, path: str) -> Any:
+        """The JSON at a path, a few seconds old at most. Decisions that come at once wait for one answer."""
+        with self._lock:
+            since, body = self._recent.get(path, (-RECENT, None))
+            if time.monotonic() - since >= RECENT:
+                body = self.get(path)
+                self._recent[path] = time.monotonic(), body
+        return body
+
+    def get(self, path: str) -> Any:
+        """The JSON at a path."""
+        return self.ask("GET", path)[1]
+
+    def ask(self, method: str, path: str, body: object = None, also: tuple[int, ...] = ()) -> tuple[int, Any]:
+        """Status and body of a successful answer, or of one with a status in `also`."""
+        try:
+            answer = self.adapter.request(path, method, json=body, headers={"Accept": "application/json"})
+            data = answer.json() if answer.content else {}
+        except ValueError:
+            raise UnavailableError(f"{self.name} answered {answer.status_code} with something else than JSON") from None
+        except self._errors as error:
+            raise UnavailableError(f"{self.name} does not answer: {type(error).__name__}") from error
+        if answer.status_code // 100 != 2 and answer.status_code not in also:
+            raise UnavailableError(f"{self.name} answered {answer.status_code}: {_detail(data)}")
+        return answer.status_code, data
+
+
 class Placement:
-    """The API of Placement. Errors: ValueError for settings, OSError for a file."""
+    """The API of Placement. Errors: ValueError for settings, OSError for a file.
+
+    `nova` and `cinder` are the APIs of these, with the same user; None for a Placement without Keystone.
+    """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         import requests
@@ -66,10 +114,10 @@ class Placement:
         from keystoneauth1.session import Session
         from keystoneauth1.token_endpoint import Token
 
-        self._errors = (exceptions.ClientException, OSError)
         endpoint = check_address("endpoint", settings["endpoint"]) if settings.get("endpoint") else None
         auth_settings = {name: text for name, text in settings.items() if name not in OWN}
-        if endpoint and not auth_settings and "auth_type" not in settings:
+        alone = endpoint and not auth_settings and "auth_type" not in settings
+        if alone:
             auth: Any = Token(endpoint, "admin")
         else:
             loader: Any = loading.get_plugin_loader(settings.get("auth_type", "password"))
@@ -80,22 +128,30 @@ class Placement:
         if (cafile := settings.get("cafile", "")) and not Path(cafile).exists():
             raise ValueError(f"cafile: there is no {cafile}")
         session = Session(auth=auth, session=plain, timeout=timeout, verify=cafile or True, redirect=False)
-        self._adapter = Adapter(
-            session,
-            service_type="placement",
-            interface=settings.get("interface", "internal"),
-            region_name=settings.get("region"),
-            endpoint_override=endpoint,
-            default_microversion=MICROVERSION,
-            raise_exc=False,
-        )
+
+        def api(name: str, service_type: str, microversion: str, endpoint: str | None = None) -> Api:
+            adapter = Adapter(
+                session,
+                service_type=service_type,
+                interface=settings.get("interface", "internal"),
+                region_name=settings.get("region"),
+                endpoint_override=endpoint,
+                default_microversion=microversion,
+                raise_exc=False,
+            )
+            return Api(name, adapter, (exceptions.ClientException, OSError))
+
+        self._projects: dict[str, str] = {}
+        self._api = api("Placement", "placement", MICROVERSION, endpoint)
+        self.nova = None if alone else api("Nova", "compute", NOVA_MICROVERSION)
+        self.cinder = None if alone else api("Cinder", "block-storage", CINDER_MICROVERSION)
 
     def providers(self, resource_class: str) -> dict[str, Provider]:
         """The providers with something left of a resource class, by uuid; none if there is no such class."""
         query = urlencode({"resources": f"{resource_class}:1"})
-        status, body = self._ask("GET", f"/allocation_candidates?{query}", also=(400,))
+        status, body = self._api.ask("GET", f"/allocation_candidates?{query}", also=(400,))
         if status == 400:
-            if self._ask("GET", f"/resource_classes/{quote(resource_class)}", also=(404,))[0] == 404:
+            if self._api.ask("GET", f"/resource_classes/{quote(resource_class)}", also=(404,))[0] == 404:
                 return {}
             raise UnavailableError(f"Placement does not understand a question: {_detail(body)}")
         summaries = {
@@ -103,7 +159,7 @@ class Placement:
             for uuid, summary in body["provider_summaries"].items()
             if resource_class in summary["resources"]
         }
-        rows = self._get(f"/resource_providers?{query}")["resource_providers"]
+        rows = self._api.get(f"/resource_providers?{query}")["resource_providers"]
         names = {row["uuid"]: row["name"] for row in rows}
         return {
             uuid: Provider(
@@ -120,10 +176,10 @@ class Placement:
     def provider(self, uuid: str) -> Provider | None:
         """A provider that may have nothing left; None if it is gone."""
         path = f"/resource_providers/{quote(uuid, safe='')}"
-        status, body = self._ask("GET", path, also=(404,))
+        status, body = self._api.ask("GET", path, also=(404,))
         if status == 404:
             return None
-        inventories = self._get(f"{path}/inventories")["inventories"]
+        inventories = self._api.get(f"{path}/inventories")["inventories"]
         return Provider(
             uuid,
             body["name"],
@@ -131,26 +187,39 @@ class Placement:
                 name: int((inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"])
                 for name, inventory in inventories.items()
             },
-            self._get(f"{path}/usages")["usages"],
-            frozenset(self._get(f"{path}/traits")["traits"]),
+            self._api.get(f"{path}/usages")["usages"],
+            frozenset(self._api.get(f"{path}/traits")["traits"]),
         )
 
     def named(self, name: str) -> str | None:
-        body = self._get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
+        body = self._api.get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
         return str(body[0]["uuid"]) if body else None
 
     def members(self, aggregate: str) -> frozenset[str]:
         """The uuids of the providers in an aggregate."""
-        body = self._get(f"/resource_providers?{urlencode({'member_of': aggregate})}")["resource_providers"]
+        body = self._api.get(f"/resource_providers?{urlencode({'member_of': aggregate})}")["resource_providers"]
         return frozenset(provider["uuid"] for provider in body)
 
     def allocation(self, consumer: str) -> tuple[Amounts, int | None]:
         """What a consumer holds, and its generation: None if it holds nothing."""
-        body = self._get(f"/allocations/{consumer}")
+        body = self._api.get(f"/allocations/{consumer}")
         held: Amounts = Counter()
         for uuid, allocation in body["allocations"].items():
             held.update({(uuid, name): amount for name, amount in allocation["resources"].items()})
         return held, body.get("consumer_generation")
+
+    def servers(self, uuid: str) -> Counter[str]:
+        """The number of Nova's servers on a provider by project."""
+        allocations = self._api.get(f"/resource_providers/{uuid}/allocations")["allocations"]
+        count: Counter[str] = Counter()
+        for consumer, allocation in allocations.items():
+            if SERVER_CLASS in allocation["resources"]:
+                if len(self._projects) > KNOWN:
+                    self._projects.clear()
+                if consumer not in self._projects:  # which never changes
+                    self._projects[consumer] = self._api.get(f"/allocations/{consumer}").get("project_id", "")
+                count[self._projects[consumer]] += 1
+        return count
 
     def allocate(self, consumer: str, project: str, amounts: Amounts, generation: int | None) -> None:
         """Have a consumer of this generation hold these amounts and nothing else. Errors: FullError, ChangedError."""
@@ -165,28 +234,12 @@ class Placement:
             "consumer_generation": generation,
             "consumer_type": CONSUMER_TYPE,
         }
-        status, answer = self._ask("PUT", f"/allocations/{consumer}", body, also=(409, 500, 503))
+        status, answer = self._api.ask("PUT", f"/allocations/{consumer}", body, also=(409, 500, 503))
         if status >= 500:
             raise ChangedError(f"it answered {status}: {_detail(answer)}")
         if status == 409:
             changed = any(error.get("code") == "placement.concurrent_update" for error in answer.get("errors", ()))
             raise (ChangedError if changed else FullError)(_detail(answer))
-
-    def _get(self, path: str) -> Any:
-        return self._ask("GET", path)[1]
-
-    def _ask(self, method: str, path: str, body: object = None, also: tuple[int, ...] = ()) -> tuple[int, Any]:
-        """Status and body of a successful answer, or of one with a status in `also`."""
-        try:
-            answer = self._adapter.request(path, method, json=body, headers={"Accept": "application/json"})
-            data = answer.json() if answer.content else {}
-        except ValueError:
-            raise UnavailableError(f"Placement answered {answer.status_code} with something else than JSON") from None
-        except self._errors as error:
-            raise UnavailableError(f"Placement does not answer: {type(error).__name__}") from error
-        if answer.status_code // 100 != 2 and answer.status_code not in also:
-            raise UnavailableError(f"Placement answered {answer.status_code}: {_detail(data)}")
-        return answer.status_code, data
 
 
 def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:

@@ -35,7 +35,8 @@ class Cloud:
         """Create a provider with all of these classes and traits; return its uuid."""
         uuid = str(uuid4())
         for resource_class in inventory:
-            self.ask("PUT", f"/resource_classes/{resource_class}")
+            if resource_class.startswith("CUSTOM_"):
+                self.ask("PUT", f"/resource_classes/{resource_class}")
         for trait in traits:
             self.ask("PUT", f"/traits/{trait}")
         self.ask("POST", "/resource_providers", {"name": name, "uuid": uuid})

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import pytest
 
@@ -20,6 +20,7 @@ from datalog_gate.services.contract import Request
 from tests.expressions import worded
 from tests.placement.rig import Cloud
 
+CONSUMER = str(uuid5(NAMESPACE_URL, '["rack_affinity", "p", "id"]'))
 TYPES = {"s": "OS::Nova::Server", "v": "OS::Cinder::Volume", "g": "OS::Heat::ResourceGroup"}
 
 
@@ -35,7 +36,13 @@ class Racks:
                 traits = [f"CUSTOM_RACK_{rack.upper()}", *([f"CUSTOM_ZONE_{zone.upper()}"] if zone else [])]
                 uuid = cloud.provider(f"{host}-{self.prefix}", {self.prefix + name: int(amount)}, *traits)
                 self.uuids[host] = uuid
-        self.settings = {"endpoint": cloud.url, "prefix": self.prefix, "file": str(folder / "claims"), **settings}
+        self.settings = {
+            "endpoint": cloud.url,
+            "prefix": self.prefix,
+            "file": str(folder / "claims"),
+            "steering": "hint",
+        }
+        self.settings |= settings
         self.service = RackAffinity(self.settings)
 
     def place(self, host: str, rack: str, zone: str | None) -> dict[str, object]:
@@ -45,7 +52,11 @@ class Racks:
             "rack": rack,
             "host": f"{host}-{self.prefix}",
             "aggregates": [],
-            "scheduler_hints": {"rack": rack},
+            "scheduler_hints": {
+                "rack": rack,
+                "datalog_gate_claim": CONSUMER,
+                "datalog_gate_host": f"{host}-{self.prefix}",
+            },
         }
 
     @property
@@ -121,6 +132,62 @@ def test_what_is_impossible_is_refused_with_what_can_not_be_had_together(cloud: 
     assert racks.used == {}
 
 
+def test_a_zone_with_several_racks_is_refused_where_nothing_leads_to_one(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z1/4 h3/r3/z2/4", steering="zone")
+    assert refused(racks, make_request("u", "s", same="rack")) == (
+        "the zone z1 has the racks r1, r2, and nothing leads a server to the right one: the operator makes a zone of "
+        "each rack, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+    )
+    assert racks.used == {}
+    alone = "without Keystone nobody asks Nova and Cinder: zones are those of traits alone"
+    assert racks.service.problems() == [
+        alone,
+        "the zone z1 has the racks r1, r2, and nothing leads a server to the right one: the operator makes a zone of "
+        "each rack, or installs the filters for schedulers and sets rack_affinity.steering=hint",
+    ]
+    assert RackAffinity({**racks.settings, "steering": "hint", "prefix": f"{racks.prefix}X_"}).problems() == [
+        f"Placement has no provider with {racks.prefix}X_VCPU or {racks.prefix}X_DISK_GB in a rack",
+        alone,
+    ]
+    decision = racks.service.reserve(make_request("u", "s", same="zone"))  # to which the zone leads
+    assert decision["s"]["scheduler_hints"] == {"rack": decision["s"]["rack"]}
+
+
+def test_a_full_rack_is_refused_by_its_name(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z1/1")
+    racks.service.reserve(make_request("u", "s", spread={"level": "rack", "at_least": 1}))
+    racks.service.reserve(replace(make_request("u2", "s1 s2 s3", same="rack"), stack="id2"))
+    taken = {"h1": 3, "h2": 1} if racks.used.get("h2") else {"h1": 4}
+    assert racks.used == taken
+    request = replace(make_request("u3", "s1 s2", spread={"level": "rack", "at_least": 2}), stack="id3")
+    full = "r2" if "h2" in taken else "r1"
+    assert f"VCPU of the hosts in rack {full}: 0 free, at most 0 on one" in refused(racks, request)
+
+
+def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "")
+    name, free = f"h1-{racks.prefix}", {f"{racks.prefix}VCPU": 9, "VCPU": 4, "MEMORY_MB": 4096}
+    racks.uuids["h1"] = cloud.provider(name, free, "CUSTOM_RACK_R1")
+    plain, granted = str(uuid4()), str(uuid4())
+    nova(cloud, plain, "other", racks.uuids["h1"], 1)
+    assert racks.service.reserve(make_request("u", "s1 s2", same="rack")).keys() == {"s1", "s2"}
+    nova(cloud, granted, "p", racks.uuids["h1"], 1)  # s1 is built and s2 is not: one of four is left
+    larger = replace(make_request("u2", "s3 s4", same="rack"), stack="id2")
+    assert refused(racks, larger) == (
+        "these can't all be had: VCPU of the hosts in rack r1: 1 free, at most 1 on one; VCPU 1 for w/s3; "
+        f"VCPU 1 for w/s4; {name} has 1 VCPU left in Nova"
+    )
+    racks.service.reserve(replace(make_request("u3", "s3", same="rack"), stack="id3"))
+
+
+def nova(cloud: Cloud, server: str, project: str, provider: str, vcpu: int) -> None:
+    """Allocate what Nova would for a server."""
+    resources = {provider: {"resources": {"VCPU": vcpu, "MEMORY_MB": 512}}}
+    cloud.ask("PUT", f"/allocations/{server}",
+              {"allocations": resources, "project_id": project, "user_id": "u", "consumer_generation": None,
+               "consumer_type": "INSTANCE"})  # fmt: skip
+
+
 def test_files_say_what_flavors_take_and_where_providers_stand(cloud: Cloud, tmp_path: Path) -> None:
     aggregate = str(uuid4())
     flavors, places = tmp_path / "flavors", tmp_path / "places"
@@ -134,7 +201,7 @@ def test_files_say_what_flavors_take_and_where_providers_stand(cloud: Cloud, tmp
     assert racks.service.reserve(make_request("u", "s1:large s2:any", same="rack")) == {
         name: {
             "availability_zone": "Zone", "rack": "A 1", "host": f"h1-{racks.prefix}", "aggregates": ["ssd"],
-            "scheduler_hints": {},
+            "scheduler_hints": {"datalog_gate_claim": CONSUMER, "datalog_gate_host": f"h1-{racks.prefix}"},
         }
         for name in ("s1", "s2")
     }  # fmt: skip

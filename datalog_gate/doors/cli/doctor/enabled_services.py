@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,11 +14,12 @@ from datalog_gate.base.diagnostics import closest
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate, hide_secrets
 from datalog_gate.plugins.loader import load_plugins
-from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.plugins.plugin_errors import PluginLoadError, UnavailableError
 from datalog_gate.plugins.plugin_settings import UnknownSettingError
 from datalog_gate.preflight.plugin import GROUP as PREFLIGHT_GROUP
 from datalog_gate.preflight.plugin import Plugin
 from datalog_gate.services.contract import GROUP as SERVICE_GROUP
+from datalog_gate.services.contract import Service
 
 Enabled = Literal["preflight", "services"]
 OPTIONS: dict[Enabled, str] = {"preflight": "preflight_option", "services": "service_option"}
@@ -33,10 +35,23 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
         own = replace(settings, store=str(Path(folder, "store")))
         yield from _check_enabled("preflight", own, load_preflight, locate, secrets)
         yield from _check_enabled("services", own, load_enabled_services, locate, secrets)
+        with suppress(PluginLoadError, ValueError):  # said above
+            yield from _check_promises(load_enabled_services(own), locate)
     if settings.services and not settings.store_url:
         message = "services need a store, in which is written down what they hold"
         fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
         yield CheckResult("finding", "services", message, locate("services"), fix)
+
+
+def _check_promises(services: Mapping[str, Service], locate: Locate) -> Iterator[CheckResult]:
+    """Check that the services can keep what they promise."""
+    for name, service in services.items():
+        try:
+            for problem in service.problems():
+                fix = f"see {name} in docs/services.md"
+                yield CheckResult("finding", "services", f"{name}: {problem}", locate("service_option"), fix)
+        except UnavailableError as error:
+            yield CheckResult("note", "services", f"{name} can't be looked into: {error.reason}", locate("services"))
 
 
 def _check_enabled(
