@@ -17,25 +17,18 @@ class Cinder(Collector):
     """The tables of Cinder."""
 
     tables = (
-        table(
-            "cinder:volumes",
-            VOLUMES,
-            "id size user_id status description name bootable|boolean created_at volume_type encrypted "
-            "availability_zone replication_status multiattach snapshot_id source_volid consistencygroup_id "
-            "migration_status? project_id=os-vol-tenant-attr:tenant_id? pool=os-vol-host-attr:host?",
-        ),
+        table("cinder:volumes", VOLUMES, "id size user_id status description name bootable|boolean created_at "
+              "volume_type encrypted availability_zone replication_status multiattach snapshot_id source_volid "
+              "consistencygroup_id migration_status? project_id=os-vol-tenant-attr:tenant_id? "
+              "pool=os-vol-host-attr:host?"),
         table("cinder:attachments", VOLUMES, "attachment_id volume_id server_id host_name? device", "attachments/*"),
         table("cinder:snapshots", SNAPSHOTS, "id size status volume_id name created_at"),
         table("cinder:types", TYPES, "id name is_public description"),
         table("cinder:types.extra_specs", TYPES, "type_id=^id key=@0 value=.", "extra_specs/*"),
         table("cinder:services", SERVICES, "binary host zone status state updated_at disabled_reason?"),
-        table(
-            "cinder:pools",
-            POOLS,
-            "name backend=capabilities/volume_backend_name? total_gb=capabilities/total_capacity_gb? "
-            "free_gb=capabilities/free_capacity_gb? allocated_gb=capabilities/allocated_capacity_gb? "
-            "provisioned_gb=capabilities/provisioned_capacity_gb? "
-            "reserved_percentage=capabilities/reserved_percentage?",
-        ),
+        table("cinder:pools", POOLS, "name backend=capabilities/volume_backend_name? "
+              "total_gb=capabilities/total_capacity_gb? free_gb=capabilities/free_capacity_gb? "
+              "allocated_gb=capabilities/allocated_capacity_gb? provisioned_gb=capabilities/provisioned_capacity_gb? "
+              "reserved_percentage=capabilities/reserved_percentage?"),
         table("cinder:quotas", QUOTAS, "project_id=$id resource=@0 limit=limit|limit in_use reserved", "quota_set/{}"),
-    )
+    )  # fmt: skip

@@ -11,11 +11,7 @@ class Glance(Collector):
     """The tables of Glance."""
 
     tables = (
-        table(
-            "glancev2:images",
-            IMAGES,
-            "id status name container_format created_at updated_at disk_format owner protected min_ram min_disk "
-            "checksum? size? file kernel_id? ramdisk_id? schema visibility",
-        ),
+        table("glancev2:images", IMAGES, "id status name container_format created_at updated_at disk_format owner "
+              "protected min_ram min_disk checksum? size? file kernel_id? ramdisk_id? schema visibility"),
         table("glancev2:tags", IMAGES, "image_id=^id tag=.", "tags/*"),
-    )
+    )  # fmt: skip

@@ -15,24 +15,12 @@ class Ironic(Collector):
 
     tables = (
         table("ironic:chassises", CHASSIS, "id=uuid created_at? updated_at?"),
-        table(
-            "ironic:nodes",
-            NODES,
-            "id=uuid owner_chassis=chassis_uuid? power_state maintenance driver running_instance=instance_uuid "
-            "created_at provision_updated_at updated_at",
-        ),
-        table(
-            "ironic:node_properties",
-            NODES,
-            "properties=uuid memory_mb=properties/memory_mb? cpu_arch=properties/cpu_arch? "
-            "local_gb=properties/local_gb? cpus=properties/cpus?",
-        ),
-        table(
-            "ironic:ports",
-            PORTS,
-            "id=uuid owner_node=node_uuid mac_address=address vif_port_id=internal_info/tenant_vif_port_id? "
-            "created_at updated_at",
-        ),
+        table("ironic:nodes", NODES, "id=uuid owner_chassis=chassis_uuid? power_state maintenance driver "
+              "running_instance=instance_uuid created_at provision_updated_at updated_at"),
+        table("ironic:node_properties", NODES, "properties=uuid memory_mb=properties/memory_mb? "
+              "cpu_arch=properties/cpu_arch? local_gb=properties/local_gb? cpus=properties/cpus?"),
+        table("ironic:ports", PORTS, "id=uuid owner_node=node_uuid mac_address=address "
+              "vif_port_id=internal_info/tenant_vif_port_id? created_at updated_at"),
         table("ironic:drivers", DRIVERS, "name"),
         table("ironic:active_hosts", DRIVERS, "name=^name hosts=.", "hosts/*"),
-    )
+    )  # fmt: skip

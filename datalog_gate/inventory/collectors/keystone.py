@@ -20,18 +20,15 @@ class Keystone(Collector):
 
     tables = (
         table("keystonev3:projects", PROJECTS, "id name? description? enabled domain_id"),
-        table("keystonev3:domains", _list("domains"), "id name description? enabled"),
+        table("keystonev3:domains", _list('domains'), "id name description? enabled"),
         table("keystonev3:users", USERS, "id name enabled default_project_id? domain_id"),
         table("keystonev3:roles", ROLES, "id name"),
         table("keystonev3:groups", GROUPS, "id name domain_id"),
         table("keystonev3:group_users", MEMBERS, "group_id=$id user_id=id"),
-        table(
-            "keystonev3:role_assignments",
-            ASSIGNMENTS,
-            "role_id=role/id user_id=user/id? group_id=group/id? project_id=scope/project/id? "
-            "domain_id=scope/domain/id? system=scope/system/all? inherited_to=scope/OS-INHERIT:inherited_to?",
-        ),
+        table("keystonev3:role_assignments", ASSIGNMENTS, "role_id=role/id user_id=user/id? group_id=group/id? "
+              "project_id=scope/project/id? domain_id=scope/domain/id? system=scope/system/all? "
+              "inherited_to=scope/OS-INHERIT:inherited_to?"),
         table("keystone:tenants", PROJECTS, "id name description? enabled"),
         table("keystone:users", USERS, "id username=name name enabled tenantId=default_project_id? email?"),
         table("keystone:roles", ROLES, "id name"),
-    )
+    )  # fmt: skip

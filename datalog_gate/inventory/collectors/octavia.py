@@ -12,11 +12,8 @@ class Octavia(Collector):
     """The tables of Octavia."""
 
     tables = (
-        table(
-            "octavia:load_balancers",
-            LOAD_BALANCERS,
-            "id name project_id vip_address vip_port_id vip_network_id provisioning_status operating_status provider",
-        ),
+        table("octavia:load_balancers", LOAD_BALANCERS, "id name project_id vip_address vip_port_id vip_network_id "
+              "provisioning_status operating_status provider"),
         table("octavia:listeners", LISTENERS, "id name project_id protocol protocol_port"),
         table("octavia:listeners.load_balancers", LISTENERS, "listener_id=^id load_balancer_id=id", "loadbalancers/*"),
-    )
+    )  # fmt: skip

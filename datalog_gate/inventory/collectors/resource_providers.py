@@ -15,20 +15,12 @@ class ResourceProviders(Collector):
     """The tables of Placement. `placement` is a name that folders of rules have."""
 
     tables = (
-        table(
-            "nova_placement:resource_providers",
-            PROVIDERS,
-            "id=uuid name parent_id=parent_provider_uuid root_id=root_provider_uuid",
-        ),
-        table(
-            "nova_placement:inventories",
-            _of_provider("inventories"),
-            "provider_id=$uuid resource_class=@0 total reserved min_unit max_unit step_size allocation_ratio",
-            "inventories/*",
-        ),
-        table(
-            "nova_placement:usages", _of_provider("usages"), "provider_id=$uuid resource_class=@0 used=.", "usages/*"
-        ),
-        table("nova_placement:traits", _of_provider("traits"), "provider_id=$uuid trait=.", "traits/*"),
-        table("nova_placement:aggregates", _of_provider("aggregates"), "provider_id=$uuid aggregate=.", "aggregates/*"),
-    )
+        table("nova_placement:resource_providers", PROVIDERS, "id=uuid name parent_id=parent_provider_uuid "
+              "root_id=root_provider_uuid"),
+        table("nova_placement:inventories", _of_provider('inventories'), "provider_id=$uuid resource_class=@0 total "
+              "reserved min_unit max_unit step_size allocation_ratio", "inventories/*"),
+        table("nova_placement:usages", _of_provider('usages'), "provider_id=$uuid resource_class=@0 used=.",
+              "usages/*"),
+        table("nova_placement:traits", _of_provider('traits'), "provider_id=$uuid trait=.", "traits/*"),
+        table("nova_placement:aggregates", _of_provider('aggregates'), "provider_id=$uuid aggregate=.", "aggregates/*"),
+    )  # fmt: skip

@@ -14,4 +14,4 @@ class Swift(Collector):
     tables = (
         table("swift:containers", CONTAINERS, "name count bytes"),
         table("swift:objects", OBJECTS, "container_name=$name name bytes hash content_type last_modified"),
-    )
+    )  # fmt: skip
