@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.base.errors import UsageError
 from datalog_gate.inventory.cloud_api import CloudApi
 from datalog_gate.inventory.pull import PullResult, pull, select_sources
-from datalog_gate.inventory.snapshot import Snapshot, Table, snapshot_lines, write_snapshot
+from datalog_gate.inventory.snapshot import Snapshot, Table, parse_snapshot, snapshot_lines, write_snapshot
+from datalog_gate.inventory.table_sources import ReadingError, extract_rows
 from datalog_gate.schema import cloud as cloud_schema
 from tests.inventory_cloud import read_answers, with_services
 from tests.pages import assert_written
@@ -144,10 +148,40 @@ def test_a_member_that_went_meanwhile_has_no_rows(cloud: Cloud) -> None:
     assert (rows_of(result, "nova:quotas"), dict(result.problems)) == ([row], {})
 
 
+def test_a_path_needs_the_fields_that_it_names(cloud: Cloud) -> None:
+    cloud.give("GET /identity/v3/projects", {"projects": [{"name": "p"}]})
+    problem = "the answer lacks id, which the path of others has"
+    assert pulled("nova:quotas").problems == {"nova:quotas": problem}
+
+
 def test_what_hangs_on_a_list_that_fails_fails_with_it(cloud: Cloud) -> None:
     cloud.give("GET /identity/v3/projects", {}, 403)
     problem = "Keystone answers 403 for /projects"
     assert pulled("nova:quotas").problems == {"nova:quotas": problem}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+SOURCES = select_sources()
+LISTS = read_answers()
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_no_field_of_any_value_is_more_than_a_problem(data: st.DataObject) -> None:
+    source = data.draw(st.sampled_from(SOURCES))
+    bodies = [body for path, body in LISTS.items() if source.api.key in body and source.api.key]
+    item = dict(data.draw(st.sampled_from([entry for body in bodies for entry in body[source.api.key]] or [{}])))
+    keys = [*item, *(key for column in source.columns for key in column.path), *source.each]
+    item[data.draw(st.sampled_from(keys or [""]))] = data.draw(JSON)
+    with suppress(ReadingError):
+        rows = tuple(extract_rows(source, item, {"id": "p", "uuid": "rp-1", "name": "logs"}))
+        snapshot = Snapshot({source.relation: Table(source.relation, rows, NOON)})
+        lines = "".join(f"{line}\n" for line in snapshot_lines(snapshot)).encode()
+        assert parse_snapshot(lines.decode(), "pulled") == snapshot
 
 
 SERVER = read_answers()["compute/v2.1/servers/detail?all_tenants=1"]["servers"][0]
@@ -167,7 +201,7 @@ SERVER = read_answers()["compute/v2.1/servers/detail?all_tenants=1"]["servers"][
             {**SERVER, "flavor": "small"},
             "flavor_name of nova:servers: the answer has 'small' in the place of an object with original_name",
         ),
-        ("web", "id of nova:servers: the answer has 'web' in the place of an object with id"),
+        ("web", "the answer of Nova has 'web' in a list of objects"),
     ],
 )
 def test_an_unexpected_answer_is_a_problem_of_its_table(cloud: Cloud, server: object, problem: str) -> None:

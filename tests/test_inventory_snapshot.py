@@ -17,7 +17,7 @@ from datalog_gate.inventory.snapshot import Snapshot, Table, parse_snapshot, rea
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(
     {
-        "nova:tags": Table("nova:tags", ({"server_id": "s-1", "tag": "rück"}, {"server_id": "s-2", "tag": "b"}), NOON),
+        "nova:tags": Table("nova:tags", ({"server_id": "s-1", "tag": "rück \ud800"}, {"server_id": "s-2", "tag": "b"}), NOON),
         "nova:servers": Table("nova:servers", ({"id": "s-1", "name": "web"},), NOON, "Nova answers 503"),
         "cinder:volumes": Table("cinder:volumes", (), NOON),
         "cinder:services": Table("cinder:services", (), None, "Cinder answers 403"),
@@ -32,7 +32,7 @@ LINES = [
     },
     {"relation": "gate:inventory", "row": {"table": "cinder:volumes", "read": "2027-03-01T12:00:00Z", "problem": None}},
     {"relation": "gate:inventory", "row": {"table": "cinder:services", "read": None, "problem": "Cinder answers 403"}},
-    {"relation": "nova:tags", "row": {"server_id": "s-1", "tag": "rück"}},
+    {"relation": "nova:tags", "row": {"server_id": "s-1", "tag": "rück \ud800"}},
     {"relation": "nova:tags", "row": {"server_id": "s-2", "tag": "b"}},
     {"relation": "nova:servers", "row": {"id": "s-1", "name": "web"}},
     {"relation": "limits:quota", "row": ["p1", 3]},

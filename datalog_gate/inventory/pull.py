@@ -125,8 +125,8 @@ class _Reading:
 
     def _extract(self, item: Any) -> None:
         if self.since:
-            self.changed.add(str(item["id"]))
-            if item["status"] in GONE:
+            self.changed.add(str(item.get("id")))
+            if item.get("status") in GONE:
                 return
         for source in self.sources:
             if source.relation not in self.problems:
@@ -149,14 +149,21 @@ class _Quoted(dict[str, Any]):
 def _items(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
     """The items of a list. Errors: ReadingError; PartialError in the end, where the service gives a part alone."""
     try:
-        for page in api.pages(listed, path):
-            yield from page
+        yield from _objects(api, listed, path)
     except RefusedError as error:
         if not listed.fallback:
             raise
-        for page in api.pages(listed, listed.fallback):
-            yield from page
+        yield from _objects(api, listed, listed.fallback)
         raise PartialError(f"{error}: what there is of project {api.project} alone") from None
+
+
+def _objects(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
+    """The items of all pages."""
+    for page in api.pages(listed, path):
+        for item in page:
+            if not isinstance(item, dict):
+                raise ReadingError(f"the answer of {listed.service.name} has {item!r:.100} in a list of objects")
+            yield item
 
 
 def _read_parents(api: CloudApi, listed: ApiList) -> _Reading:

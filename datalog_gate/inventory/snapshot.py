@@ -116,7 +116,9 @@ def format_time(time: datetime) -> str:
 
 
 def _line(relation: str, row: object) -> str:
-    return json.dumps({"relation": relation, "row": row}, ensure_ascii=False)
+    """A line of JSON; half of a surrogate pair, which is not UTF-8, as its escape."""
+    text = json.dumps({"relation": relation, "row": row}, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _data(line: FactLine) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from datalog_gate.base.errors import GateError
@@ -144,8 +145,10 @@ def look_up(source: TableSource, rows: Iterable[JsonRow], others: Mapping[str, I
 CONVERSIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "boolean": ("as a boolean", lambda value: {"true": True, "false": False}.get(str(value).lower(), value)),
     "limit": ("null for -1, which is no limit", lambda value: None if value == -1 else value),
-    "state": ("`available` or `unavailable`", lambda value: "available" if value is True else "unavailable"),
-    "filled": ("null if empty", lambda value: value or None),
+    "state": (
+        "`available` or `unavailable`",
+        lambda value: ("available" if value else "unavailable") if isinstance(value, bool) else value,
+    ),
 }
 """What becomes of values that the API writes otherwise than rules read them: in words, and done."""
 
@@ -200,7 +203,8 @@ def _check(relation: Relation, row: JsonRow, item: Any) -> None:
     for column in relation.columns:
         value = row.get(column.name)
         try:
-            fits = bool(kind_of(from_python(value)) & column.kinds)
+            finite = not isinstance(value, float) or isfinite(value)
+            fits = finite and bool(kind_of(from_python(value)) & column.kinds)
         except (TypeError, ValueError):
             fits = False
         if not fits:
