@@ -15,9 +15,10 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.inventory.snapshot import Snapshot, Table, parse_snapshot, read_snapshot, write_snapshot
 
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
+TAGS = ({"server_id": "s-1", "tag": "rück \ud800"}, {"server_id": "s-2", "tag": "b"})
 SNAPSHOT = Snapshot(
     {
-        "nova:tags": Table("nova:tags", ({"server_id": "s-1", "tag": "rück \ud800"}, {"server_id": "s-2", "tag": "b"}), NOON),
+        "nova:tags": Table("nova:tags", TAGS, NOON),
         "nova:servers": Table("nova:servers", ({"id": "s-1", "name": "web"},), NOON, "Nova answers 503"),
         "cinder:volumes": Table("cinder:volumes", (), NOON),
         "cinder:services": Table("cinder:services", (), None, "Cinder answers 403"),
