@@ -8,18 +8,23 @@ With --write the tables become docs/benchmarks.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+import datalog_gate as dg
 from bench import closures, gate, job, peers, reference
 from bench.bounds import changed, explained, stopped, unsure
-from bench.run import ROOT, run
+from bench.run import ROOT, STACKS, run
 from bench.timing import OURS, Answer, Jobs, measure
 from datalog_gate.analysis.check import check
+from datalog_gate.analysis.lifting import Facts, lift, stack_inputs
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import grounded
+from datalog_gate.analysis.slices import grounded, resting
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Stack
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# What a gate costs
@@ -41,13 +46,33 @@ GATE = """## 25 rules over a stack and an inventory
 From facts to findings, with joins, negation, aggregates and recursion. The reference is the same rules as plain Python
 (bench/reference.py), with all that rests on the inventory alone done before.
 """
+MANY = """## Many stacks at once
+
+The shipped policies over the facts of the stacks in fixtures/stacks, each judged as if alone: lifted, with the stack as
+one more column, in a single evaluation that joins the facts too; and in an evaluation for each.
+"""
+MOST = 110
+"""The most stacks to judge at once."""
 
 
 def main(arguments: list[str]) -> None:
     """Print the tables, and write the page if asked."""
     rounds = next((int(argument) for argument in arguments if argument.isdecimal()), 9)
     lines: list[str] = []
-    for section in (memory, jobs, unsure, gates, changed, closed, chained, explained, stopped, creations, packages):
+    for section in (
+        memory,
+        jobs,
+        unsure,
+        gates,
+        many,
+        changed,
+        closed,
+        chained,
+        explained,
+        stopped,
+        creations,
+        packages,
+    ):
         for line in section(rounds):
             print(line, flush=True)
             lines.append(line)
@@ -94,6 +119,47 @@ def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Given], A
         return {name: model.rows(f"job:{name}") for name in gate.FINDINGS}
 
     return decide
+
+
+def many(rounds: int) -> Iterator[str]:
+    """The shipped rules over stacks that are judged at once."""
+    yield MANY
+    rules = dg.load_rules(ROOT / "rules")
+    folders = [folder for folder in sorted(STACKS.iterdir()) if (folder / "template.yaml").exists()]
+    stacks = [
+        dg.read_stack(folder, stack_name=f"{folder.name}-{at}")
+        for at in range(MOST // len(folders))
+        for folder in folders
+    ]
+    at_once, alone = lifted(rules, stacks)
+    title = f"{len(rules.policies)} policies, {len(stacks)} stacks"
+    yield from measure(title, rounds, {OURS: at_once, "one by one": alone})
+
+
+def lifted(rules: dg.Rules, stacks: Sequence[Stack]) -> tuple[Callable[[], Answer], Callable[[], Answer]]:
+    """Our findings of stacks, at once and one by one, with the stack before each row: those of what is certain."""
+    program = resting(rules.program, frozenset(policy.relation for policy in rules.policies))
+    many_at_once = lift(program, stack_inputs(program, SHIPPED))
+    facts: dict[str, Facts] = {}
+    for stack in stacks:
+        every = flatten(stack, SHIPPED, {str(name) for name in program.inputs})
+        facts[stack.id] = {
+            name: [row for row in rows if row not in every.maybe[name]] for name, rows in every.rows.items()
+        }
+
+    def at_once() -> Answer:
+        model = evaluate(many_at_once.program, many_at_once.facts(facts))
+        return {policy.id: model.rows(policy.relation) for policy in rules.policies}
+
+    def alone() -> Answer:
+        rows: dict[str, list[tuple[object, ...]]] = {policy.id: [] for policy in rules.policies}
+        for root, its_facts in facts.items():
+            model = evaluate(program, its_facts)
+            for policy in rules.policies:
+                rows[policy.id] += [(root, *row) for row in model.rows(policy.relation)]
+        return rows
+
+    return at_once, alone
 
 
 def closed(rounds: int) -> Iterator[str]:

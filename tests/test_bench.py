@@ -10,6 +10,7 @@ import datalog_gate as dg
 from bench import closures, evaluation, gate, job, peers, reference
 from bench.gate import digest
 from bench.rules import long_text, many_policies
+from bench.run import STACKS
 from bench.timing import OURS, Jobs, measure
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import load
@@ -65,6 +66,14 @@ def test_the_reference_decides_as_we_do(resources: int, size: int, seed: int) ->
     tables = evaluation.warm(evaluation.checked(gate.RULES), cloud)(stack)
     assert {name: set(rows) for name, rows in tables.items()} == expected
     assert all(expected.values()) or resources == 50
+
+
+def test_many_stacks_at_once_have_the_findings_of_each() -> None:
+    stacks = [dg.read_stack(STACKS / folder) for folder in ("bastion", "staging")]
+    at_once, alone = evaluation.lifted(dg.load_rules("rules"), stacks)
+    expected = {name: set(rows) for name, rows in alone().items()}
+    assert {name: set(rows) for name, rows in at_once().items()} == expected
+    assert {root for rows in expected.values() for root, *_ in rows} == {"bastion", "staging"}
 
 
 def test_the_closures_are_equal() -> None:

@@ -1,0 +1,107 @@
+"""Lifting: a program for one stack becomes one for many, each judged as if alone.
+
+Every relation that rests on a stack gets the root as its first column, which all literals of a rule share::
+
+    p(x) :- q(x), limit(n), not r(x).      =>      p(root, x) :- q(root, x), limit(n), not r(root, x).
+    m(n) :- n = count{ x : q(x) }.         =>      m(root, n) :- root#(root), n = count{ x : q(root, x) }.
+
+(Stacks fill `q` and `r`, but not `limit`.) What rests on nothing of a stack stays as it is and is derived once: the
+inventory, limits, and `all:` relations, which have the rows of every stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.analysis.strata import reads
+from datalog_gate.base.values import Kind, Row
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import (
+    Column,
+    Relation,
+    RelationRef,
+    all_version,
+    certain_version,
+    current_version,
+    is_all,
+)
+from datalog_gate.schema.relations import TRANSITION
+
+ROOTS = "root#"
+"""The relation of a lifted program that holds the roots. No text can write the name."""
+_ROOT = ir.Var("", "root")
+_COLUMN = Column(ROOTS, Kind.STRING, "The root stack.")
+
+Facts = Mapping[RelationRef, Collection[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """A lifted program, which has the input `ROOTS` too."""
+
+    program: ir.CheckedProgram
+    relations: frozenset[RelationRef]
+    """The relations, inputs and derived ones, that have the root as their first column."""
+
+    def facts(self, stacks: Mapping[str, Facts]) -> dict[RelationRef, Collection[Row]]:
+        """The facts of many stacks, by root, as those of the lifted program. Rows of a relation that is not lifted are
+        those of any stack, so one is enough to have them."""
+        joined: dict[RelationRef, list[Row]] = {name: [] for name in self.program.inputs}
+        joined[ROOTS] = [(root,) for root in stacks]
+        for root, facts in stacks.items():
+            for name in facts.keys() & joined.keys():
+                rows = facts[name]
+                joined[name] += ((root, *row) for row in rows) if name in self.relations else rows
+        return {name: dict.fromkeys(rows) for name, rows in joined.items()}
+
+
+def stack_inputs(program: ir.CheckedProgram, catalogue: Catalogue) -> frozenset[RelationRef]:
+    """The inputs of a program that each stack fills for itself, the old and possible versions among them."""
+    names = {name: certain_version(current_version(name)) for name in program.inputs if not is_all(name)}
+    own = TRANSITION - {"gate:request"} | {EFFECTIVE.name}
+    return frozenset(name for name, plain in names.items() if plain in own or catalogue.relation(all_version(plain)))
+
+
+def lift(program: ir.CheckedProgram, inputs: Collection[RelationRef]) -> Lifted:
+    """Lift a program in which stacks fill the `inputs`. Where facts hold unknowns the program is split before: the
+    name of an unknown that an aggregate makes must not depend on the root."""
+    lifted: set[RelationRef] = {*inputs}
+    for stratum in program.strata:
+        if any(match.relation in lifted for rule in stratum.rules for _, match in reads(rule.body)):
+            lifted.update(stratum.relations)
+    relations = {name: _widen(relation) if name in lifted else relation for name, relation in program.relations.items()}
+    relations[ROOTS] = Relation(ROOTS, (_COLUMN,), key=(ROOTS,), generated="root")
+    strata = tuple(_lift_stratum(stratum, lifted) for stratum in program.strata)
+    return Lifted(ir.CheckedProgram(relations, program.inputs | {ROOTS}, strata, program.rewritten), frozenset(lifted))
+
+
+def _widen(relation: Relation) -> Relation:
+    key = (ROOTS, *relation.key) if relation.key else ()
+    return replace(relation, columns=(_COLUMN, *relation.columns), key=key)
+
+
+def _lift_stratum(stratum: ir.Stratum, lifted: Set[RelationRef]) -> ir.Stratum:
+    if lifted.isdisjoint(stratum.relations):
+        return stratum
+    return replace(stratum, rules=tuple(_lift_rule(rule, lifted) for rule in stratum.rules))
+
+
+def _lift_rule(rule: ir.CheckedRule, lifted: Set[RelationRef]) -> ir.CheckedRule:
+    """The rule with the root; if no relation of a stack gives it its value, `ROOTS` does."""
+    body = _lift_body(rule.body, lifted)
+    if not any(isinstance(literal, ir.Match) and literal.relation in lifted for literal in body):
+        body = (ir.Match(ROOTS, (_ROOT,), rule.span), *body)
+    return replace(rule, arguments=(_ROOT, *rule.arguments), body=body)
+
+
+def _lift_body(body: Sequence[ir.CheckedLiteral], lifted: Set[RelationRef]) -> tuple[ir.CheckedLiteral, ...]:
+    literals = list(body)
+    for at, literal in enumerate(body):
+        if isinstance(literal, ir.Match) and literal.relation in lifted:
+            literals[at] = replace(literal, arguments=(_ROOT, *literal.arguments))
+        elif isinstance(literal, ir.Without | ir.Fold):
+            literals[at] = replace(literal, body=_lift_body(literal.body, lifted))
+    return tuple(literals)
