@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -19,18 +18,16 @@ from datalog_gate.decision_point.enabled_plugins import create_broker, load_pref
 from datalog_gate.doors.cli.common import FINDINGS, OK
 from datalog_gate.doors.cli.heat_client import Heat, HeatStacks, find_outcome
 from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
+from datalog_gate.doors.cli.turns import Turns
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 from datalog_gate.services import reconcile as reconciliation
 from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import ReconcileResult
-from datalog_gate.store.leases import Lease
 
 SCHEMA = "datalog-gate/services/1"
 FAILURES = ("stuck", "alarm", "failed")
 """The results of a reconciliation that need a person."""
-LEASE = 120.0
-"""Seconds at least after which another host goes on in the place of one that is gone."""
 REFUSED = "Heat does not show stacks of all projects to the user of OS_*: use an admin"
 
 
@@ -63,14 +60,12 @@ def settle_claims(
         raise InputError.of(f"{heat_conf}: {message}")
     heat = Heat()
     stacks = HeatStacks(heat, broker.journal, _read_host(conf)) if broker else None
-    lease = Lease(store, "reconcile", max(LEASE, 2 * (every or 0.0)), f"{socket.gethostname()} {os.getpid()}", clock)
-    owner = ""
+    turns = Turns(store, "reconcile", every or 0.0, clock)
     while True:
         try:
-            before, owner = owner, "" if every is None else lease.take().rpartition(" ")[0]
-            if owner:
-                why = f"host {owner.replace(' ', ', process ')} does this, and this host waits"
-                yield [] if owner == before else [ReconcileResult("", "", "waiting", why)]
+            other = None if every is None else turns.take()
+            if other is not None:
+                yield [ReconcileResult("", "", "waiting", other)] if other else []
             else:
                 if stacks:
                     stacks.refused = False

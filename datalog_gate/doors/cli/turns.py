@@ -1,0 +1,36 @@
+"""Whose turn it is, of several hosts that repeat a command with one store: one works, the others wait."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+
+from datalog_gate.store.leases import Lease
+from datalog_gate.store.transaction import Store
+
+LEASE = 120.0
+"""Seconds at least after which another host goes on in the place of one that is gone."""
+
+
+class Turns:
+    """The turns of this process at a command that it repeats after so many seconds. Errors of all: those of the
+    store."""
+
+    def __init__(self, store: Store, command: str, every: float, clock: Callable[[], float] = time.time) -> None:
+        owner = f"{socket.gethostname()} {os.getpid()}"
+        self._lease = Lease(store, command, max(LEASE, 2 * every), owner, clock)
+        self._owner = ""
+
+    def take(self) -> str | None:
+        """Take a turn. Returns None if it is ours, else who works: empty if that was said before."""
+        owner = self._lease.take().rpartition(" ")[0]
+        before, self._owner = self._owner, owner
+        if not owner:
+            return None
+        return "" if owner == before else f"host {owner.replace(' ', ', process ')} does this, and this host waits"
+
+    def end(self) -> None:
+        """Let another host work at once."""
+        self._lease.end()
