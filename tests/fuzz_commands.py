@@ -168,7 +168,7 @@ OPTIONS: dict[str, str] = {
     "store upgrade": "--heat-conf conf",
     "store export": "--heat-conf conf",
     "store import": "--heat-conf conf",
-    "inventory pull": "--tables text,--rate number,--output output",
+    "inventory pull": "--tables text,--rate number,--output output,--heat-conf conf",
     "approval approve": "--why text,--heat-conf conf",
     "approval list": "--heat-conf conf",
     "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--no-engine,--probe",

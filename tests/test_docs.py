@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from datalog_gate.base.diagnostics import CODES
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
 from tests.installed import off_site, on_site
+from tests.inventory_cloud import with_services
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,7 +56,8 @@ def test_a_command_of_a_page_prints_what_the_page_shows(
         program = [sys.executable, "-m", "datalog_gate.doors.cli.main", *shlex.split(command)]
         assert subprocess.run(program, capture_output=True, check=False).returncode == 0
         return
-    assert main(shlex.split(command)) in (0, 1)
+    with with_services(monkeypatch) if command.startswith("inventory") else nullcontext():
+        assert main(shlex.split(command)) in (0, 1)
     printed = capsys.readouterr()
     shown = off_site(printed.out, tmp_path) if output else None
     if os.environ.get("REGENERATE") and output and shown:

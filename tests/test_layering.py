@@ -30,7 +30,7 @@ MAY_ALSO = {
     "preflight": {"plugins"},
     "services": {"plugins", "preflight", "store"},
     "rack_affinity": {"plugins", "preflight", "services"},
-    "inventory": {"files", "plugins"},
+    "inventory": {"files", "plugins", "store"},
     "policytest": {"files"},
 }
 """What a room may import of its own layer."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from shutil import copymode
 from typing import Any
@@ -98,16 +99,19 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
 
 def snapshot_lines(snapshot: Snapshot) -> Iterator[str]:
     """The lines of an inventory: first those of `gate:inventory`, then the tables in their order."""
-    for table in snapshot.tables.values():
-        if table.read or table.problem:
-            read_at = table.read and format_time(table.read)
-            yield _line(TABLES, {"table": table.relation, "read": read_at, "problem": table.problem or None})
-    for table in snapshot.tables.values():
-        for row in table.rows:
-            yield _line(table.relation, row)
-    for relation, rows in snapshot.others.items():
-        for other in rows:
-            yield _line(relation, other)
+    return chain.from_iterable(lines_by_relation(snapshot).values())
+
+
+def lines_by_relation(snapshot: Snapshot) -> dict[str, list[str]]:
+    """The lines of each relation of an inventory, in their order."""
+    readings = [
+        {"table": table.relation, "read": table.read and format_time(table.read), "problem": table.problem or None}
+        for table in snapshot.tables.values()
+        if table.read or table.problem
+    ]
+    rows = {name: table.rows for name, table in snapshot.tables.items()}
+    relations: dict[str, Iterable[object]] = {TABLES: readings, **rows, **snapshot.others}
+    return {name: [_line(name, row) for row in of_relation] for name, of_relation in relations.items()}
 
 
 def format_time(time: datetime) -> str:

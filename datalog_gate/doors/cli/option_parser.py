@@ -288,16 +288,23 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
 def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     pull = _add_part(parts, "pull", "read the tables of an inventory from the APIs of the cloud")
     pull.description = (
-        "Read the tables of an inventory from the APIs of the cloud. A table that can't be read keeps the rows of FILE "
-        "with their age and is named; exit 3 if there are none."
+        "Read the tables of an inventory from the APIs of the cloud. A table that can't be read keeps the rows of the "
+        "pull before with their age and is named; exit 3 if there are none."
     )
     pull.epilog = "example: datalog-gate inventory pull --tables 'nova:*,cinder:volumes' --output cloud.jsonl"
     help_ = "an entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
     pull.add_argument("--cloud", metavar="NAME", help=help_)
     help_ = "only these tables, or those that a pattern meets (default: all)"
     pull.add_argument("--tables", type=_list, default=(), metavar="A,B", help=help_)
+    target = pull.add_mutually_exclusive_group()
     help_ = "the file, which is replaced atomically (default: stdout)"
-    pull.add_argument("--output", dest="output_file", type=Path, metavar="FILE", help=help_)
+    target.add_argument("--output", dest="output_file", type=Path, metavar="FILE", help=help_)
+    target.add_argument("--store", metavar="URL", help="the store, where doors with `inventory = store` read it")
+    target.add_argument(
+        "--heat-conf", type=Path, metavar="FILE", help="heat.conf of the services: the store that it names"
+    )
+    help_ = "repeat at this interval, as 5m; of several hosts with one store one pulls, and the others wait"
+    pull.add_argument("--every", type=_seconds, metavar="TIME", help=help_)
     pull.add_argument("--rate", type=_rate, metavar="N", help="requests a second at most (default: any)")
 
 

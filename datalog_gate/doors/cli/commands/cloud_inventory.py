@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Never
 
 from datalog_gate.base.diagnostics import printable
-from datalog_gate.base.errors import InputError
+from datalog_gate.base.errors import DiagnosticsError, InputError, UsageError
 from datalog_gate.doors.cli.common import INPUT, OK, print_note
+from datalog_gate.doors.cli.heat_conf import read_settings
+from datalog_gate.doors.cli.turns import Turns
 from datalog_gate.inventory.cloud_api import CloudApi
 from datalog_gate.inventory.pull import PullResult, pull, select_sources
-from datalog_gate.inventory.snapshot import Snapshot, Table, format_time, read_snapshot, snapshot_lines, write_snapshot
+from datalog_gate.inventory.snapshot import Snapshot, Table, format_time, snapshot_lines
+from datalog_gate.inventory.targets import FileTarget, StoreTarget
 from datalog_gate.plugins.plugin_errors import PluginLoadError
+from datalog_gate.store.transaction import Store
+
+Target = FileTarget | StoreTarget
 
 
 def inventory(options: argparse.Namespace) -> int:
@@ -20,14 +30,90 @@ def inventory(options: argparse.Namespace) -> int:
         sources = select_sources(options.tables)
     except PluginLoadError as error:
         raise InputError.of(str(error)) from None
-    older = read_snapshot(options.output_file) if options.output_file and options.output_file.exists() else Snapshot()
-    result = pull(CloudApi(options.cloud, options.rate), sources, older)
-    if options.output_file:
-        write_snapshot(options.output_file, result.snapshot)
-    else:
-        for line in snapshot_lines(result.snapshot):
-            print(line)
+    target = _open_target(options)
+
+    def pull_once() -> PullResult:
+        api = CloudApi(options.cloud, options.rate)
+        result = pull(api, sources, target.read() if target else Snapshot())
+        if target:
+            target.write(result.snapshot)
+        return result
+
+    if options.every is not None:
+        return _serve(pull_once, target, options.every)
+    result = pull_once()
+    for line in () if target else snapshot_lines(result.snapshot):
+        print(line)
     return report_pull(result)
+
+
+def pull_repeatedly(
+    pull_once: Callable[[], PullResult],
+    turns: Turns | None,
+    every: float,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[str]:
+    """Pull again and again, in turns with other hosts. Yields a line for each pull, also for one that failed."""
+    while True:
+        began, line = clock(), ""
+        try:
+            other = turns.take() if turns else None
+            line = _summarize(pull_once(), clock() - began) if other is None else other and f"waiting: {other}"
+        except DiagnosticsError as error:
+            line = f"failed: {error.diagnostics[0].message}"
+        except OSError as error:
+            line = f"failed: {error}"
+        if line:
+            yield printable(line)
+        sleep(every)
+
+
+def _open_target(options: argparse.Namespace) -> Target | None:
+    """Where the options have the pull kept; None for stdout. Errors: InputError, UsageError."""
+    url = options.store
+    if options.heat_conf:
+        settings, _ = read_settings(options.heat_conf)
+        url = settings.store_url
+        if not url:
+            raise InputError.of(f"{options.heat_conf}: no store is set, nor service_journal")
+    if url:
+        try:
+            return StoreTarget(Store(url, InputError.of))
+        except ValueError as error:
+            raise InputError.of(str(error)) from None
+    if options.output_file:
+        return FileTarget(options.output_file)
+    if options.every is not None:
+        raise UsageError("--every needs --output, --store or --heat-conf")
+    return None
+
+
+def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: float) -> int:
+    """Pull until somebody ends the service, and let another host go on then."""
+    turns = Turns(target.store, "inventory", every) if isinstance(target, StoreTarget) else None
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        for line in pull_repeatedly(pull_once, turns, every):
+            print(line, flush=True)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if turns:
+            with suppress(InputError):  # the lease ends by itself
+                turns.end()
+    return OK
+
+
+def _interrupt(*_: object) -> Never:
+    raise KeyboardInterrupt
+
+
+def _summarize(result: PullResult, seconds: float) -> str:
+    tables = result.snapshot.tables
+    rows = sum(len(table.rows) for table in tables.values())
+    failed = "".join(f"; {', '.join(names)}: {why}" for why, names in _by_problem(result.problems).items())
+    return f"pulled {len(tables)} tables with {rows} rows in {seconds:.1f} s{failed}"
 
 
 def report_pull(result: PullResult) -> int:
