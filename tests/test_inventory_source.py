@@ -1,4 +1,4 @@
-"""An inventory that changes is loaded beside the requests, from a file or from the store."""
+"""A changed inventory is loaded beside the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pull is kept in a file or the store, once or again and again."""
+"""A pull is kept in a file or the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pull keeps what it read: a file, or a generation of the store."""
+"""Where a pull keeps what it read: file or store."""
 
 from __future__ import annotations
 

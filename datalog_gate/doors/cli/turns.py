@@ -1,4 +1,4 @@
-"""Whose turn it is, of several hosts that repeat a command with one store: one works, the others wait."""
+"""Which of several hosts does the work of a repeated command."""
 
 from __future__ import annotations
 

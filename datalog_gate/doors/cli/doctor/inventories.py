@@ -1,4 +1,4 @@
-"""Checks of the inventory: whether it loads, what its tables say of themselves, and how old they are."""
+"""Checks of the inventory and its tables."""
 
 from __future__ import annotations
 
