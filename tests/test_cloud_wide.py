@@ -7,13 +7,20 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+from oslo_config import cfg
 
 import datalog_gate as dg
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.decision_point.operation import Operation
+from datalog_gate.decision_point.point import DecisionPoint
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.facts.cloud_relations import add_cloud_facts
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.policytest.mutation import mutate
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import all_version
@@ -282,3 +289,39 @@ def test_a_project_is_of_a_stack_that_there_is() -> None:
 def test_a_query_reads_facts_of_all_stacks() -> None:
     facts = {"all:heat:nested": [("a", "b", "p1")]}
     assert dg.query("", "all:heat:nested(id=s, stack=t, _project=p)", facts) == {("a", "b", "p1")}
+
+
+def test_a_fault_in_a_policy_over_the_cloud_shows_on_a_stack_to_agree_on(tmp_path: Path) -> None:
+    rule = '@deny("many", "{n}")\nmany(n) :- n = count{ s : all:os:nova:server(_id=s) }, n > 1.\n'
+    case = "cases: [{name: none, stack: {heat_template_version: 2018-08-31}, expect: {}}]\n"
+    folder = write(tmp_path, {"rules/m.dl": rule, "rules/test.yaml": case, "few/stack.yaml": template("web")})
+    mutation = mutate([read_suite(folder / "rules" / "test.yaml")], agree=[str(folder / "few")])
+    agreeing = {survivor.mutant.what: survivor.agrees for survivor in mutation.survivors}
+    assert agreeing["n > 1 -> n >= 1"] is False
+
+
+BODY = {"heat_template_version": "2018-08-31", "resources": {"s": {"type": "OS::Nova::Server"}}}
+
+
+def test_a_door_lets_pass_what_only_the_whole_cloud_could_refuse_and_logs_the_count(tmp_path: Path) -> None:
+    rule = '@deny("lone", "{s} has no neighbour")\nlone(s) :- heat:resource(id=s), not others(s).\n'
+    rule += "others(s) :- heat:resource(id=s), all:heat:resource(id=t), s != t.\n"
+    write(tmp_path, {"rules/m.dl": rule})
+    conf = cfg.ConfigOpts()
+    conf([], project="heat", default_config_files=[])
+    log = tmp_path / "decisions.jsonl"
+    point = DecisionPoint(Settings(rules=(str(tmp_path / "rules"),), decision_log=str(log)), Entitlements(conf, ()))
+    operation = Operation(
+        door="api",
+        action="create",
+        stack_name="a",
+        project="p1",
+        definition=lambda: StackDefinition(BODY),
+        credentials={"user_id": "u1", "project_id": "p1", "roles": ["member"]},
+    )
+    assert point.judge(operation).verdict == "allowed"
+    point.flush()
+    entries = list(map(json.loads, log.read_text().splitlines()))
+    assert [entry["decision"]["counts"] for entry in entries if "decision" in entry] == [
+        {"policies": 0, "facts": 5, "skipped": 1}
+    ]

@@ -100,7 +100,7 @@ def _add_part(
 
 def _add_check_options(check: argparse.ArgumentParser) -> None:
     _add_template(check, "*")
-    check.add_argument("--together", action="store_true", help="judge all templates as one set of facts")
+    check.add_argument("--together", action="store_true", help="judge all templates as one set of facts, a cloud")
     help_ = "another template, with environments of its own over those of -e"
     _add_list(check, "--module", help_, type=_module, metavar="T[,ENV]...")
     _add_list(
