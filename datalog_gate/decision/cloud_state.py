@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.column_reads import read_columns
-from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.program import CheckedProgram, Const
 from datalog_gate.analysis.slices import grounded
 from datalog_gate.analysis.strata import reads
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row
 from datalog_gate.decision.decision import read_instant
@@ -58,7 +58,7 @@ class Inventory:
     readings: Mapping[str, Reading] = field(default_factory=dict)
     """By table; an inventory made by hand has none."""
     warnings: tuple[Diagnostic, ...] = ()
-    """The columns that are null in every row, where a rule reads them."""
+    """The columns that are null in every row, and the tables that nobody read, where a rule reads them."""
 
     def ages(self, now: datetime) -> Iterator[tuple[str, int]]:
         """The tables, and the whole seconds since they were read."""
@@ -121,7 +121,8 @@ def loaded(
     for name, table in model.tables.items():
         if name in old.tables:
             table.index_like(old.tables[name])
-    return Inventory(rules.digest, own, added, model, known, readings, tuple(_null_columns(program, own)))
+    warnings = (*_null_columns(program, own), *_unread_tables(program, readings))
+    return Inventory(rules.digest, own, added, model, known, readings, warnings)
 
 
 def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -> Iterator[Diagnostic]:
@@ -136,6 +137,17 @@ def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -
         message = f"{name}.{columns[at]} is null in every row of the inventory: what joins or compares it never holds"
         otherwise = f'say what null means, as in `{columns[at]} ?? "none"`, or collect it'
         yield Diagnostic("unfilled", message, span, f"read {near}" if near else otherwise, "warning")
+
+
+def _unread_tables(program: CheckedProgram, readings: Mapping[str, Reading]) -> Iterator[Diagnostic]:
+    """Warn of rules that ask for the reading of a table of which the inventory says none, beside others."""
+    asked = (match for rule in program.rules for through, match in reads(rule.body) if not through)
+    for match in asked if readings else ():
+        table = match.arguments[0] if match.relation in (AGES, READINGS) else None
+        if isinstance(table, Const) and table.value not in readings:
+            message = f"the inventory does not say when {table.value} was read"
+            suggestion = did_you_mean(str(table.value), readings) or "have it pulled too"
+            yield Diagnostic("unfilled", message, match.span, suggestion, "warning")
 
 
 def _fills(catalogue: Catalogue, name: RelationRef) -> bool:
