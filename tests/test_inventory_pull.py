@@ -316,6 +316,20 @@ def test_requests_keep_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(waits) == [0.0, 0.5, 1.0]
 
 
+def test_a_package_without_its_entry_points_reads_no_empty_cloud(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any
+) -> None:
+    from datalog_gate.doors.cli.main import main
+
+    monkeypatch.setattr("sys.path", [path for path in sys.path if "-packages" not in path])
+    path = tmp_path / "cloud.jsonl"
+    assert main(["inventory", "pull", "--output", str(path)]) == 3
+    assert (capfd.readouterr(), path.exists()) == (
+        ("", "error[unreadable] nothing is installed as datalog_gate.inventory: install datalog-gate anew\n"),
+        False,
+    )
+
+
 def test_a_table_that_no_collector_fills_is_wrong_usage() -> None:
     with pytest.raises(UsageError) as caught:
         select_sources(["nova:server"])

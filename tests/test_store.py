@@ -55,9 +55,10 @@ def old_file(folder: Path, name: str) -> str:
     return str(folder / name)
 
 
-def test_a_decision_without_services_imports_no_sqlalchemy() -> None:
-    names = ["point", "grant_requests", "config_options"]
-    modules = [f"datalog_gate.decision_point.{name}" for name in names] + ["datalog_gate.doors.wsgi.filter"]
+def test_a_decision_without_services_and_an_inventory_in_a_file_import_no_sqlalchemy() -> None:
+    names = ["decision_point.point", "decision_point.grant_requests", "decision_point.config_options"]
+    names += ["doors.wsgi.filter", "doors.cli.commands.cloud_inventory"]
+    modules = [f"datalog_gate.{name}" for name in names]
     imported = "*(name for name in ('sqlalchemy', 'alembic') if name in sys.modules)"
     code = f"import sys, {', '.join(modules)}; print({imported})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from datalog_gate.inventory.table_sources import TableSource
 from datalog_gate.plugins.loader import load_plugins, plugin_names
+from datalog_gate.plugins.plugin_errors import PluginLoadError
 
 GROUP = "datalog_gate.inventory"
 
@@ -21,4 +22,7 @@ class Collector:
 
 def load_collectors() -> dict[str, Collector]:
     """The installed collectors by name. Errors: PluginLoadError."""
-    return load_plugins(GROUP, Collector, plugin_names(GROUP), {})  # type: ignore[type-abstract,unused-ignore]
+    names = plugin_names(GROUP)
+    if not names:  # an inventory without a table would be taken for that of an empty cloud
+        raise PluginLoadError(f"nothing is installed as {GROUP}: install datalog-gate anew")
+    return load_plugins(GROUP, Collector, names, {})  # type: ignore[type-abstract,unused-ignore]

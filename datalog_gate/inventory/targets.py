@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from datalog_gate.inventory.snapshot import Snapshot, lines_by_relation, parse_snapshot, read_snapshot, write_snapshot
-from datalog_gate.store.generations import find_newest, read_lines, write_generation
-from datalog_gate.store.transaction import Store
+
+if TYPE_CHECKING:  # who pulls into a file needs no SQLAlchemy
+    from datalog_gate.store.transaction import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class StoreTarget:
 
     def read(self) -> Snapshot:
         """Read what the last pull wrote, of any host; nothing before the first. Errors: also InputError."""
+        from datalog_gate.store.generations import find_newest, read_lines
+
         newest = find_newest(self.store)
         if newest and self._written and self._written[0] == newest.number:
             return self._written[1]
@@ -45,5 +49,7 @@ class StoreTarget:
 
     def write(self, snapshot: Snapshot) -> None:
         """Write the next generation."""
+        from datalog_gate.store.generations import write_generation
+
         generation = write_generation(self.store, lines_by_relation(snapshot), self._clock())
         self._written = generation.number, snapshot

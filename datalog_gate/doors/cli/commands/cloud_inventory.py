@@ -7,19 +7,20 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import DiagnosticsError, InputError, UsageError
 from datalog_gate.doors.cli.common import INPUT, OK, print_note
 from datalog_gate.doors.cli.heat_conf import read_settings
-from datalog_gate.doors.cli.turns import Turns
 from datalog_gate.inventory.cloud_api import CloudApi
 from datalog_gate.inventory.pull import PullResult, pull, select_sources
 from datalog_gate.inventory.snapshot import Snapshot, Table, format_time, snapshot_lines
 from datalog_gate.inventory.targets import FileTarget, StoreTarget
 from datalog_gate.plugins.plugin_errors import PluginLoadError
-from datalog_gate.store.transaction import Store
+
+if TYPE_CHECKING:  # who pulls into a file needs no SQLAlchemy
+    from datalog_gate.doors.cli.turns import Turns
 
 Target = FileTarget | StoreTarget
 
@@ -79,6 +80,10 @@ def _open_target(options: argparse.Namespace) -> Target | None:
             raise InputError.of(f"{options.heat_conf}: no store is set, nor service_journal")
     if url:
         try:
+            from datalog_gate.store.transaction import Store
+        except ImportError:
+            raise UsageError("a store needs SQLAlchemy: pip install 'datalog-gate[openstack]'") from None
+        try:
             return StoreTarget(Store(url, InputError.of))
         except ValueError as error:
             raise InputError.of(str(error)) from None
@@ -91,7 +96,7 @@ def _open_target(options: argparse.Namespace) -> Target | None:
 
 def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: float) -> int:
     """Pull until somebody ends the service, and let another host go on then."""
-    turns = Turns(target.store, "inventory", every) if isinstance(target, StoreTarget) else None
+    turns = _share(target, every) if isinstance(target, StoreTarget) else None
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         for line in pull_repeatedly(pull_once, turns, every):
@@ -103,6 +108,13 @@ def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: fl
             with suppress(InputError):  # the lease ends by itself
                 turns.end()
     return OK
+
+
+def _share(target: StoreTarget, every: float) -> Turns:
+    """The turns of the hosts that pull into a store."""
+    from datalog_gate.doors.cli.turns import Turns
+
+    return Turns(target.store, "inventory", every)
 
 
 def _interrupt(*_: object) -> Never:
