@@ -35,8 +35,9 @@ datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.js
 - **Quotas**: a policy about quotas reads `nova:quotas`, or the sizes in `nova:servers`. Nova does not give the id of a
   server's flavor: `flavor_id` is that of the flavor with the same name and sizes, and null where the flavor was deleted
   or made anew with other sizes. A rule that joins `nova:flavors` does not see such servers.
-- **Keep it fresh**: `--heat-conf heat.conf` or `--store URL` keeps it in the store of the gate in the place of a file, and
-  `--every 5m` repeats that ([install.md](install.md#9-run-it)). Rules read how old a table is as `gate:inventory_age`.
+- **Keep it fresh**: `--heat-conf heat.conf` or `--store URL` keeps it in the store of the gate in the place of a file,
+  and `--every 5m` repeats that ([install.md](install.md#9-run-it)). Rules read how old a table is as
+  `gate:inventory_age`.
 - **Heat** shows the stacks of all projects only to whom its policy `stacks:global_index` allows it, by default nobody.
   Without it the tables have the stacks of one project, and the problem says so.
 
