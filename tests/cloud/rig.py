@@ -31,8 +31,9 @@ USERS = {
     "olga": ("other", ("member",)),
 }
 """The project and the roles of each. Roles that the cloud lacks are made."""
-PATIENCE = 240.0
+PATIENCE = 180.0
 """Seconds that a stack may take."""
+COMMAND = str(Path(sys.executable).parent / "datalog-gate")
 RULES = Path(__file__).parent / "rules"
 
 
@@ -71,7 +72,9 @@ class User:
 
     def delete(self, name: str) -> None:
         """Delete a stack, and wait until it is gone."""
-        self.ask("DELETE", f"stacks/{name}/{self.stack(name)['id']}")
+        answer = self.ask("GET", f"stacks/{name}")
+        if answer.status_code == 200:
+            self.ask("DELETE", f"stacks/{name}/{answer.json()['stack']['id']}")
         waited(lambda: self.ask("GET", f"stacks/{name}").status_code, lambda code: code == 404)
 
     def names(self) -> list[str]:
@@ -132,9 +135,14 @@ def connected() -> Iterator[Cloud]:
         for rules in RULES.glob("*.dl"):
             (Path(folder) / "rules" / rules.name).write_text(rules.read_text())
     made: list[Callable[[], object]] = []
+    users: dict[str, User] = {}
     try:
-        yield Cloud(admin, _make_users(admin, made), Path(folder) if folder else None)
+        users = _make_users(admin, made)
+        yield Cloud(admin, users, Path(folder) if folder else None)
     finally:
+        for user in users.values():
+            for name in user.names():
+                user.delete(name)
         for remove in reversed(made):
             remove()
 

@@ -1,0 +1,74 @@
+"""Grants with real servers, in both of Heat's engines."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cloud.rig import COMMAND, Cloud, without_ids
+from tests.cloud.templates import NET, of, server, template
+
+COMPLETE = ("CREATE_COMPLETE", "Stack CREATE completed successfully")
+LARGE = template(
+    approved=of("DatalogGate::Policy", service="approval", scope=["web"]),
+    web=server(flavor="m1.large"),
+    **NET,
+)
+
+
+def licensed(seats: int) -> dict[str, object]:
+    options = {"name": "acme_db", "seats": seats}
+    web = server(metadata={"licence": {"get_attr": ["grant", "decision", "web", "licence"]}})
+    return template(grant=of("DatalogGate::Policy", service="licence", scope=["web"], options=options), web=web, **NET)
+
+
+@pytest.fixture(scope="module", params=["convergence", "legacy"])
+def engine(cloud: Cloud, request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    """The cloud with each engine."""
+    if request.param == "convergence":
+        yield cloud
+    elif cloud.folder is None:
+        pytest.skip("it changes the engine, and this cloud is not one of examples/cloud")
+    else:
+        with cloud.options("[DEFAULT]\nconvergence_engine = false\n", "heat-engine"):
+            yield cloud
+
+
+def seats(cloud: Cloud) -> int:
+    """The seats of acme_db that Placement holds."""
+    placement = cloud.admin.placement
+    [provider] = placement.resource_providers(name="licences")
+    usages = placement.get(f"/resource_providers/{provider.id}/usages", microversion="1.9").json()["usages"]
+    return int(usages["CUSTOM_LICENSE_ACME_DB"])
+
+
+def command(cloud: Cloud, *arguments: str) -> str:
+    """What `datalog-gate` prints."""
+    program = [COMMAND, *arguments, "--heat-conf", f"{cloud.folder}/etc/heat/heat.conf"]
+    return subprocess.run(program, check=True, capture_output=True, text=True).stdout
+
+
+def test_seats_of_a_licence_are_held_refused_and_given_back(own_cloud: Cloud, engine: Cloud) -> None:
+    ann = engine.users["ann"]
+    name, _ = ann.create(licensed(3))
+    assert (ann.outcome(name), seats(engine)) == (COMPLETE, 3)
+    other, answer = ann.create(licensed(2))
+    message = f"licence refuses the grant {other}/grant: the licence acme_db has 1 of 4 seats left, and 2 are asked for"
+    assert (answer.status_code, without_ids(answer.json()["error"]["message"])) == (403, f"{message} [decision ID]")
+    ann.delete(name)
+    assert seats(engine) == 0
+
+
+def test_a_large_server_is_built_once_a_person_has_approved_it(own_cloud: Cloud, engine: Cloud) -> None:
+    ann = engine.users["ann"]
+    name, _ = ann.create(LARGE)
+    status, reason = ann.outcome(name)
+    number = reason.split()[-5]
+    refusal = f"the service approval refuses this: awaiting approval {number} of the cloud team"
+    assert (status, reason) == ("CREATE_FAILED", f"Resource CREATE failed: GrantError: resources.approved: {refusal}")
+    command(engine, "approval", "approve", number, "--why", "for a test")
+    assert ann.ask("PUT", f"stacks/{name}/{ann.stack(name)['id']}", template=LARGE).status_code == 202
+    assert ann.outcome(name) == ("UPDATE_COMPLETE", "Stack UPDATE completed successfully")
+    ann.delete(name)
