@@ -243,11 +243,14 @@ time.sleep(600)
 
 
 @contextmanager
-def engine(folder: Path, *arguments: str, heat_conf: str = "heat.conf") -> Iterator[int]:
+def engine(folder: Path, *arguments: str, heat_conf: str = "heat.conf", title: str = "") -> Iterator[int]:
     """A process with the name of Heat's engine, which has that heat.conf, and a worker; its id."""
     (folder / "heat-engine").write_text(ENGINE)
-    command = [sys.executable, str(folder / "heat-engine"), "--config-file", str(folder / heat_conf), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    program = title or sys.executable
+    command = [program, str(folder / "heat-engine"), "--config-file", str(folder / heat_conf), *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # a title hides where Python is
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, executable=sys.executable,
+                               env=environment)  # fmt: skip
     try:
         assert process.stdout
         assert process.stdout.readline() == b"started\n"
@@ -282,6 +285,15 @@ def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_starte
         f"{at}finding[engine] nobody can say which engines run with their door: they write it into the decision log"
         "\n  fix   set decision_log, and restart heat-engine"
     ]
+
+
+def test_an_engine_that_calls_itself_by_a_title_is_seen(folder: Path) -> None:
+    title = f"heat-engine: master process [/venv/bin/heat-engine --config-file {folder / 'heat.conf'}]"
+    with engine(folder, str(folder / "log"), heat_conf="another.conf", title=title) as process:
+        assert about_engine(folder) == [
+            f"DIR/heat.conf:2: ok[engine] heat-engine {process} runs with its door, in Heat 27.0.1 (converge_stack "
+            "c0ffeec0ffee)"
+        ]
 
 
 def event(kind: str, host: str = "one", hour: int = 10, **more: object) -> str:

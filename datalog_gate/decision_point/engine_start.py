@@ -7,6 +7,7 @@ the decision log when it starts, which `doctor` compares with the engines that r
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from datalog_gate.decision_point.log import DecisionLog, build_event
 from datalog_gate.decision_point.settings import Settings
 
 KIND = "engine_started"
+_TITLE = re.compile(r"heat-engine: .*\[(.*)\]\Z")
+"""What an engine calls itself in place of its arguments where setproctitle is installed, as Neutron has it."""
 PROBE = "datalog-gate-engine-probe"
 """The name of a stack whose creation a door in an engine always refuses, with `LIVE`."""
 LIVE = "The door of datalog_gate in this engine is live."
@@ -52,6 +55,8 @@ def _is_engine(folder: Path, heat_conf: Path) -> bool:
         arguments = os.fsdecode((folder / "cmdline").read_bytes()).split("\0")
     except OSError:  # it has ended
         return False
+    if title := _TITLE.match(arguments[0].rstrip()):
+        arguments = title[1].split(" ")
     if not any(os.path.basename(argument) == "heat-engine" for argument in arguments[:2]):
         return False
     words = [word for argument in arguments for word in argument.split("=", maxsplit=1)]
