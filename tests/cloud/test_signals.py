@@ -59,5 +59,5 @@ def _shown(reason: str) -> str:
 def strings(cloud: Cloud, name: str) -> list[str]:
     """The strings in the group of the stack that are complete."""
     rows = cloud.users["ann"].ask("GET", f"stacks/{name}/resources?nested_depth=2").json()["resources"]
-    return [row["resource_name"] for row in rows
-            if row["resource_type"] == "OS::Heat::RandomString" and row["resource_status"] == "CREATE_COMPLETE"]  # fmt: skip
+    complete = [row for row in rows if row["resource_status"] == "CREATE_COMPLETE"]
+    return [row["resource_name"] for row in complete if row["resource_type"] == "OS::Heat::RandomString"]
