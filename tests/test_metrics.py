@@ -275,16 +275,28 @@ def test_the_store_is_read_when_somebody_asks(
     journal, now = Journal(str(store)), clock.now().timestamp()
     for uuid, since in (("a", now - 50), ("b", now), ("c", now)):
         journal.begin(request(uuid, "edge"), "", None, since, 30.0)
+    built = journal.begin(request("d", "edge"), "", None, now, 30.0)
+    journal.move(built, "reserved", now)
+    for leased in filter(None, [journal.lease("d", now, 30.0)]):
+        journal.move(leased, "committed", now)
+    for leased in filter(None, [journal.lease("d", now, 30.0)]):
+        journal.postpone(leased, now, "1 server is elsewhere")
     journal.give_back("c", now, "over", "intent")
     with pytest.raises(Exception, match="awaiting"):
         Approval({"store": str(store)}, lambda: now).reserve(asked("approval", "u", "db", type="T"))
-    held = {name: value for name, value in counted(point).items() if name.startswith(("claims", "store", "approv"))}
+    held = {
+        name: value
+        for name, value in counted(point).items()
+        if name.startswith(("claims", "misplaced", "store", "approv"))
+    }
     service = request("a", "edge").service
     assert held == {
         "store_up": 1, 'approvals_waiting{mode="stop"}': 1,
         f'claims{{service="{service}",state="intent"}}': 2, f'claims{{service="{service}",state="releasing"}}': 1,
         f'claims_since_timestamp_seconds{{service="{service}",state="intent"}}': now - 50,
         f'claims_since_timestamp_seconds{{service="{service}",state="releasing"}}': now,
+        f'claims{{service="{service}",state="committed"}}': 1, f'misplaced_claims{{service="{service}"}}': 1,
+        f'claims_since_timestamp_seconds{{service="{service}",state="committed"}}': now,
     }  # fmt: skip
     assert counts.OVER == OVER
     store.write_text("no database" * 99)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,7 +50,10 @@ def test_what_was_broken_off_is_settled_once_its_lease_is_over_and_nothing_can_a
         (None, None),
         (StackState("complete", frozenset("u")), ("committed", "its stack is complete")),
         (StackState("complete", frozenset("v")), ("released", "its stack has another grant in its place, or none")),
-        (StackState("failed", frozenset("u")), None),
+        (
+            StackState("failed", frozenset("u")),
+            ("kept", "its stack failed and keeps this until it is deleted: openstack stack delete s"),
+        ),
         (StackState("failed"), ("released", "its stack has another grant in its place, or none")),
         (StackState("absent"), ("released", "its stack is gone")),
         (StackState("in_progress", frozenset("u"), NOW - 14399), None),
@@ -112,7 +116,6 @@ class Liar(Seats):
     [
         (Seats, StackState("absent"), [ReconcileResult("u", "s", "released", "its stack was abandoned")]),
         (Keeper, StackState("absent"), [ReconcileResult("u", "s", "committed", "its stack was abandoned")]),
-        (Keeper, StackState("failed", frozenset("u")), []),
         (Keeper, None, []),
     ],
 )
@@ -123,6 +126,49 @@ def test_an_abandoned_stack_keeps_what_its_service_says_once_heat_has_it_no_more
     now = broker(tmp_path, kind(tmp_path / "seats"), NOW)
     assert reconcile(now, lambda _: stack_state) == expected
     assert reconcile(now, lambda _: stack_state) == []
+
+
+class Placer(Seats):
+    """A service that says what it was asked, once something is elsewhere."""
+
+    places = True
+
+    def misplaced(self, held: Held, members: Mapping[str, str]) -> list[str]:
+        if members.get("x") == "broken":
+            raise UnavailableError("no answer")
+        return [f"{held.key[:2]}: {name} is elsewhere" for name in members]
+
+
+def test_a_complete_stack_is_compared_with_what_was_decided_now_and_then(tmp_path: Path) -> None:
+    complete = StackState("complete", frozenset("u"))
+    make_broker(tmp_path, "u").commit("u")
+    seen: list[str] = []
+
+    def compare(after: float, members: Mapping[str, str] | None, kind: type[Seats] = Placer) -> list[ReconcileResult]:
+        def find(stack: str) -> Mapping[str, str] | None:
+            seen.append(stack)
+            return members
+
+        return reconcile(broker(tmp_path, kind(tmp_path / "seats"), NOW + after), lambda _: complete, find)
+
+    key = make_broker(tmp_path).journal.claims()[0].key[:2]
+    elsewhere = [ReconcileResult("u", "s", "misplaced", f"{key}: x is elsewhere; {key}: y is elsewhere")]
+    assert compare(0, {"x": "T"}, Seats) == []
+    assert compare(0, None) == []
+    assert compare(1, {"x": "T", "y": "T"}) == elsewhere
+    assert [claim.problem for claim in make_broker(tmp_path).journal.claims()] == [elsewhere[0].why]
+    assert compare(600, {}) == elsewhere  # not asked again so soon
+    assert compare(602, {"x": "broken"}) == [ReconcileResult("u", "s", "failed", "no answer")]
+    assert compare(1300, {}) == []
+    assert (seen, [claim.problem for claim in make_broker(tmp_path).journal.claims()]) == (["s"] * 4, [""])
+
+
+def test_what_a_failed_stack_keeps_is_noted_in_the_journal(tmp_path: Path) -> None:
+    now = make_broker(tmp_path, "u")
+    [result] = reconcile(now, lambda _: StackState("failed", frozenset("u")))
+    assert [claim.problem for claim in now.journal.claims()] == [result.why]
+    reconcile(now, lambda _: StackState("complete", frozenset("u")))
+    assert [(claim.state, claim.problem) for claim in now.journal.claims()] == [("committed", "")]
 
 
 def test_what_an_abandoned_stack_kept_goes_to_the_stack_that_adopts_it(tmp_path: Path) -> None:

@@ -169,3 +169,14 @@ def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None
         ReconcileResult("u", ID, "committed", "its stack is complete"),
         ReconcileResult("v", ID, "released", "its stack has another grant in its place, or none"),
     ]
+
+
+def test_the_members_of_a_stack_are_those_of_all_stacks_within_it(cloud: Cloud, tmp_path: Path) -> None:
+    shows(cloud, "CREATE_COMPLETE", "u")
+    rows = [
+        {"physical_resource_id": "i1", "resource_type": "OS::Nova::Server"},
+        {"physical_resource_id": "", "resource_type": "OS::Nova::Server"},
+    ]
+    cloud.give(f"{LISTED}?nested_depth=20", {"resources": rows})
+    stacks = HeatStacks(Heat(), claimed(tmp_path, "u"), "aio")
+    assert (stacks.members(ID), stacks.members("7b")) == ({"i1": "OS::Nova::Server"}, None)

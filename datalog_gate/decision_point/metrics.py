@@ -80,6 +80,9 @@ METRICS: Mapping[str, Metric] = {
     ),
     "datalog_gate_store_up": Metric("gauge", "Whether the store could be read."),
     "datalog_gate_claims": Metric("gauge", "Claims of grants that are not over.", ("service", "state")),
+    "datalog_gate_misplaced_claims": Metric(
+        "gauge", "Claims of complete stacks with resources elsewhere than decided.", ("service",)
+    ),
     "datalog_gate_claims_since_timestamp_seconds": Metric(
         "gauge", "Since when the oldest of these claims is in its state.", ("service", "state")
     ),
@@ -178,17 +181,19 @@ def measure_store(url: str, now: float) -> list[Sample]:
     """What the store holds, read now; none without a store."""
     if not url:
         return []
-    from datalog_gate.store.counts import count_approvals, count_claims
+    from datalog_gate.store.counts import count_approvals, count_claims, count_misplaced
     from datalog_gate.store.transaction import Store, StoreError
 
     try:
         store = Store(url, wait=STORE_SECONDS)
         claims = store.run(None, count_claims)
+        misplaced = store.run(None, count_misplaced)
         waiting = store.run(None, lambda rows: count_approvals(rows, now))
     except (StoreError, ValueError):  # ValueError for a URL that is wrong, or a driver that is not installed
         return [("datalog_gate_store_up", (), [0.0])]
     samples: list[Sample] = [("datalog_gate_store_up", (), [1.0])]
     samples += [("datalog_gate_approvals_waiting", (mode,), [number]) for mode, number in waiting.items()]
+    samples += [("datalog_gate_misplaced_claims", (service,), [number]) for service, number in misplaced.items()]
     for service, state, number, since in claims:
         samples.append(("datalog_gate_claims", (service, state), [number]))
         samples.append(("datalog_gate_claims_since_timestamp_seconds", (service, state), [since]))

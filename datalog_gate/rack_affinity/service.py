@@ -50,7 +50,8 @@ from datalog_gate.rack_affinity.problem import (
     SolverError,
 )
 from datalog_gate.services.claims import HELD, Account, PlacementClaim, PlacementService, Taken
-from datalog_gate.services.contract import Decision, Request, digest
+from datalog_gate.services.contract import Decision, Held, Request, digest
+from datalog_gate.services.placement import SERVER_CLASS
 
 OWN = ("places", "flavors", "prefix", "hint", "steering", "seconds")
 STEERING = ("zone", "hint")
@@ -58,6 +59,8 @@ STEERING = ("zone", "hint")
 
 class RackAffinity(PlacementService):
     """Placement of whole stacks. Errors: ValueError for settings, OSError for a file."""
+
+    places = True
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         if not solver.installed():
@@ -126,6 +129,39 @@ class RackAffinity(PlacementService):
             claims = self._decide(request, account, own, others, self._held(request))
             account.hold(claims, [share.key for share in shares])
         return claims[0].decision
+
+    def misplaced(self, held: Held, members: Mapping[str, str]) -> list[str]:
+        """As `Service.misplaced`. Servers are where Placement has what Nova allocated for them, volumes where Cinder
+        says. A stack may have others beside those that were granted."""
+        claim = next((claim for claim in self._claims.select(key=held.key) if claim.state in HELD), None)
+        pool = {self._prefix + VOLUMES}
+        decided: Counter[tuple[Kind, str]] = Counter()
+        for taken in claim.items.values() if claim else ():
+            if names := {name for _, name, _ in taken}:
+                decided["volume" if names == pool else "server", taken[0][0]] += 1
+        kinds = {kind for kind, _ in decided}
+        found = Counter(
+            (kind, uuid)
+            for id_, type_ in sorted(members.items())
+            if (kind := KINDS.get(type_)) in kinds and kind and (uuid := self._find_provider(kind, id_))
+        )
+        name = self._claims.placement.name
+        texts = []
+        for (kind, uuid), number in sorted((decided - found).items()):
+            others = sorted(name(other) for of_kind, other in found - decided if of_kind == kind)
+            text = f"{number} {kind} of those granted on {name(uuid)} {'is' if number == 1 else 'are'} not there"
+            texts.append(f"{text}, and the stack has others on {', '.join(others)}" if others else text)
+        return texts
+
+    def _find_provider(self, kind: Kind, id_: str) -> str | None:
+        """The uuid of the provider on which a server or a volume is."""
+        placement = self._claims.placement
+        if kind == "server":
+            return next((uuid for uuid, name in placement.allocation(id_)[0] if name == SERVER_CLASS), None)
+        if placement.cinder is None:
+            return None
+        host = placement.cinder.get(f"/volumes/{id_}")["volume"].get("os-vol-host-attr:host") or ""
+        return placement.named(host) or placement.named(host.partition("#")[0])
 
     def _demands(self, request: Request) -> tuple[Problem | None, dict[str, Problem]]:
         """The demand of a request, and by path of a grant those of the others. Demands of others that are wrong or not

@@ -109,6 +109,27 @@ class Broker:
         if claim.state != "committed":
             raise UnavailableError("what this grant asked for was given back", claim.service)
 
+    def compare(self, uuid: str, members: Mapping[str, str], due: float) -> str:
+        """Have the service compare where the members of a complete stack are with what it decided. What it says is
+        journalled as the problem of the claim, until it is `due` again. Errors: PluginError, JournalError."""
+        claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
+        if claim is None:
+            return ""
+        problem = claim.problem
+        try:
+            texts = _Calls(self, claim.service)(lambda service: service.misplaced(claim, members))
+            problem = "; ".join(map(plugin_errors.printable_line, texts))
+        finally:
+            with suppress(LostError):
+                self.journal.postpone(claim, due, problem)
+        return problem
+
+    def note(self, uuid: str, problem: str) -> None:
+        """Journal a problem of a claim for whoever looks at it. Errors: JournalError."""
+        claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
+        if claim is not None:
+            self.journal.postpone(claim, claim.due, problem)
+
     def release(self, uuid: str, why: str = "it was deleted", state: State | None = None) -> bool:
         """Give back what a grant holds, if its claim is still in this `state`, and tell whether it is done. Otherwise
         it is tried again when it is due: a service that does not answer keeps nobody from deleting a stack. Errors:

@@ -85,6 +85,8 @@ class Service:
     """What happens to a claim when the user takes its stack out of Heat without deleting anything."""
     uses_store = False
     """Whether it keeps what it holds in the store of the gate, whose URL is its setting `store` then."""
+    places = False
+    """Whether it decides where resources go, so that this is compared."""
     sticky = False
     """Whether a grant must stay as long as the resources in its scope."""
 
@@ -111,6 +113,11 @@ class Service:
 
     def commit(self, held: Held) -> None:
         """Note that the stack is complete with what is held."""
+
+    def misplaced(self, held: Held, members: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - what a service overrides
+        """What of a complete stack is not where it was decided, in words. `members` are the types of all its resources,
+        those in nested stacks too, by their physical ids."""
+        return ()
 
     def release(self, held: Held) -> None:
         """Hold nothing for the key any more, committed or not. Does nothing if nothing is held."""

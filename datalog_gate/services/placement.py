@@ -191,6 +191,10 @@ class Placement:
             frozenset(self._api.get(f"{path}/traits")["traits"]),
         )
 
+    def name(self, uuid: str) -> str:
+        """The name of a provider."""
+        return str(self._api.get(f"/resource_providers/{quote(uuid, safe='')}")["name"])
+
     def named(self, name: str) -> str | None:
         body = self._api.get(f"/resource_providers?{urlencode({'name': name})}")["resource_providers"]
         return str(body[0]["uuid"]) if body else None

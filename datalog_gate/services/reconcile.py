@@ -6,7 +6,7 @@ It is called again and again: a claim that can't be settled now is settled later
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,9 @@ from datalog_gate.services.journal_claim import Claim
 LOG = logging.getLogger(__name__)
 FREE = "heat-manage reset_stack_status {stack}"
 """The command that frees a stack whose engine died (heat/cmd/manage.py)."""
+KEPT = "its stack failed and keeps this until it is deleted: openstack stack delete {stack}"
+COMPARE = 600.0
+"""Seconds from one comparison of a stack to the next."""
 STUCK, ALARM, MEMORY = 4 * 3600.0, 3600.0, 30 * 86400.0
 """Seconds until a stack in progress counts as stuck, until a claim that can't be released is an alarm, and for which a
 claim that is over is kept."""
@@ -33,22 +36,29 @@ class StackState:
     since: float = 0.0
 
 
+FindMembers = Callable[[str], Mapping[str, str] | None]
+"""Finds the types of all resources of a stack by their physical ids; None if they can't be told now."""
 FindStack = Callable[[str], StackState | None]
 """Finds the state of a stack by its id; None if it can't be told now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What was done for a claim, and why. `stuck` and `alarm` need a person. If a plugin was `told` the outcome of an
-    operation, or could not be told, `uuid` is the id of the decision. `waiting` is a whole host."""
+    """What was done for a claim, and why. `stuck`, `alarm` and `misplaced` need a person; `kept` is a claim whose stack
+    failed. If a plugin was `told` the outcome of an operation, or could not be told, `uuid` is the id of the decision.
+    `waiting` is a whole host."""
 
     uuid: str
     stack: str
-    done: Literal["committed", "released", "releasing", "stuck", "alarm", "failed", "told", "waiting"]
+    done: Literal[
+        "committed", "released", "releasing", "stuck", "alarm", "failed", "told", "waiting", "kept", "misplaced"
+    ]
     why: str
 
 
-def reconcile(broker: Broker, find_stack: FindStack) -> list[ReconcileResult]:
+def reconcile(
+    broker: Broker, find_stack: FindStack, find_members: FindMembers = lambda _stack: None
+) -> list[ReconcileResult]:
     """Settle every claim that is not over, as far as possible. Several may do so at once. Errors: JournalError."""
     states: dict[str, StackState | None] = {}
     results = []
@@ -58,13 +68,14 @@ def reconcile(broker: Broker, find_stack: FindStack) -> list[ReconcileResult]:
         if claim.live and claim.stack not in states:
             states[claim.stack] = find_stack(claim.stack)  # after the claims were read: what is gone by now is gone
         try:
-            result = _settle(broker, claim, states.get(claim.stack))
+            state = states.get(claim.stack)
+            result = _settle(broker, claim, state) or _compare(broker, claim, state, find_members)
         except PluginError as error:
             result = ReconcileResult(claim.uuid, claim.stack, "failed", error.reason)
         if result is None:
             continue
         results.append(result)
-        if result.done in ("stuck", "alarm"):
+        if result.done in ("stuck", "alarm", "misplaced"):
             LOG.error("%s of stack %s: %s", claim.path, claim.stack, result.why)
     broker.journal.forget(broker.clock() - MEMORY)
     return results
@@ -92,8 +103,26 @@ def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> Reconcile
         result = ReconcileResult(claim.uuid, claim.stack, "stuck", why.format(stack=claim.stack))
         return result if seconds >= STUCK else None
     if claim.uuid in stack.resources:
-        return _commit(broker, claim, "its stack is complete") if stack.status == "complete" else None
+        if stack.status == "complete":
+            return _commit(broker, claim, "its stack is complete")
+        why = KEPT.format(stack=claim.stack)
+        if claim.problem != why:
+            broker.note(claim.uuid, why)
+        return ReconcileResult(claim.uuid, claim.stack, "kept", why)
     return _release(broker, claim, "its stack has another grant in its place, or none")
+
+
+def _compare(
+    broker: Broker, claim: Claim, stack: StackState | None, find_members: FindMembers
+) -> ReconcileResult | None:
+    """Compare now and then where the members of a complete stack are with what was decided."""
+    if claim.state != "committed" or stack is None or stack.status != "complete":
+        return None
+    problem, now = claim.problem, broker.clock()
+    if claim.due <= now and broker.service(claim.service)[0].places:
+        members = find_members(claim.stack)
+        problem = problem if members is None else broker.compare(claim.uuid, members, now + COMPARE)
+    return ReconcileResult(claim.uuid, claim.stack, "misplaced", problem) if problem else None
 
 
 def _commit(broker: Broker, claim: Claim, why: str) -> ReconcileResult | None:

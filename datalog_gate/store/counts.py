@@ -18,6 +18,13 @@ def count_claims(rows: Connection) -> list[tuple[str, str, float, float]]:
     return [(service, state, float(number), since) for service, state, number, since in rows.execute(query)]
 
 
+def count_misplaced(rows: Connection) -> dict[str, float]:
+    """How many claims of complete stacks have resources elsewhere than decided, by service."""
+    query = select(journal.c.service, func.count()).where(journal.c.state == "committed").group_by(journal.c.service)
+    misplaced: dict[str, int] = {row[0]: row[1] for row in rows.execute(query.where(journal.c.problem != ""))}
+    return {service: float(misplaced.get(service, 0)) for service, _ in rows.execute(query)}
+
+
 def count_approvals(rows: Connection, now: float) -> dict[str, float]:
     """How many requests nobody has answered: `wait` where a grant in an engine waits, else `stop`."""
     table = approval_requests.c

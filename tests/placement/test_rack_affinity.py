@@ -180,6 +180,31 @@ def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, tmp
     racks.service.reserve(replace(make_request("u3", "s3", same="rack"), stack="id3"))
 
 
+def test_what_is_elsewhere_than_decided_is_named(cloud: Cloud, tmp_path: Path) -> None:
+    racks = Racks(cloud, tmp_path, "")
+    for host in ("h1", "h2"):
+        free = {f"{racks.prefix}VCPU": 2, "VCPU": 4, "MEMORY_MB": 4096}
+        racks.uuids[host] = cloud.provider(f"{host}-{racks.prefix}", free, f"CUSTOM_RACK_{host.upper()}")
+    request = make_request("u", "s1 s2", spread={"level": "host", "at_least": 2})
+    racks.service.reserve(request)
+    servers = [str(uuid4()) for _ in range(3)]
+    members = dict.fromkeys(servers, "OS::Nova::Server") | {str(uuid4()): "OS::Neutron::Port"}
+    for server, host in zip(servers, ("h1", "h1", "h2"), strict=True):
+        nova(cloud, server, "p", racks.uuids[host], 1)
+    held = claim_of(request)
+    racks.service.commit(held)
+    assert (racks.service.status(held), racks.service.misplaced(held, members)) == ("held", [])
+    del members[servers[2]]
+    assert racks.service.misplaced(held, members) == [
+        f"1 server of those granted on h2-{racks.prefix} is not there, and the stack has others on h1-{racks.prefix}"
+    ]
+    assert sorted(racks.service.misplaced(held, {})) == [
+        f"1 server of those granted on {host}-{racks.prefix} is not there" for host in ("h1", "h2")
+    ]
+    racks.service.release(held)
+    assert racks.service.misplaced(held, {}) == []
+
+
 def nova(cloud: Cloud, server: str, project: str, provider: str, vcpu: int) -> None:
     """Allocate what Nova would for a server."""
     resources = {provider: {"resources": {"VCPU": vcpu, "MEMORY_MB": 512}}}

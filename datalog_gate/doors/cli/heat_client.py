@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # SQLAlchemy takes a while, and many commands ask Heat alone
 LOG = logging.getLogger(__name__)
 SETTLED = ("CREATE", "UPDATE", "ADOPT", "ROLLBACK", "RESTORE", "IMPORT")
 """Actions after which a complete stack has all its resources. A check or suspend may hide that an update failed."""
+DEPTH = 20
+"""Nested stacks in each other that are looked into."""
 LAST_EVENT = "events?sort_dir=desc&limit=1"
 OUTCOMES: dict[str, Outcome] = {"COMPLETE": "complete", "FAILED": "failed"}
 STACK_EVENTS = "sort_dir=asc&resource_type=OS%3A%3AHeat%3A%3AStack"
@@ -296,6 +298,19 @@ class HeatStacks:
             return self._read(stack, claims[0].project, [claim.uuid for claim in claims]) if claims else None
         except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
             LOG.warning("the state of stack %s is not clear: %s", stack, error)
+            return None
+
+    def members(self, stack: str) -> dict[str, str] | None:
+        """The types of all resources of a stack by their physical ids; None if Heat's answer is no proof."""
+        claims = self._journal.claims(stack)
+        try:
+            project = claims[0].project
+            name = self._get(f"/stacks/{quote(stack, safe='')}?resolve_outputs=False", project)["stack"]["stack_name"]
+            path = f"/stacks/{quote(name, safe='')}/{quote(stack, safe='')}/resources?nested_depth={DEPTH}"
+            rows = self._get(path, project)["resources"]
+            return {row["physical_resource_id"]: row["resource_type"] for row in rows if row["physical_resource_id"]}
+        except (InputError, IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
+            LOG.warning("the resources of stack %s are not clear: %s", stack, error)
             return None
 
     def _read(self, stack: str, project: str, uuids: list[str]) -> StackState | None:

@@ -26,7 +26,7 @@ from datalog_gate.services.outcomes import tell
 from datalog_gate.services.reconcile import ReconcileResult
 
 SCHEMA = "datalog-gate/services/1"
-FAILURES = ("stuck", "alarm", "failed")
+FAILURES = ("stuck", "alarm", "failed", "misplaced")
 """The results of a reconciliation that need a person."""
 REFUSED = "Heat does not show stacks of all projects to the user of OS_*: use an admin"
 
@@ -69,7 +69,7 @@ def settle_claims(
             else:
                 if stacks:
                     stacks.refused = False
-                done = reconciliation.reconcile(broker, stacks) if broker and stacks else []
+                done = reconciliation.reconcile(broker, stacks, stacks.members) if broker and stacks else []
                 if chain and outcomes:
                     done += tell(outcomes, chain.plugins, partial(find_outcome, heat), clock())
                 yield [*done, *([ReconcileResult("", "", "failed", REFUSED)] if stacks and stacks.refused else [])]
