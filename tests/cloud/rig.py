@@ -112,7 +112,7 @@ class Cloud:
 @contextmanager
 def started(folder: Path) -> Iterator[None]:
     """Start a cloud of examples/cloud, with its operator's variables in the environment, and stop it."""
-    base = next(base for base in range(25000, 45000, 100) if _is_free(base))
+    base = next(base for base in range(26000, 45000, 100) if _is_free(base))
     command = [sys.executable, "-m", "examples.cloud"]
     begun = subprocess.run([*command, "start", str(folder), "--port-base", str(base)], cwd=ROOT, capture_output=True,
                            text=True, check=False)  # fmt: skip
