@@ -12,7 +12,15 @@ BEATS = ("updated_at",)
 
 def read_tables(cloud: Any) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table that a small cloud has, without nulls."""
-    tables = {**_nova(cloud), **_neutron(cloud), **_cinder(cloud), **_others(cloud)}
+    return _without_nulls({**_nova(cloud), **_neutron(cloud), **_cinder(cloud), **_others(cloud)})
+
+
+def read_nova(cloud: Any) -> dict[str, list[dict[str, Any]]]:
+    """The rows of Nova's tables, without nulls."""
+    return _without_nulls(_nova(cloud))
+
+
+def _without_nulls(tables: dict[str, Rows]) -> dict[str, list[dict[str, Any]]]:
     return {
         name: [{column: value for column, value in row.items() if value is not None} for row in rows]
         for name, rows in tables.items()
