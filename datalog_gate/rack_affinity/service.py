@@ -305,9 +305,9 @@ class RackAffinity(PlacementService):
         return answer
 
     def _keep(self, item: Item, taken: list[Taken] | None, places: Mapping[str, Place]) -> Item:
-        """The item where it is, if it needs the same as it takes there."""
+        """The item where it is, if it needs the same as it takes there, or if it is replaced by going elsewhere."""
         same = taken and sorted(map(tuple, taken)) == sorted(self._takes(item, taken[0][0]))
-        return _pin(item, taken, places) if taken and same else item
+        return _pin(item, taken, places) if taken and (same or self._steering == "hint") else item
 
     def _takes(self, item: Item, uuid: str) -> list[Taken]:
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]

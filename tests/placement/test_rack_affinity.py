@@ -302,6 +302,20 @@ def test_an_update_keeps_places_and_what_is_shared_until_the_last_is_released(cl
     assert racks.used == {}
 
 
+def test_a_server_that_grows_stays_on_its_host_while_there_is_room(cloud: Cloud, tmp_path: Path) -> None:
+    flavors, sizes = tmp_path / "flavors", {"small": 1, "large": 3, "huge": 4}
+    flavors.write_text("".join(f'{{"flavor": "{name}", "VCPU": {vcpu}}}\n' for name, vcpu in sizes.items()))
+    racks = Racks(cloud, tmp_path, "h1/r1/z1/6 h2/r2/z1/4", flavors=str(flavors))
+    first = make_request("u1", "s:small", same="rack")
+    assert racks.service.reserve(first) == {"s": racks.place("h1", "r1", "z1")}
+    racks.service.reserve(replace(make_request("u2", "s:large", same="rack"), stack="id2"))
+    assert racks.used == {"h1": 4}
+    second = make_request("u3", "s:large", replaces=(first,), same="rack")
+    assert racks.service.reserve(second) == {"s": racks.place("h1", "r1", "z1")}
+    third = make_request("u4", "s:huge", replaces=(second, first), same="rack")
+    assert racks.service.reserve(third) == {"s": racks.place("h2", "r2", "z1")}
+
+
 def test_a_whole_stack_may_change_in_an_update_of_a_full_cloud(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/2 h2/r2/z1/2")
     old = together(make_request("u1", "s1 s2", "a", same="rack"), make_request("u2", "s3 s4", "b", same="rack"))

@@ -41,8 +41,7 @@ class GrantedPoolFilter(filters.BaseBackendFilter):  # type: ignore[misc]
     ask = staticmethod(asking(make_adapter))
 
     def filter_all(self, filter_obj_list: Any, filter_properties: dict[str, Any]) -> list[Any]:
-        """The pools that pass: of the name HOST@BACKEND#POOL that the provider has, or of the backend. Placement is
-        asked once for all of them."""
+        """The pools that pass: of the name HOST@BACKEND#POOL that the provider has, or of the backend."""
         pools, hints = list(filter_obj_list), filter_properties.get("scheduler_hints") or {}
         try:
             reserved = read_reservation(hints, filter_properties["context"].project_id, self.ask)
@@ -50,7 +49,10 @@ class GrantedPoolFilter(filters.BaseBackendFilter):  # type: ignore[misc]
             volume = (filter_properties.get("request_spec") or {}).get("volume_id")
             LOG.warning("Nothing is reserved for volume %s: %s", volume, error)
             return []
-        names = [(pool, {pool.host, pool.backend_id}) for pool in pools]
-        return pools if reserved is None else [
-            pool for pool, own in names if reserved.name in own | {name.partition("#")[0] for name in own}
-        ]  # fmt: skip
+        if reserved is None:
+            return pools
+        return [pool for pool in pools if any(reserved.name in _names(name) for name in (pool.host, pool.backend_id))]
+
+
+def _names(pool: str) -> tuple[str, str]:
+    return pool, pool.partition("#")[0]

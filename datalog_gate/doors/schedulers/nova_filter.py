@@ -28,8 +28,7 @@ class GrantedHostFilter(filters.BaseHostFilter):  # type: ignore[misc]
     ask = staticmethod(asking(lambda: utils.get_ksa_adapter("placement")))
 
     def filter_all(self, filter_obj_list: Any, spec_obj: Any) -> list[Any]:
-        """The hosts that pass. Placement is asked once for all of them. A server that moves, and so must leave its
-        host, stays in its rack if a host is left there."""
+        """The hosts that pass. A server that moves, and so may leave its host, stays in its rack if it has another."""
         hosts, moves = list(filter_obj_list), is_move(spec_obj)
         hints = (spec_obj.scheduler_hints if spec_obj.obj_attr_is_set("scheduler_hints") else None) or {}
         try:
