@@ -259,16 +259,18 @@ def test_the_next_pull_asks_nova_for_changes_alone(cloud: Cloud) -> None:
     servers = [{**SERVER, "id": name, "name": name} for name in ("s-1", "s-2", "s-3")]
     cloud.give(SERVERS, {"servers": servers})
     first = pulled(*OF_SERVERS)
+    edited = Table("nova:tags", ({"tag": "by hand"}, *rows_of(first, "nova:tags")), NOON)
+    older = Snapshot({**first.snapshot.tables, "nova:tags": edited})
     changes = [{**servers[0], "name": "new", "tags": []}, {**servers[1], "status": "DELETED"}]
     cloud.give(f"{SERVERS}&changes-since=2027-03-01T11:59:00Z", {"servers": changes})
-    second = pulled(*OF_SERVERS, older=first.snapshot, at=LATER).snapshot
+    second = pulled(*OF_SERVERS, older=older, at=LATER).snapshot
     third, first_row = rows_of(first, "nova:servers")[2], rows_of(first, "nova:servers")[0]
     addresses = rows_of(first, "nova:servers.addresses")
     tables = {
         "nova:flavors": Table("nova:flavors", tuple(rows_of(first, "nova:flavors")), LATER),
         "nova:servers": Table("nova:servers", (third, {**first_row, "name": "new"}), LATER),
         "nova:servers.addresses": Table("nova:servers.addresses", (addresses[2], addresses[0]), NOON),
-        "nova:tags": Table("nova:tags", ({"server_id": "s-3", "tag": "front"},), NOON),
+        "nova:tags": Table("nova:tags", ({"tag": "by hand"}, {"server_id": "s-3", "tag": "front"}), NOON),
     }
     assert second == Snapshot(tables)
 

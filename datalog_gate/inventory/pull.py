@@ -245,7 +245,7 @@ def _merge_table(source: TableSource, readings: Sequence[_Reading], before: Tabl
     read = began
     if changes and before:
         column, changed = source.item_column, set().union(*(reading.changed for reading in changes))
-        kept = (row for row in before.rows if row[column or ""] not in changed)
+        kept = (row for row in before.rows if row.get(column or "") not in changed)
         rows.update((tuple(map(row.get, key)), row) for row in kept)
         read = before.read if source.each and before.read else began
     for reading in readings:
