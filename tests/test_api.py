@@ -278,7 +278,7 @@ SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", n
         ('{"relation": "nova:servers", "row": {"idd": "s"}}',
          ("nova:servers has no column idd", "did you mean id?")),
         ('{"relation": "nova:servers", "row": {"name": "db"}}', ("nova:servers.id is string, here null", None)),
-        ('{"relation": "nova:servers", "row": []}', ("nova:servers has 15 columns, here 0", None)),
+        ('{"relation": "nova:servers", "row": ["s"]}', ("nova:servers has 15 columns, here 1", None)),
         ('{"relation": "cinder:volumes", "row": {"id": "s", "size": "20"}}',
          ("cinder:volumes.size is number, here string", None)),
         ('{"relation": "neutronv2:ports", "row": {"id": "p", "admin_state_up": "True"}}',

@@ -39,12 +39,11 @@ class FactLine:
     def positional(self, relation: Relation) -> Row:
         """The row in the order of the relation's columns, with null for missing columns. Errors: InputError.
 
-        Rows in order that were written for fewer columns of an inventory stay valid: it gets new ones at the end."""
+        Rows in order that were written before a relation of an inventory got more columns stay valid."""
         columns = [column.name for column in relation.columns]
         if isinstance(self.row, tuple):
-            missing = relation.columns[len(self.row) :]
-            if missing and cloud.relation(relation.name) and all(column.kinds & Kind.NULL for column in missing):
-                return (*self.row, *(None for _ in missing))
+            if len(self.row) == cloud.OLD_WIDTHS.get(relation.name):
+                return (*self.row, *(None for _ in columns[len(self.row) :]))
             if len(self.row) != len(columns):
                 raise _bad(f"{relation.name} has {len(columns)} columns, here {len(self.row)}", self.span)
             return self.row

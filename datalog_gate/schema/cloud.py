@@ -17,6 +17,8 @@ CLOUD = frozenset((
 ))  # fmt: skip
 """The namespaces of an inventory; Placement's is not `placement`, since folders of rules have that name. Congress's
 tables of Heat are in `heat`, beside the relations of a template."""
+OLD_WIDTHS = {"nova:servers": 11, "cinder:volumes": 17, "neutronv2:security_group_rules": 10}
+"""The number of columns of Congress, for relations that have more since: those that follow may be null."""
 NUMBER, TEXT = Kind.NUMBER, Kind.STRING
 KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kind.ANY, "?": Kind.NULL}
 """The kinds by the letters in the data; several letters mean any of their kinds."""
