@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +20,11 @@ from datalog_gate.rack_affinity.demand import read_demand, read_flavors
 from datalog_gate.rack_affinity.places import read_places
 from datalog_gate.rack_affinity.problem import LARGEST, Constraint, Item, Problem
 from datalog_gate.rack_affinity.service import RackAffinity
+from datalog_gate.services import placement
 from datalog_gate.services.claims import PlacementClaim, needs
 from datalog_gate.services.contract import Request, Service
 from datalog_gate.services.licence_pool import LicencePool
-from datalog_gate.services.placement import Placement
+from datalog_gate.services.placement import Api, Placement
 from tests.expressions import worded
 from tests.ledger import request
 
@@ -105,6 +107,28 @@ def test_a_placement_that_says_nothing_or_is_not_there_is_unavailable(silent: st
         silent: "Placement does not answer: ConnectTimeout",
         LOCAL: "Placement does not answer: ConnectFailure",
     }
+
+
+def test_a_recent_answer_serves_again_and_an_older_one_while_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, answers = [1000.0], ["first", OSError("down"), "second", OSError("down"), OSError("down")]
+
+    def ask(_path: str, _method: str, **_more: object) -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return SimpleNamespace(status_code=200, content=b"x", json=lambda: answer)
+
+    monkeypatch.setattr(placement, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    api = Api("Nova", SimpleNamespace(request=ask), (OSError,))
+    seen = []
+    for after in (0, 4, 6, 7, 60):
+        now[0] = 1000.0 + after
+        seen.append(api.recent("/x"))
+    assert (seen, len(answers)) == (["first", "first", "first", "second", "second"], 1)
+    now[0] = 1070.0
+    with pytest.raises(UnavailableError) as error:
+        api.recent("/x")
+    assert error.value.reason == "Nova does not answer: OSError"
 
 
 def part(id_: str, type_: str = "OS::Nova::Server", open_: bool = False, **properties: Any) -> Part:

@@ -36,8 +36,8 @@ NOVA_MICROVERSION, CINDER_MICROVERSION = "2.53", "3.50"
 CONSUMER_TYPE = "DATALOG_GATE"
 SERVER_CLASS = "MEMORY_MB"
 """What every server takes that Nova makes."""
-RECENT = 5.0
-"""Seconds for which an answer is recent."""
+RECENT, STALE = 5.0, 60.0
+"""Seconds for which an answer is recent, and for which it serves if there is no newer one."""
 KNOWN = 20_000
 """Servers whose project is remembered."""
 OWN = ("endpoint", "auth_type", "interface", "region", "cafile", "timeout")
@@ -75,12 +75,18 @@ class Api:
         self._lock = Lock()
 
     def recent(self, path: str) -> Any:
-        """The JSON at a path, a few seconds old at most. Decisions that come at once wait for one answer."""
+        """The JSON at a path, a few seconds old, or a minute where there is no answer now. Decisions that come at once
+        wait for one answer."""
         with self._lock:
-            since, body = self._recent.get(path, (-RECENT, None))
-            if time.monotonic() - since >= RECENT:
-                body = self.get(path)
-                self._recent[path] = time.monotonic(), body
+            since, body = self._recent.get(path, (-STALE, None))
+            age = time.monotonic() - since
+            try:
+                if age >= RECENT:
+                    body = self.get(path)
+                    self._recent[path] = time.monotonic(), body
+            except UnavailableError:
+                if age >= STALE:
+                    raise
         return body
 
     def get(self, path: str) -> Any:
