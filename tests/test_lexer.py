@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import pytest
 
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import Value
+from datalog_gate.language import lexer
 from datalog_gate.language.lexer import Refused, Source
 
 TOKENS = [
@@ -115,3 +117,8 @@ def test_a_place_may_reach_over_lines() -> None:
 def _value(source: Source) -> Value:
     token = source.tokens[0]
     return source.number(token) if token.kind == "number" else source.string(token)
+
+
+def test_no_group_of_the_pattern_is_possessive() -> None:
+    """Before 3.11.5 Python reads `a.` as a name by `a(?:[.]b)*+`: it keeps what the last, failing round has read."""
+    assert re.findall(r"\)[*+?]\+", lexer._TOKEN.pattern) == []

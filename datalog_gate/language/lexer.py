@@ -24,19 +24,21 @@ MAX_DIGITS: Final = 1000
 """The maximum number of digits of a number, below the limit of Python's conversions."""
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # those of str.splitlines, by which lines are counted and shown
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?:[.:][A-Za-z0-9_]+)*+"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?>(?:[.:][A-Za-z0-9_]+)*)"
+# Repeated groups are atomic, (?>(?:...)*), and not possessive, (?:...)*+: before Python 3.11.5 these keep what a last,
+# failing round has read (https://github.com/python/cpython/issues/106052).
 _TOKEN = re.compile(
     rf"""
       \A\ufeff | [\ {_BREAKS}\t]++
     | (?P<comment> (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/ )
     | (?P<update> {_NAME}[+-](?=\() )
     | (?P<name> {_NAME} )
-    | (?P<string> "(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*+" | '(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*+' )
-    | (?P<number> [0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]{{1,6}})?+(?!\.[eE]?[0-9]|[A-Za-z0-9_]) )
+    | (?P<string> "(?>(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*)" | '(?>(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*)' )
+    | (?P<number> [0-9]++(?>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]{{1,6}})?)(?!\.[eE]?[0-9]|[A-Za-z0-9_]) )
     | (?P<bad_comment> /\*(?s:.*) )
     | (?P<sign> :- | != | <= | >= | \?\? | == | := | =< | => | <> | &&? | \|\|? | [][(){{}},.;:=<>+*/%@!-] )
     | (?P<bad_string> ["'][^{_BREAKS}]*+ )
-    | (?P<bad_number> [0-9]++(?:\.?[A-Za-z0-9_]++)*+ )
+    | (?P<bad_number> [0-9]++(?>(?:\.?[A-Za-z0-9_]++)*) )
     | (?P<bad_character> (?s:.) )
     """,
     re.VERBOSE,
