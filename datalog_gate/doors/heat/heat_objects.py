@@ -7,6 +7,7 @@ cloud.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any
@@ -57,7 +58,9 @@ def copy_definition(template: Any) -> StackDefinition:
 
 
 def _operators_types(template: Any) -> tuple[dict[str, str], dict[str, Any]]:
-    """The types that the operator maps to others in `environment_dir`, and the templates among these, as bytes."""
+    """The types that the operator maps to others in `environment_dir`, and the templates among these, as bytes, but for
+    those that are missing: Heat refuses the types of these where a stack has them."""
+    from heat.common.exception import NotFound
     from heat.engine.environment import GlobResourceInfo, MapResourceInfo, TemplateResourceInfo
     from heat.engine.resources.template_resource import LOCAL_SCHEMES, TemplateResource
 
@@ -67,5 +70,6 @@ def _operators_types(template: Any) -> tuple[dict[str, str], dict[str, Any]]:
         if isinstance(info, GlobResourceInfo | MapResourceInfo | TemplateResourceInfo):
             mappings[name] = info.value
         if isinstance(info, TemplateResourceInfo):
-            files[info.value] = TemplateResource.get_template_file(info.value, LOCAL_SCHEMES)
+            with suppress(NotFound):
+                files[info.value] = TemplateResource.get_template_file(info.value, LOCAL_SCHEMES)
     return mappings, files

@@ -183,7 +183,8 @@ def test_rules_that_break_before_the_first_stack_leave_those_of_the_start_in_for
 @pytest.mark.parametrize("convergence", [True, False])
 def test_types_that_the_operator_maps_are_judged_as_what_they_are(tmp_path: Path, convergence: bool) -> None:
     (tmp_path / "of_operator.yaml").write_text(json.dumps(OF_PARAMETER))
-    mappings = {"Old::*": "OS::Heat::*", "My::String": f"file://{tmp_path}/of_operator.yaml"}
+    gone = f"file://{tmp_path}/gone.yaml"
+    mappings = {"Old::*": "OS::Heat::*", "My::String": f"file://{tmp_path}/of_operator.yaml", "My::Gone": gone}
     kinds = ["Old::RandomString", *(["My::String"] if convergence else [])]  # the legacy engine can't store such a file
     with running(tmp_path, convergence, resources=f"{RESOURCES},{ENGINE}", mappings=mappings) as heat:
         for kind in kinds:
@@ -192,6 +193,7 @@ def test_types_that_the_operator_maps_are_judged_as_what_they_are(tmp_path: Path
             name, _ = heat.create(template(s={"type": kind, "properties": {"length": 64}}))
             status, reason = heat.outcome(name)
             assert (status, heat.lengths(name), reason[:37]) == ("CREATE_FAILED", [], why()[:37])
+        assert heat.create(template(s={"type": "My::Gone"}))[1].status_code == 400  # Heat itself can't fetch it
 
 
 def test_an_engine_of_another_shape_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
