@@ -56,8 +56,9 @@ def _fill(cloud: Any, number: int, later: Callable[..., Any], name: str) -> list
 
     users = identity.create_group(name=name)
     later(identity.delete_group, users)
-    identity.add_user_to_group(cloud.current_user_id, users)
-    later(identity.remove_user_from_group, cloud.current_user_id, users)
+    user = identity.create_user(name=name)  # to leave a group revokes the tokens of its user
+    later(identity.delete_user, user)
+    identity.add_user_to_group(user, users)
     identity.assign_project_role_to_group(project, users, identity.find_role("member"))
 
     kind = volumes.create_type(name=name, extra_specs={"acme:colour": "blue"})
