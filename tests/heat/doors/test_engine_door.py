@@ -136,7 +136,7 @@ def test_a_rollback_of_the_root_opens_no_way_into_a_nested_stack(engine: Heat) -
         codes.append(engine.ask("PUT", path, template=LONG).status_code)
         codes.append(engine.ask("PATCH", path, parameters={"length": 64}).status_code)
     assert (engine.stack(name)["stack_status"], codes) == ("ROLLBACK_IN_PROGRESS", [400] * 4)
-    wait(lambda: engine.stack(name)["stack_status"] == "ROLLBACK_COMPLETE", lambda: str(engine.stack(name)))
+    engine.ended(name)  # a slow Heat may begin its rollback twice, which cancels the nested one
     assert engine.lengths(name) == [8, 8]
 
 

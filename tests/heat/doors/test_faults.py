@@ -171,12 +171,17 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
         time.sleep(max(0, list(names).index(name) - 25) * 0.04)  # half of them at once, the others in a second
         return door.create(names[name], name=name)
 
+    def reloads() -> tuple[bool, bool]:
+        kinds = Counter(record["kind"] for record in door.records()) - before
+        return kinds["loaded"] > 1, kinds["reload_failed"] > 0
+
     names = {f"many-{number}": LONG if number % 2 else CLEAN for number in range(50)}
     writer = Thread(target=rewrite)
     writer.start()
     try:
         with ThreadPoolExecutor(50) as pool:
             answers = dict(zip(names, pool.map(create, names), strict=True))
+        wait(lambda: all(reloads()) or not door.create(CLEAN), lambda: str(reloads()))  # a slow Heat met one kind alone
     finally:
         over.set()
         writer.join()
@@ -189,8 +194,7 @@ def test_fifty_creations_while_rules_come_and_go_are_all_answered_by_good_rules(
         {"CREATE_COMPLETE": 25} if door.filtered else {"CREATE_COMPLETE": 25, "CREATE_FAILED": 25}
     )
     wait(lambda: sum(record.get("stack_name") in names for record in door.records(kind="decision")) == 50)
-    kinds = Counter(record["kind"] for record in door.records()) - before
-    assert (kinds["dropped"], kinds["loaded"] > 1, kinds["reload_failed"] > 0) == (0, True, True)
+    assert len(door.records(kind="dropped")) == before["dropped"]
 
 
 def test_a_pipeline_without_good_rules_does_not_start_and_says_why(tmp_path: Path) -> None:
