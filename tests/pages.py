@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -223,7 +224,9 @@ def assert_written(path: Path, text: str) -> None:
     anew."""
     if os.environ.get("REGENERATE"):
         path.write_text(text, "utf-8")
-    assert path.read_text("utf-8") == text, "REGENERATE=1 tox -e py,slow writes it anew"
+    written = path.read_text("utf-8")
+    difference = "\n".join(unified_diff(written.splitlines(), text.splitlines(), path.name, "now", lineterm="", n=0))
+    assert written == text, f"REGENERATE=1 tox -e py,slow writes it anew\n{difference}"
 
 
 def answer(table: Table, literal: str, row: Row) -> str:
