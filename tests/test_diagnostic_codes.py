@@ -325,7 +325,13 @@ def _run_action(action: str, files: Files) -> str:
         except RulesError as error:
             return str(error)
         return "\n".join(render(warning, sources) for warning in warnings)
-    with TemporaryDirectory() as folder, chdir(folder), redirect_stderr(StringIO()) as output, redirect_stdout(output):
+    with (
+        TemporaryDirectory() as top,  # the folder above holds no rules, whatever others keep beside it
+        TemporaryDirectory(dir=top) as folder,
+        chdir(folder),
+        redirect_stderr(StringIO()) as output,
+        redirect_stdout(output),
+    ):
         for name, text in files.items():
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
