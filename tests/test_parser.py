@@ -141,6 +141,11 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("p(x) :- q(x) «@»deny r(x).", "missing `,` or `.` before `@`", "write `.` before `@`"),
     ("p(x) :- q(x), r(x) «:-» s(x).",
      "found `:-` in a body", "`r` begins a rule of its own: write `.` before it in the place of `,`"),
+    (
+        "policy «big»(x) :- q(x).",
+        "missing `:-` or `.` before `big`",
+        'a policy is a rule below a line like @deny("name", "message {x}")',
+    ),
     ("p(x) «<»- q(x).", "missing `:-` or `.` before `<`", "write `:-` between a head and its body"),
     ("p(x «:-» q(x).", "found `:-`, expected `,` or `)`", "write `)` before `:-`"),
     ("p(x) :- q(x)«)».", "missing `,` or `.` before `)`", "nothing opens it: leave `)` out"),

@@ -39,6 +39,9 @@ _OTHER_WORDS = {
     "where": "write `:-`",
 }
 """Words of other languages after a condition or a head, with what to write."""
+
+_POLICY_WORDS = {"deny", "policy", "rule", "violation", "warn"}
+"""Words that begin a policy in other languages, before its name."""
 _NEGATIONS = ("Not", "no", "NO", "No")
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
 _WORDS_OF_CONGRESS = frozenset({*_OF_PYTHON, *_WORDS, "or", "in"})
@@ -170,6 +173,8 @@ class _Parser:
         token = self.token
         if token.text in _OTHER_WORDS:
             return _OTHER_WORDS[token.text]
+        if self.tokens[self.index - 1].text in _POLICY_WORDS and token.kind in ("name", "string", "{", "["):
+            return 'a policy is a rule below a line like @deny("name", "message {x}")'
         if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
             return f"did you mean `{near}`?"
         if token.kind == ":" and self.tokens[self.index + 1].kind == ":":
