@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.values import ResourceId
+from datalog_gate.decision_point.enabled_plugins import load_enabled_services
+from datalog_gate.decision_point.settings import Settings
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.preflight.snapshot import Part
 from datalog_gate.rack_affinity import solver
@@ -79,6 +81,19 @@ def test_settings_of_a_service_that_are_wrong_are_refused(service: Any, settings
     with pytest.raises(ValueError) as error:  # noqa: PT011 - compared below
         service({"endpoint": LOCAL, **settings})
     assert str(error.value) == message
+
+
+def test_leases_and_patience_grow_with_the_time_of_a_call(tmp_path: Path) -> None:
+    settings = Settings(
+        services=("licence",),
+        service_option=(f"licence.endpoint={LOCAL}",),
+        service_journal=str(tmp_path / "store"),
+        service_call_seconds=100.0,
+    )
+    [service] = load_enabled_services(settings).values()
+    assert isinstance(service, LicencePool)
+    assert (service._claims.lease, service._claims.patience) == (200.0, 80.0)
+    assert LicencePool({"endpoint": LOCAL, "file": str(tmp_path / "own")})._claims.lease == 20.0
 
 
 def test_without_or_tools_the_service_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
         return {}
     if not settings.store_url:
         raise ValueError("services need service_journal, the file in which is written down what they hold, or store")
-    return load_plugins(GROUP, Service, settings.services, options, partial(_add_store, settings.store_url))
+    return load_plugins(GROUP, Service, settings.services, options, partial(_complete, settings))
 
 
 def open_outcomes(settings: Settings) -> Outcomes | None:
@@ -54,6 +54,8 @@ def open_outcomes(settings: Settings) -> Outcomes | None:
     return Outcomes(settings.store_url)
 
 
-def _add_store(store_url: str, service: type[Service], options: dict[str, str]) -> dict[str, str]:
-    """Add the store to the settings of a service that keeps there what it holds, unless it has a file of its own."""
-    return options if options.get("file") or not service.uses_store else {"store": store_url, **options}
+def _complete(settings: Settings, service: type[Service], options: dict[str, str]) -> dict[str, str]:
+    """Add to the options of a service what it uses of the settings: the store, unless it has a file of its own."""
+    if service.uses_call_seconds:
+        options = {"call_seconds": str(settings.service_call_seconds), **options}
+    return options if options.get("file") or not service.uses_store else {"store": settings.store_url, **options}

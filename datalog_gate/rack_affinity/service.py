@@ -78,7 +78,7 @@ class RackAffinity(PlacementService):
 
     def problems(self) -> list[str]:
         """As `Service.problems`: hosts and pools that are no places, and racks to which nothing leads."""
-        found = find_places(
+        search = find_places(
             self._claims.placement,
             read_places(self._places),
             self._prefix,
@@ -87,8 +87,8 @@ class RackAffinity(PlacementService):
             {},
             {"server": {}, "volume": {}},
         )
-        places = tuple(found.by_uuid.values())
-        problems = list(found.notes)
+        places = tuple(search.by_uuid.values())
+        problems = list(search.notes)
         if not places:
             problems.append(
                 f"Placement has no provider with {self._prefix}{SERVERS} or {self._prefix}{VOLUMES} in a rack"
@@ -140,15 +140,15 @@ class RackAffinity(PlacementService):
             if names := {name for _, name, _ in taken}:
                 decided["volume" if names == pool else "server", taken[0][0]] += 1
         kinds = {kind for kind, _ in decided}
-        found = Counter(
+        actual = Counter(
             (kind, uuid)
             for id_, type_ in sorted(members.items())
             if (kind := KINDS.get(type_)) in kinds and kind and (uuid := self._find_provider(kind, id_))
         )
         name = self._claims.placement.name
         texts = []
-        for (kind, uuid), number in sorted((decided - found).items()):
-            others = sorted(name(other) for of_kind, other in found - decided if of_kind == kind)
+        for (kind, uuid), number in sorted((decided - actual).items()):
+            others = sorted(name(other) for of_kind, other in actual - decided if of_kind == kind)
             text = f"{number} {kind} of those granted on {name(uuid)} {'is' if number == 1 else 'are'} not there"
             texts.append(f"{text}, and the stack has others on {', '.join(others)}" if others else text)
         return texts
@@ -213,7 +213,7 @@ class RackAffinity(PlacementService):
 
         def solve(known: Collection[str]) -> tuple[Mapping[str, Place], Problem, dict[str, str] | Impossible, str]:
             """Solve the problem with all providers that have room, and these that may have none."""
-            found = find_places(
+            search = find_places(
                 self._claims.placement,
                 rows,
                 self._prefix,
@@ -222,12 +222,12 @@ class RackAffinity(PlacementService):
                 find_promises(every, account.consumer, replaced, self._prefix),
                 sum_demands(demands.values()),
             )
-            places = found.by_uuid
+            places = search.by_uuid
             items, constraints = self._join_demands(request, demands, others, held, places)
             problem = Problem(tuple(places.values()), items, constraints)
             self._check_steering(problem)
             kept = tuple(item if item.place else self._keep(item, before.get(item.id), places) for item in items)
-            return places, problem, self._solve(problem, replace(problem, items=kept)), "; ".join(("", *found.notes))
+            return places, problem, self._solve(problem, replace(problem, items=kept)), "; ".join(("", *search.notes))
 
         known, full = _providers(claims, self._prefix), _providers(every, self._prefix)
         places, problem, placed, notes = solve(known)

@@ -30,10 +30,9 @@ from datalog_gate.store.leases import Lease
 from datalog_gate.store.tables import placement_claims as table
 from datalog_gate.store.transaction import Store, atomic, reading
 
-LEASE = 20.0
-"""Seconds between two writes of who has the lease of a consumer, at most."""
-PATIENCE = 8.0
-"""Seconds to wait for a lease, or for another transaction."""
+LEASE, PATIENCE = 2.0, 0.8
+"""Parts of a call's time: between two writes of who has the lease of a consumer, at most, since one call may go on
+after it was given up; and to wait for a lease, or for another transaction."""
 ATTEMPTS = 20
 MEMORY = 90 * 86400.0
 """Seconds for which a dead key is kept: nothing arrives later."""
@@ -75,10 +74,11 @@ class Claims:
 
     lock = "claims"
 
-    def __init__(self, store: str, placement: Placement) -> None:
+    def __init__(self, store: str, placement: Placement, call_seconds: float = 10.0) -> None:
         if not store:
             raise ValueError("the service needs a file, in which it writes down what it holds")
-        self.placement, self.store = placement, Store(store, UnavailableError, PATIENCE)
+        self.lease, self.patience = LEASE * call_seconds, PATIENCE * call_seconds
+        self.placement, self.store = placement, Store(store, UnavailableError, self.patience)
         self.store.create()
 
     def account(self, request: Request) -> Account:
@@ -130,8 +130,8 @@ class Claims:
     @reading
     def live(self, rows: Connection) -> list[PlacementClaim]:
         """All claims that are neither dying nor dead, of all services."""
-        found = rows.execute(select(table).where(table.c.state.not_in(GONE)).order_by(table.c.key)).mappings()
-        return [PlacementClaim(**row) for row in found]
+        live = rows.execute(select(table).where(table.c.state.not_in(GONE)).order_by(table.c.key)).mappings()
+        return [PlacementClaim(**row) for row in live]
 
     @atomic
     def write(
@@ -157,15 +157,16 @@ class Claims:
 class PlacementService(Service):
     """A service whose claims are in Placement. `own` are its settings besides those of all such."""
 
-    uses_store = True
+    uses_store = uses_call_seconds = True
 
     def __init__(self, settings: Mapping[str, str], own: Collection[str]) -> None:
-        own = (*own, "file", "store")
+        own = (*own, "file", "store", "call_seconds")
         try:
             placement = Placement({name: text for name, text in settings.items() if name not in own})
         except UnknownSettingError as error:
             raise UnknownSettingError([error.name], error.known.union(own)) from None
-        self._claims = Claims(settings.get("file") or settings.get("store", ""), placement)
+        call_seconds = float(settings.get("call_seconds", "10"))
+        self._claims = Claims(settings.get("file") or settings.get("store", ""), placement, call_seconds)
 
     def commit(self, held: Held) -> None:
         self._claims.commit(held.key)
@@ -182,12 +183,12 @@ class Account:
 
     def __init__(self, file: Claims, consumer: str, project: str) -> None:
         self._file, self.consumer, self._project = file, consumer, project
-        self._lease = Lease(file.store, f"consumer {consumer}", LEASE)
+        self._lease = Lease(file.store, f"consumer {consumer}", file.lease)
 
     @contextmanager
     def locked(self) -> Iterator[Account]:
         """Have the lease. It ends by itself if the process dies."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self._file.patience
         while self._lease.take():
             if time.monotonic() > end:
                 raise UnavailableError("other grants of this stack are taking their time")

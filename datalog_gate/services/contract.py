@@ -85,6 +85,8 @@ class Service:
     """What happens to a claim when the user takes its stack out of Heat without deleting anything."""
     uses_store = False
     """Whether it keeps what it holds in the store of the gate, whose URL is its setting `store` then."""
+    uses_call_seconds = False
+    """Whether it works by how long the gate waits for a call, which is its setting `call_seconds` then."""
     places = False
     """Whether it decides where resources go, so that this is compared."""
     sticky = False

@@ -43,11 +43,11 @@ def find_newest(store: Store) -> Generation | None:
         newest = select(func.max(generations.c.number)).scalar_subquery()
         tables = generations.outerjoin(inventory_tables, inventory_tables.c.generation == generations.c.number)
         query = select(generations, inventory_tables.c.relation, inventory_tables.c.size).select_from(tables)
-        found = rows.execute(query.where(generations.c.number == newest)).all()
-        if not found:
+        written = rows.execute(query.where(generations.c.number == newest)).all()
+        if not written:
             return None
-        sizes = {row.relation: row.size for row in found if row.relation is not None}
-        return Generation(found[0].number, found[0].at, dict(sorted(sizes.items())))
+        sizes = {row.relation: row.size for row in written if row.relation is not None}
+        return Generation(written[0].number, written[0].at, dict(sorted(sizes.items())))
 
     return store.run(None, work)
 

@@ -58,8 +58,8 @@ def seat(number: int) -> Request:
 
 def test_of_many_processes_each_seat_is_given_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """8 processes make 1600 reservations of 800 grants for 600 seats. They have more patience than a user."""
-    monkeypatch.setattr(claims_module, "PATIENCE", 90.0)
-    monkeypatch.setattr(claims_module, "LEASE", 90.0)
+    monkeypatch.setattr(claims_module, "PATIENCE", 9.0)
+    monkeypatch.setattr(claims_module, "LEASE", 9.0)
     with running_placement("CUSTOM_LICENSE_ACME", SEATS) as placement:
         answers: multiprocessing.Queue[Counter[str]] = multiprocessing.get_context("fork").Queue()
 
@@ -134,7 +134,7 @@ def test_the_seats_of_a_process_that_is_killed_while_it_has_a_lease_are_free_aga
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed between the row that says what is needed and Placement, and after Placement."""
-    monkeypatch.setattr(claims_module, "LEASE", 2.0 if SHORT else claims_module.LEASE)
+    monkeypatch.setattr(claims_module, "LEASE", 0.2 if SHORT else claims_module.LEASE)
     with running_placement("CUSTOM_LICENSE_ACME", 2) as placement:
 
         def work(number: int) -> None:
