@@ -234,7 +234,13 @@ class FindingReader:
 
     def _place(self, subject: ResourceId | None, row: Row, support: Support) -> Span | None:
         """Find the place of the value at fault; one in data, which has no line, only if no other has a line."""
-        return _with_line(self._find_places(subject, row, support))
+        places = (place for place in self._find_places(subject, row, support) if place)
+        return _with_line(places) if self._has_lines else next(places, None)
+
+    @cached_property
+    def _has_lines(self) -> bool:
+        """Whether a file of the stacks has lines, as all have but data of requests."""
+        return any(any(stack.sources.values()) for stack in (*self.request.against, *self.stacks))
 
     def _find_places(self, subject: ResourceId | None, row: Row, support: Support) -> Iterator[Span | None]:
         """The places of the first value of the violation's row that a leaf about the subject holds; then that of the

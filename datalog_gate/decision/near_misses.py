@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -40,6 +40,11 @@ FORMS: Sequence[tuple[str, str, str, str]] = (
 )  # fmt: skip
 """What a rule reads, a column that it reads if any, and another relation that may say the same, with its type."""
 GUARDS = {"is_string": Kind.STRING, "is_number": Kind.NUMBER, "is_boolean": Kind.BOOLEAN}
+_BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
+_READ = ir.ProgramCache[frozenset[RelationRef]]()
+_MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
+_ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
+_JOINS = ir.ProgramCache[dict[tuple[int, ...], list[tuple[str, list[tuple[ir.Match, int]]]]]]()
 WORLD = ("0.0.0.0/0", "::/0")
 MOST_ROWS = 1000
 """How many rows of a relation are looked at."""
@@ -62,10 +67,11 @@ class _Review:
         self._rows = reader.evaluation.facts.rows
         flagged = judgement.decision.flagged
         self._clean = [policy for policy in judgement.policies if policy.id not in flagged]
-        self._by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
-        for rule in self._program.rules:
-            self._by_relation.setdefault(rule.relation, []).append(rule)
-        self._read = {match.relation for rule in self._program.rules for match in _matches(rule.body)}
+        self._by_relation = _BY_RELATION.get(self._program, None, lambda: _by_relation(self._program))
+        self._questions = _ASKED.get(self._program, None, dict)
+        self._joins = _JOINS.get(self._program, None, dict)
+        self._read = _READ.get(self._program, None, lambda: _read_relations(self._program))
+        self._matches = _MATCHES.get(self._program, None, lambda: _matches_of_rules(self._program))
         self._stacks = reader.stacks
 
     def rules(self) -> Iterator[ir.CheckedRule]:
@@ -75,7 +81,7 @@ class _Review:
         while waiting:
             for rule in self._by_relation.get(waiting.pop(), ()):
                 yield rule
-                for match in _matches(rule.body, negated=False):
+                for match in self._matches[id(rule)]:
                     if match.relation not in seen:
                         seen.add(match.relation)
                         waiting.append(match.relation)
@@ -97,19 +103,18 @@ class _Review:
 
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         relation = self._program.relations[match.relation]
-        asked = [_Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
-        asked = [column for column in asked if column.given]
-        conditions = [
-            (at, literal) for at, term in match.column_terms for literal in _conditions(relation, at, term, around)
-        ]
+        key = id(match), *map(id, around)  # the program, with which these are freed, holds all of them
+        if key not in self._questions:
+            self._questions[key] = self._question(relation, match, around)
+        asked, conditions = self._questions[key]
         if not asked and not conditions:
             return
         reported: set[tuple[Span, Value]] = set()
         for row in islice(self._rows[match.relation], MOST_ROWS):
             missed = [column for column in asked if row[column.at] not in column.given]
-            slips: list[_Slip] = []
+            slips: Sequence[_Slip] = ()
             if len(missed) == 1:
-                slips = list(missed[0].slips(row[missed[0].at]))
+                slips = missed[0].recall_slips(row[missed[0].at])
             elif missed and not relation.named_only:
                 slips = list(_exchanged(missed, row))
             elif not missed:
@@ -121,6 +126,14 @@ class _Review:
                     reported.add((slip.span, slip.asked))
                     where = f" in {row[0].path}" if isinstance(row[0], ResourceId) else ""
                     yield _near_miss(f"{relation.columns[slip.at].name}{where} {slip.message}", slip.span, slip.advice)
+
+    def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
+        """What the body asks of the rows of a match, which is the same for all stacks."""
+        asked = [_Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
+        conditions = [
+            (at, literal) for at, term in match.column_terms for literal in _conditions(relation, at, term, around)
+        ]
+        return [column for column in asked if column.given], conditions
 
     def _given(self, term: ir.Operand, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
         """The values that the body asks of a column: constants, and those of a relation that holds facts alone."""
@@ -168,27 +181,36 @@ class _Review:
     def _null_joins(
         self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
     ) -> Iterator[Diagnostic]:
+        key = tuple(map(id, around))
+        if key not in self._joins:
+            self._joins[key] = self._joined_columns(body, around)
+        for name, columns in self._joins[key]:
+            several = [literal for literal, at in columns if self._holds_null(literal, at)]
+            if len(several) > 1:
+                message = f"{name} is null in rows of both sides, and two nulls never join"
+                yield Diagnostic(
+                    "null-join", message, several[1].span, f'give both a default, `{name} ?? "none"`', "warning"
+                )
+
+    def _joined_columns(
+        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
+    ) -> list[tuple[str, list[tuple[ir.Match, int]]]]:
+        """The names of variables that join columns which may be null, with these; it is the same for all stacks."""
         same = SameValues(around)
-        places: dict[ir.Operand, list[ir.Match]] = {}
+        places: dict[ir.Operand, list[tuple[ir.Match, int]]] = {}
         for literal in body:
             if isinstance(literal, ir.Match) and not is_old(literal.relation):
                 for at, term in literal.column_terms:
                     kinds = self._program.relations[literal.relation].columns[at].kinds
                     if isinstance(term, ir.Var) and kinds & Kind.NULL and not kinds & Kind.RESOURCE:
-                        places.setdefault(same.of(term), []).extend([literal] if self._holds_null(literal, at) else [])
+                        places.setdefault(same.of(term), []).append((literal, at))
         tested = {
             same.of(side)
             for literal in around
             if isinstance(literal, ir.Compare) and literal.null_test
             for side in (literal.left, literal.right)
         }
-        for var, several in places.items():
-            if len(several) > 1 and var not in tested:
-                name = name_of(var)
-                message = f"{name} is null in rows of both sides, and two nulls never join"
-                yield Diagnostic(
-                    "null-join", message, several[1].span, f'give both a default, `{name} ?? "none"`', "warning"
-                )
+        return [(name_of(var), columns) for var, columns in places.items() if len(columns) > 1 and var not in tested]
 
     def _holds_null(self, match: ir.Match, at: int) -> bool:
         rows: Collection[Row] = self._rows.get(match.relation, ())
@@ -222,7 +244,7 @@ class _Review:
 
     def forms(self) -> Iterator[Diagnostic]:
         """Warn once of each thing that stacks say in another form, which no rule reads."""
-        matches = [match for rule in self.rules() for match in _matches(rule.body, negated=False)]
+        matches = [match for rule in self.rules() for match in self._matches[id(rule)]]
         for form, column, other, kind in FORMS:
             reading = [match for match in matches if match.relation == form]
             if column:
@@ -264,6 +286,18 @@ class _Asked:
     at: int
     column: Column
     given: Mapping[Value, Span]
+    recalled: dict[str, list[_Slip]] = field(default_factory=dict)
+    """The slips of texts that were looked at: stacks have few of them, again and again."""
+
+    def recall_slips(self, value: Value) -> list[_Slip]:
+        """As `slips`, of a text once."""
+        if not isinstance(value, str):
+            return list(self.slips(value))
+        if value not in self.recalled:
+            if len(self.recalled) >= MOST_ROWS:
+                self.recalled.clear()
+            self.recalled[value] = list(self.slips(value))
+        return self.recalled[value]
 
     def slips(self, value: Value) -> Iterator[_Slip]:
         """The values that probably mean this one."""
@@ -283,6 +317,25 @@ class _Asked:
                 case _:
                     continue
             yield _Slip(self.at, None if value is None else given, span, message, advice)
+
+
+_Question = tuple[Sequence[_Asked], Sequence[tuple[int, ir.Call | ir.Compare]]]
+
+
+def _by_relation(program: ir.CheckedProgram) -> dict[RelationRef, list[ir.CheckedRule]]:
+    rules: dict[RelationRef, list[ir.CheckedRule]] = {}
+    for rule in program.rules:
+        rules.setdefault(rule.relation, []).append(rule)
+    return rules
+
+
+def _read_relations(program: ir.CheckedProgram) -> frozenset[RelationRef]:
+    return frozenset(match.relation for rule in program.rules for match in _matches(rule.body))
+
+
+def _matches_of_rules(program: ir.CheckedProgram) -> dict[int, tuple[ir.Match, ...]]:
+    """What each rule matches outside of a `not`, by the rule's id."""
+    return {id(rule): tuple(_matches(rule.body, negated=False)) for rule in program.rules}
 
 
 def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:

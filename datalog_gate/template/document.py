@@ -72,14 +72,16 @@ class Document:
     def _way(self, path: Path) -> str:
         """The path as text, as far as the data goes."""
         data: Any = self.data
-        steps = []
+        known = 0
         for step in path:
-            inside = isinstance(data, dict) and step in data
-            if not (inside or (isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data))):
+            if isinstance(data, dict):
+                if step not in data:
+                    break
+            elif not (isinstance(data, list) and isinstance(step, int) and 0 <= step < len(data)):
                 break
             data = data[step]
-            steps.append(str(step))
-        return ".".join(steps)
+            known += 1
+        return ".".join(map(str, path[:known]))
 
     def _node(self) -> Node | None:
         if self.root is None and self.text is not None and not self._asked:
