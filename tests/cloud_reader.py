@@ -309,22 +309,22 @@ def _others(cloud: Any) -> dict[str, Rows]:
 
 
 def _rows(objects: Iterable[Any], **columns: str) -> Rows:
-    for found in objects:
-        yield {column: getattr(found, attribute) for column, attribute in columns.items()}
+    for item in objects:
+        yield {column: getattr(item, attribute) for column, attribute in columns.items()}
 
 
 def _pairs(objects: Iterable[Any], owner: str, column: str, attribute: str) -> Rows:
     """A row for each member of a list."""
-    for found in objects:
-        for member in getattr(found, attribute) or ():
-            yield {owner: found.id, column: member}
+    for item in objects:
+        for member in getattr(item, attribute) or ():
+            yield {owner: item.id, column: member}
 
 
 def _entries(objects: Iterable[Any], owner: str, attribute: str) -> Rows:
     """A row for each entry of a map."""
-    for found in objects:
-        for key, value in getattr(found, attribute).items():
-            yield {owner: found.id, "key": key, "value": value}
+    for item in objects:
+        for key, value in getattr(item, attribute).items():
+            yield {owner: item.id, "key": key, "value": value}
 
 
 def _quotas(cloud: Any, service: Any, path: str, used: str, microversion: str | None = None) -> Rows:

@@ -76,15 +76,16 @@ class _Start:
         self._layout = layout
         self._processes = processes
         self._identity: Future[None]
+        self._placement: Future[None]
 
     def run(self) -> None:
         self._start_rabbitmq()
         self._start_mariadb()
         with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
             self._identity = pool.submit(self._start_keystone)
-            others = (self._start_nova, self._start_neutron, self._start_cinder, self._start_heat,
-                      self._start_placement, self._start_glance)  # fmt: skip
-            services = [self._identity, *(pool.submit(service) for service in others)]
+            self._placement = pool.submit(self._start_placement)
+            others = (self._start_nova, self._start_neutron, self._start_cinder, self._start_heat, self._start_glance)
+            services = [self._identity, self._placement, *(pool.submit(service) for service in others)]
             try:
                 self._processes.wait_for_port("rabbitmq")
                 for service in services:
@@ -177,10 +178,12 @@ class _Start:
         self._manage("nova", "nova-manage", "cell_v2", "map_cell0", "--database_connection", cell)
         self._manage("nova", "nova-manage", "db", "sync")
         self._manage("nova", "nova-manage", "cell_v2", "create_cell", "--name", "cell1")
-        for part in ("nova-conductor", "nova-scheduler"):
-            self._start("nova", part)
+        self._start("nova", "nova-conductor")
         self._start_api("nova", {"OS_NOVA_CONFIG_DIR": self._layout.conf("nova").parent})
         self._identity.result()
+        self._placement.result()
+        self._wait_for_api("placement")  # without it nova-scheduler ends
+        self._start("nova", "nova-scheduler")
         for host in self._layout.hosts:
             options = ("--config-file", self._layout.conf("nova"), "--config-file", self._layout.compute_conf(host))
             self._processes.start(host, [BIN / "nova-compute", *options])

@@ -22,6 +22,7 @@ from datalog_gate.decision.query import ask
 from datalog_gate.engine import native
 from datalog_gate.files.inputs import fact_lines
 from datalog_gate.schema import cloud as cloud_schema
+from tests.cloud.templates import NET, server, template
 from tests.cloud_contents import contents
 from tests.cloud_reader import BEATS, read_nova, read_tables
 from tests.sources import ROOT
@@ -110,8 +111,35 @@ def write_rules(path: Path, text: str) -> Path:
 def test_the_next_pull_of_servers_reads_what_changed_alone(cloud: Cloud, servers: list[Any], tmp_path: Path) -> None:
     path, tables = tmp_path / "cloud.jsonl", "nova:servers,nova:servers.addresses,nova:tags"
     pulled(path, "--tables", tables)
-    for server in servers[: max(1, SERVERS // 100)]:
-        cloud.admin.compute.update_server(server.id, name=f"{server.name}-renamed")
+    for changed in servers[: max(1, SERVERS // 100)]:
+        cloud.admin.compute.update_server(changed.id, name=f"{changed.name}-renamed")
     ours = pulled(path, "--tables", tables)
     theirs = read_nova(cloud.admin)
     assert [line for table in tables.split(",") for line in differences(table, ours[table], theirs[table])] == []
+
+
+QUOTA = """
+@deny("tests.quota", "{wanted} cores are more than the {left} that the project has left")
+short(wanted, left) :-
+  gate:caller(project=project), nova:quotas(project_id=project, resource="cores", limit=limit, in_use=used),
+  wanted = sum{ cores, server, f :
+    os:nova:server(_id=server, flavor=name), nova:flavors(id=f, name=name, vcpus=cores) },
+  limit != null, left = limit - used, wanted > left.
+"""
+
+
+def test_a_quota_that_the_inventory_tells_denies(own_cloud: Cloud, tmp_path: Path) -> None:
+    ann, path = own_cloud.users["ann"], tmp_path / "cloud.jsonl"
+    assert own_cloud.folder
+    rules = own_cloud.folder / "rules" / "quota.dl"
+    own_cloud.admin.set_compute_quotas(ann.project, cores=3)
+    try:
+        pulled(path, "--tables", "nova:flavors,nova:quotas")
+        rules.write_text(QUOTA)
+        with own_cloud.options(f"[datalog_gate]\ninventory = {path}\n", "heat-api"):
+            name, answer = ann.create(template(**NET, web=server(flavor="m1.large")))
+            assert (answer.status_code, name in ann.names()) == (403, False)
+            assert "tests.quota: 4 cores are more than the 3 that the project has left" in answer.text
+    finally:
+        rules.unlink(missing_ok=True)
+        own_cloud.admin.delete_compute_quotas(ann.project)

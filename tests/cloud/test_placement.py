@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from subprocess import run
 from typing import Any
@@ -13,6 +15,8 @@ import pytest
 from tests.cloud.rig import Cloud, User, waited
 from tests.cloud.templates import of, template
 
+STACKS = int(os.environ.get("DATALOG_GATE_CLOUD_STACKS", "5"))
+"""How many are made at once."""
 CLASSES = ("CUSTOM_GATE_VCPU", "CUSTOM_GATE_MEMORY_MB", "CUSTOM_GATE_DISK_GB")
 
 
@@ -38,6 +42,14 @@ def granted(options: Mapping[str, Any], **scope: Mapping[str, Any]) -> dict[str,
 
 SPREAD = {"spread": {"level": "rack", "at_least": 3}}
 APART = granted(SPREAD, a=server("a"), b=server("b"), c=server("c"))
+KINDS: list[tuple[dict[str, Any], str, int, int]] = [
+    (granted({"same": "rack"}, a=server("a"), b=server("b"), v=volume("v")), "rack", 1, 1),
+    (APART, "rack", 3, 3),
+    (granted({"same": "zone"}, a=server("a"), v=volume("v")), "availability_zone", 1, 1),
+    (granted({"same": "host"}, a=server("a"), b=server("b")), "host", 1, 1),
+    (granted({"spread": {"level": "host", "at_least": 3}}, a=server("a"), b=server("b"), c=server("c")), "host", 3, 3),
+]
+"""Templates, with the attribute of a decision that has so many values at least and at most."""
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +106,22 @@ def refusal(user: User, body: Mapping[str, Any]) -> str:
     assert (answer.status_code, name in user.names()) == (403, False)
     message: str = answer.json()["error"]["message"]
     return message
+
+
+def test_stacks_made_at_once_are_where_they_were_granted(cloud: Cloud, ann: User) -> None:
+    kinds = [KINDS[number % len(KINDS)] for number in range(STACKS)]
+    with ThreadPoolExecutor(STACKS) as pool:
+        names = list(pool.map(lambda kind: create(ann, kind[0]), kinds))
+    outcomes = {name: ann.outcome(name) for name in names}
+    assert outcomes == dict.fromkeys(names, ("CREATE_COMPLETE", "Stack CREATE completed successfully"))
+    for name, (_, attribute, least, most) in zip(names, kinds, strict=True):
+        places = decision(ann, name)
+        assert locations(cloud, ann, name) == {path: place["host"] for path, place in places.items()}
+        assert least <= len({place[attribute] for place in places.values()}) <= most
+    for name in names:
+        ann.ask("DELETE", f"stacks/{name}/{ann.stack(name)['id']}")
+    waited(ann.names, lambda left: not left)
+    assert holdings(cloud) == {}
 
 
 def test_hints_that_are_forged_or_reserved_for_another_project_lead_nowhere(cloud: Cloud, ann: User) -> None:
@@ -160,7 +188,18 @@ def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, ann
         compute.delete_flavor(flavor)
 
 
-def test_a_server_that_moves_stays_in_its_rack_and_is_named(own_cloud: Cloud, ann: User) -> None:
+def test_without_the_filters_a_rack_in_a_zone_of_several_is_refused(own_cloud: Cloud, ann: User) -> None:
+    options = "[datalog_gate]\nservice_option = rack_affinity.steering=zone\nservice_option = rack_affinity.hint=\n"
+    with own_cloud.options(options, "heat-engine", "heat-api"):
+        message = refusal(ann, KINDS[0][0])
+        assert "the zone az1 has the racks r1, r2, and nothing leads a server to the right one" in message
+        name = create(ann, KINDS[2][0])
+        assert ann.outcome(name)[0] == "CREATE_COMPLETE"
+        ann.delete(name)
+
+
+@pytest.mark.parametrize("by_heat", [False, True])
+def test_a_server_that_moves_stays_in_its_rack_and_is_named(own_cloud: Cloud, ann: User, by_heat: bool) -> None:
     cloud = own_cloud
     name = create(ann, granted({"same": "host"}, a=server("a", availability_zone="az1")))
     other = create(ann, granted({"same": "host"}, a=server("a", availability_zone="az1")))
@@ -172,9 +211,14 @@ def test_a_server_that_moves_stays_in_its_rack_and_is_named(own_cloud: Cloud, an
     before = locations(cloud, ann, moved)["a"]
     row = ann.ask("GET", f"stacks/{moved}/{ann.stack(moved)['id']}/resources/a").json()["resource"]
     server_id = row["physical_resource_id"]
-    cloud.admin.compute.migrate_server(server_id)
-    waited(lambda: cloud.admin.compute.get_server(server_id).status, lambda status: status == "VERIFY_RESIZE")
-    cloud.admin.compute.confirm_server_resize(server_id)
+    if by_heat:
+        larger = granted({"same": "host"}, a=server("a", availability_zone="az1", flavor="m1.medium"))
+        assert ann.ask("PUT", f"stacks/{moved}/{ann.stack(moved)['id']}", template=larger).status_code == 202
+        assert ann.outcome(moved)[0] == "UPDATE_COMPLETE"
+    else:
+        cloud.admin.compute.migrate_server(server_id)
+        waited(lambda: cloud.admin.compute.get_server(server_id).status, lambda status: status == "VERIFY_RESIZE")
+        cloud.admin.compute.confirm_server_resize(server_id)
     after = locations(cloud, ann, moved)["a"]
     assert {before, after} == {"compute-2", "compute-3"}
     reconciled = [reconcile(cloud) for _ in range(2)][-1]
