@@ -23,7 +23,7 @@ from datalog_gate.decision.judgement import Judgement, decide, judge
 from datalog_gate.decision.near_misses import find_near_misses
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
 from datalog_gate.decision.query import ask
-from datalog_gate.decision.request import DecisionRequest
+from datalog_gate.decision.request import DecisionRequest, read_time
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
@@ -35,6 +35,7 @@ from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
     from datalog_gate.explain.explanation import Explanation
+    from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
 
 MOST_ROWS = 3
@@ -96,6 +97,21 @@ class Rules:
         """Read the waivers of a `waivers.yaml`, or of its entries as data; waivers themselves stay as they are.
         Errors: InputError."""
         return load_waivers(self._set, source)
+
+    def scan_request(
+        self,
+        now: datetime | None = None,
+        inventory: Inventory | FactSource | None = None,
+        waivers: WaiverSource = (),
+        services: Collection[str] = (),
+    ) -> ScanRequest:
+        """What a scan judges by: these rules, and what `decide` takes besides a stack. Errors: InputError."""
+        from datalog_gate.scan.batch import ScanRequest
+
+        if inventory is not None and not isinstance(inventory, Inventory):
+            inventory = self.inventory(inventory)
+        now = read_time(now or datetime.now(UTC).replace(microsecond=0))
+        return ScanRequest(self._set, now, inventory, self.waivers(waivers), frozenset(services))
 
     def decide(
         self,

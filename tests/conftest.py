@@ -5,8 +5,10 @@ No generated case has a deadline.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +23,19 @@ with suppress(ImportError):  # not every environment generates cases
 
     settings.register_profile("patient", deadline=None, max_examples=sample(100))
     settings.load_profile("patient")
+
+
+with suppress(ImportError):  # nor has the package
+    from datalog_gate.decision import policy_set
+
+    policy_set._loaded = lru_cache(200)(
+        policy_set._loaded.__wrapped__
+    )  # many tests read the packs, between other rules
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector of garbage what all tests are made of: it would walk over thousands of them each time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

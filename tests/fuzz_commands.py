@@ -23,9 +23,9 @@ from random import Random
 
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.decision_point.operation import Operation
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main as run_command
 from datalog_gate.doors.cli.option_parser import COMMANDS
+from datalog_gate.files.stack_definition import StackDefinition
 from tests.fake_heat import point_at
 
 OVERRIDES = 0b110
@@ -169,6 +169,9 @@ OPTIONS: dict[str, str] = {
     "store export": "--heat-conf conf",
     "store import": "--heat-conf conf",
     "inventory pull": "--tables text,--rate number,--output output,--heat-conf conf",
+    "scan run": f"--folder root,--processes number,--inventory rows,--waivers waivers,--now time,{RULE_OPTIONS}",
+    "scan findings": f"--policy text,--project text,--since time,--format format,{RULE_OPTIONS}",
+    "scan query": "--format format",
     "approval approve": "--why text,--heat-conf conf",
     "approval list": "--heat-conf conf",
     "doctor": "--heat-conf conf,--format format,--paste paste,--log log,--no-cfn,--no-engine,--probe",
@@ -179,7 +182,7 @@ OPERANDS: dict[str, list[str]] = {
     "query": ["query"], "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
     "waivers check": ["waivers?"], "approval approve": ["request"],
-    "store import": ["log", "rules?"],
+    "store import": ["log", "rules?"], "scan query": ["query"],
 }  # fmt: skip
 NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
 """Options that are mostly given, since many commands can do nothing without them."""
@@ -189,7 +192,7 @@ CODES = {
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},
     "doctor": {0, 1, 3, 64}, "reconcile": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
-    "inventory": {3, 64},
+    "inventory": {3, 64}, "scan": {0, 1, 2, 3, 4, 64},
 }  # fmt: skip
 assert {command.split()[0] for command in OPTIONS} == COMMANDS.keys() == CODES.keys()
 REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a directory", "Not a directory",
@@ -198,7 +201,7 @@ REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a d
 
 OWN = ("template.yaml", "./", ". can't", "api-paste.ini")
 """What a message names though no argument does: files of the folder here, and what heat.conf names."""
-PARTIAL = ("check", "facts", "test", "doctor")
+PARTIAL = ("check", "facts", "test", "doctor", "scan")
 """Commands that print results before they meet what they can't read, and pytest's report."""
 
 

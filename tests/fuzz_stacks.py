@@ -26,9 +26,9 @@ from typing import Any
 import yaml
 
 from datalog_gate.decision_point.operation import Answer, Operation
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.doors.wsgi.filter import Filter
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.template.document import read_document
 from tests.fake_heat import ID, STACK, Client, FakeHeat, point_at
 

@@ -18,8 +18,8 @@ from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.doctor.engines import ENGINE_FOLDER
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import RefusedError
 from datalog_gate.services.approval import Approval
 from datalog_gate.services.conformance import asked

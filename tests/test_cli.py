@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -175,7 +176,9 @@ def test_check_as_json_is_one_object_a_line_for_each_template(capsys: pytest.Cap
     printed = capsys.readouterr()
     first, second, third = map(json.loads, printed.out.splitlines())
     assert (first["stacks"], third["stacks"], printed.err) == (["deny"], ["ok"], "")
+    assert (first["template"], third["template"]) == ("deny.yaml", "ok.yaml")
     assert second == {
+        "template": "absent.yaml",
         "schema": "datalog-gate/diagnostics/1",
         "diagnostics": [{"code": "unreadable", "severity": "error", "place": None, "suggestion": None,
                          "message": "absent.yaml can't be read: No such file or directory"}],
@@ -412,10 +415,10 @@ def test_check_imports_nothing_that_it_does_not_need() -> None:
 
 def test_a_denial_that_nobody_reads_is_no_success() -> None:
     command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "check", "deny.yaml", "--rules", "m.dl"]
-    reader = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
-    reader.wait()
-    assert subprocess.run(command, stdout=reader.stdin, check=False).returncode == 141
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as pipe:
+        assert subprocess.run(command, stdout=pipe, check=False).returncode == 141
 
 
 def test_fmt_writes_what_differs_and_names_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

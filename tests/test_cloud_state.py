@@ -132,7 +132,8 @@ def test_the_age_of_a_table_is_that_at_the_time_of_the_request() -> None:
     stack = dg.read_stack(template=SERVER, stack_name="web")
 
     def messages(now: str) -> list[str]:
-        return [found.message for found in rules.decide(stack, inventory=inventory, now=now).violations]
+        decision = rules.decide(stack, inventory=inventory, now=now)
+        return [violation.message for violation in decision.violations]
 
     unread = "s may not fit: nobody read the hosts"
     assert messages("2027-03-01T13:00:00Z") == [unread]
@@ -154,8 +155,11 @@ def test_the_age_is_part_of_the_id_and_stops_what_was_there_too() -> None:
     )
     assert (late["id"] != later["id"], late["outcome"]) == (True, "deny")
     plain = dg.Rules(load([RuleFile("m", "m.dl", RULES)]))
-    ids = {plain.decide(stack, inventory=READ, now=now).id for now in ("2027-03-01T14:00:00Z", "2027-03-01T14:00:01Z")}
-    assert len(ids) == 1
+    first, second = (
+        plain.decide(stack, inventory=READ, now=now).to_json()
+        for now in ("2027-03-01T14:00:00Z", "2027-03-01T14:00:01Z")
+    )
+    assert first == second
 
 
 def test_a_reading_at_no_time_is_an_error() -> None:
@@ -215,8 +219,8 @@ def test_the_warning_of_a_null_column_has_its_place_and_what_to_write() -> None:
     columns = [column.name for column in rules.program.relations["nova:servers"].columns]
     rows[0][columns.index("host_name")] = "h1"
     assert [
-        (str(found.span), found.suggestion, found.severity)
-        for found in rules.inventory({"nova:servers": rows}).warnings
+        (str(warning.span), warning.suggestion, warning.severity)
+        for warning in rules.inventory({"nova:servers": rows}).warnings
     ] == [
         ("m.dl:2:9", "read host_name", "warning"),
         ("m.dl:2:9", 'say what null means, as in `zone ?? "none"`, or collect it', "warning"),

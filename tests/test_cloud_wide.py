@@ -17,9 +17,9 @@ from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.facts.cloud_relations import add_cloud_facts
 from datalog_gate.facts.factset import FactSet
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.policytest.mutation import mutate
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.schema.catalogue import SHIPPED

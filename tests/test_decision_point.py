@@ -24,7 +24,7 @@ from datalog_gate.decision_point.operation import REASON, Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint, build_caller, create_point
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
 from datalog_gate.services.outcomes import Outcomes, Pending
 from tests.commands import read_conf

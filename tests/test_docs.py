@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
@@ -78,10 +79,14 @@ def rewrite(page: Path, before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_program_of_a_page_prints_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+def test_a_program_of_a_page_prints_what_the_page_shows(
+    page: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(ROOT)
     for match in PYTHON.finditer(page.read_text("utf-8")):
-        program = [sys.executable, "-c", on_site(match["program"], tmp_path)]
-        assert subprocess.run(program, capture_output=True, text=True, cwd=ROOT, check=True).stdout == match["output"]
+        (tmp_path / "program.py").write_text(on_site(match["program"], tmp_path), "utf-8")
+        run_path(str(tmp_path / "program.py"), run_name="__main__")
+        assert capsys.readouterr().out == match["output"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -385,6 +385,10 @@ def test_what_can_be_read_is_checked_where_a_named_file_can_not(
     ]
 
 
+def test_a_log_whose_name_no_file_can_have_is_a_finding(folder: Path) -> None:
+    assert run_doctor(folder, log=Path("\udc80\ud800"))[0] == "finding[files] \ufffd\ufffd can't be read"
+
+
 MARKED = {"Datalog-Gate": "deny 7f3a91; flavor: web takes huge"}
 
 
@@ -473,5 +477,8 @@ def test_the_command_prints_text_or_json_and_exits_with_1_for_findings(
      ("--heat-conf DIR/heat.conf --log absent", 3), ("--heat-conf DIR/rules/m.dl", 3)],
 )  # fmt: skip
 def test_files_that_can_not_be_read_exit_with_3(folder: Path, more: str, code: int) -> None:
-    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "doctor", *more.replace("DIR", str(folder)).split()]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == code
+    try:
+        ended: object = main(["doctor", *more.replace("DIR", str(folder)).split()])
+    except SystemExit as stop:
+        ended = stop.code
+    assert ended == code

@@ -16,7 +16,7 @@ from datalog_gate.decision_point.enabled_plugins import create_broker
 from datalog_gate.decision_point.operation import CLOSED, Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import RefusedError, UnavailableError
 from datalog_gate.services.broker import Broker, Limits
 from datalog_gate.services.contract import Decision, Held, Request, Service, Status

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from stat import S_IMODE
@@ -191,36 +191,25 @@ def test_a_journal_leaves_nothing_beside_it(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["journal"]
 
 
-MANY = """
-import sys
-from datalog_gate.services.journal import Journal
-from datalog_gate.services.journal_claim import LostError
-from tests.ledger import request
-print("ready", flush=True)
-sys.stdin.readline()
-rows = Journal(sys.argv[1])
-for at in range(20):
-    try:
-        rows.begin(request(str(at), "a"), "", None, 1.0, 9.0)
-        print(at, flush=True)
-    except LostError:
-        pass
-"""
-
-
 def test_of_many_processes_one_gets_each_claim(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", MANY, str(tmp_path / "journal")]
-    pipe, here = subprocess.PIPE, Path(__file__).parents[1]
-    processes = [subprocess.Popen(command, cwd=here, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
+    fork = multiprocessing.get_context("fork")
+    ready, numbers = fork.Barrier(3), fork.SimpleQueue()
+
+    def work() -> None:
+        ready.wait(60)
+        rows = Journal(str(tmp_path / "journal"))
+        for at in range(20):
+            with suppress(LostError):
+                rows.begin(request(str(at), "a"), "", None, 1.0, 9.0)
+                numbers.put(at)
+
+    processes = [fork.Process(target=work) for _ in range(3)]
     for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        process.start()
+    got = [numbers.get() for _ in range(20)]
     for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    numbers = [int(line) for process in processes for line in process.communicate(timeout=60)[0].split()]
-    assert sorted(numbers) == list(range(20))
+        process.join(60)
+    assert (sorted(got), numbers.empty()) == (list(range(20)), True)
 
 
 class Crash(BaseException):

@@ -76,10 +76,6 @@ def test_each_lint_is_reported_with_its_place(what: str, tmp_path: Path) -> None
     assert _lints(tmp_path) == expected
 
 
-def test_our_own_rules_are_clean(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (main(["lint", str(ROOT / "rules")]), *capsys.readouterr()) == (0, "", "")
-
-
 def test_lints_are_the_result_of_the_command_and_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.dl"
     path.write_text('@deny("b", "{x}")\np(x) :- heat:stack(id=x).\n')

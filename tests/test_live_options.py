@@ -181,7 +181,7 @@ def test_threads_never_see_half_of_a_change(site: Site) -> None:
     over, answers = Event(), set()
 
     def change() -> None:
-        for number in range(30):
+        for number in range(12):
             rules = "other" if number % 2 else "rules"
             policy = "flavor" if number % 2 else "image"  # the policy that the rules in force do not have
             site.write(rules=f"{site.folder}/{rules}", policy_modes=f"{policy}:off", reload_seconds="0")

@@ -148,7 +148,7 @@ def test_the_command_takes_options_of_pytest(
 
 
 @pytest.mark.parametrize("options", [(), slowly(("--", "-n", "2"))])
-@pytest.mark.parametrize(("file", "code"), [slowly("flavor.dl", 2), ("test.yaml", 3)])
+@pytest.mark.parametrize(("file", "code"), [slowly("flavor.dl", 2), slowly("test.yaml", 3)])
 def test_unreadable_input_has_its_own_exit_code(mixed: Path, file: str, code: int, options: tuple[str, ...]) -> None:
     (mixed / "rules" / file).write_text("p(")
     assert run(mixed, *COMMAND, "rules", *options).returncode == code

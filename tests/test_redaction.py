@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from datalog_gate.decision_point.redaction import redact_definition
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 
 MARK = "S3CR3T-o'\\n\\t\\\\Q"

@@ -85,6 +85,16 @@ ACME = """{"source": "acme 1", "Acme::Box": {"relation": "acme:box", "properties
   "colour": {"kind": "string", "required": true, "allowed": %s}}}}"""
 
 
+SCOPE = """\
+gate:grant_scope  The resources in the scope of a grant.
+  id        resource  The resource.
+  resource  resource  A resource that the grant or service is for.
+  filled by  the template: its resources of type DatalogGate::Policy; old:gate:grant_scope has the older state
+  row        gate:grant_scope(id=portal/edge, resource=portal/address)
+  rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
+"""
+
+
 @pytest.mark.usefixtures("described")
 @pytest.mark.parametrize(
     ("pattern", "expected"),
@@ -113,22 +123,8 @@ nova:flavors  The flavors.
   row        nova:flavors(id="f-1", name="m1.small", vcpus=1, ram=2048, disk=20, ephemeral=0, rxtx_factor=1)
   rule       example(id, value) :- nova:flavors(id=id, name=value).
 """),
-        ("old:gate:grant_s*", """\
-gate:grant_scope  The resources in the scope of a grant.
-  id        resource  The resource.
-  resource  resource  A resource that the grant or service is for.
-  filled by  the template: its resources of type DatalogGate::Policy; old:gate:grant_scope has the older state
-  row        gate:grant_scope(id=portal/edge, resource=portal/address)
-  rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
-"""),
-        ("all:gate:grant_s*", """\
-gate:grant_scope  The resources in the scope of a grant.
-  id        resource  The resource.
-  resource  resource  A resource that the grant or service is for.
-  filled by  the template: its resources of type DatalogGate::Policy; old:gate:grant_scope has the older state
-  row        gate:grant_scope(id=portal/edge, resource=portal/address)
-  rule       for_port(grant, port) :- gate:grant_scope(id=grant, resource=port), os:neutron:port(_id=port).
-"""),
+        ("old:gate:grant_s*", SCOPE),
+        ("all:gate:grant_s*", SCOPE),
         ("Acme::*", """\
 acme:box  Every resource of type Acme::Box.
   _id*    resource                        The resource.

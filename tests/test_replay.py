@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from datalog_gate.decision_point.operation import Operation
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from tests.commands import run
 from tests.fake_heat import point_at
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 from tests.expressions import unknown_of
 

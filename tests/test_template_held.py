@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision_point.redaction import redact_definition
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Data, Stack
 from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.decision_point.operation import Operation
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.cli.main import main
+from datalog_gate.files.stack_definition import StackDefinition
 from tests.commands import run
 from tests.fake_heat import point_at
 from tests.test_replay import MEMBER, NOW

@@ -12,8 +12,8 @@ import pytest
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import Answer
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import wrap_cfn
+from datalog_gate.files.stack_definition import StackDefinition
 from tests.fake_heat import Client, FakeHeat
 from tests.test_wsgi_operations import ALLOWED, DENIED, Point
 

@@ -14,8 +14,8 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON, Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi import cfn_filter_factory, filter_factory, wrap
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import read_stack
 from datalog_gate.preflight.plugin import Outcome
 from tests.fake_heat import ID, STACK, TOKEN, Client, Context, FakeHeat

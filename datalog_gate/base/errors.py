@@ -26,6 +26,10 @@ class DiagnosticsError(GateError):
         self.sources = dict(sources or {})
         super().__init__("\n".join(render(diagnostic, self.sources) for diagnostic in self.diagnostics))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """What to make it of in another process."""
+        return type(self), (self.diagnostics, self.sources)
+
 
 class RulesError(DiagnosticsError):
     """Rules that can't be loaded: exit code 2."""

@@ -32,7 +32,7 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import SHORT, Decision, Waiver
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.redaction import redact_definition
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.files.templates import unreadable
 from datalog_gate.stack.model import Stack
 

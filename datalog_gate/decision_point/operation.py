@@ -10,7 +10,7 @@ from typing import Literal
 from datalog_gate.base.diagnostics import Diagnostic, printable, shorten
 from datalog_gate.base.values import Unknown
 from datalog_gate.decision.decision import Decision, format_denial
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
 from datalog_gate.stack.model import Stack
 

@@ -30,8 +30,8 @@ from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, for
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings, list_changed
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.engine.budget import Budget
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.plugins.plugin_errors import PluginError, RefusedError
 from datalog_gate.preflight.chain import Chain
 from datalog_gate.preflight.plugin import Outcome

@@ -9,13 +9,13 @@ from typing import Any
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.secrecy import HEAT_MASK, masked
 from datalog_gate.base.unknown import leaves
+from datalog_gate.files.stack_definition import SECTIONS
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.document import read_document
 
 MIN_LENGTH = 4
 """A shorter text is masked only as a whole value, since replacing it inside other texts would destroy them. A number of
 fewer digits is masked only under the name of its parameter."""
-SECTIONS = ("parameters", "parameter_defaults")
 DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEcho"))
 """The section, default and hidden keys of parameters in HOT and CloudFormation templates."""
 
@@ -37,16 +37,6 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
         parameters = {path: secrets.data(secrets.section(section)) for path, section in adopted.items()}
         shown["held"] = held | {"stacks": stacks, "adopted": parameters}
     return {**definition, **shown}, sorted(secrets.names)
-
-
-def remove_masked(environment: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Remove what Heat masks from an environment, but for `own` values. Return the section and name of each."""
-    sections = {name: section for name in SECTIONS if isinstance(section := environment.get(name), dict)}
-    entries = [(name, key) for name, section in sections.items() for key in section if section[key] == HEAT_MASK]
-    hidden = tuple((name, key) for name, key in entries if key not in own.get(name, {}))
-    for name, key in hidden:
-        del sections[name][key]
-    return hidden
 
 
 class _Secrets:

@@ -16,13 +16,15 @@ there is none. Errors: InputError whose diagnostics have no place, for a file th
 
 @dataclass(frozen=True, slots=True)
 class HeldStack:
-    """A nested stack: its name, template, environment, files, and the metadata of the resource that nests it."""
+    """A nested stack: its name, template, environment, files, the metadata of the resource that nests it, and the
+    section and name of each value that its host hides."""
 
     name: str
     template: str | Mapping[str, Data]
     environment: str | Mapping[str, Data]
     files: Mapping[str, str] = field(default_factory=dict)
     metadata: Data = None
+    masked: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,10 @@ class HeldStacks:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HeldStacks:
         """The stacks of such JSON data."""
-        stacks = {path: HeldStack(**stack) for path, stack in data["stacks"].items()}
+        stacks = {
+            path: HeldStack(**{**stack, "masked": tuple(map(tuple, stack.get("masked", ())))})
+            for path, stack in data["stacks"].items()
+        }
         return cls(stacks, data["built"], data.get("adopted", {}))
 
 

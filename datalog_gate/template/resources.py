@@ -10,7 +10,7 @@ from dataclasses import replace as with_changes
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
-from datalog_gate.base.unknown import derived
+from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.template.dialect import RESOURCE_KEYS, Dialect, dialect_of
@@ -245,6 +245,9 @@ def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack
         if name in types:
             value = tree.held.refer(parameter.value)
             given[name] = with_changes(parameter, value=value, facade=value != parameter.value)
+    for section, name in held.masked:
+        unknown = with_changes(call("get_param", name, below.id, {}, None), unread=True)
+        (given if section == "parameters" else environment.defaults)[name] = Given(unknown, "environment")
     assert below.facade is not None
     facade = dict(below.facade)
     if held.metadata is not None:  # maybe that of an older namesake, as Heat reads it (heat/engine/parent_rsrc.py:71)

@@ -23,7 +23,7 @@ from datalog_gate.template.document import Document, read_document
 from datalog_gate.template.reader import TemplateSource
 from tests.sampling import sample
 
-COUNT = int(os.environ.get("DATALOG_GATE_TEXTS", sample(40_000)))
+COUNT = int(os.environ.get("DATALOG_GATE_TEXTS", sample(80_000)))
 SEED = int(os.environ.get("DATALOG_GATE_SEED", "1"))
 
 TAGGED = """! 1;! "1";! x;!!int "3";!!str 3;!!int 08;!!int 0b1;!!int "1:30";!!float 1;!!float "1:30.5";

@@ -11,7 +11,7 @@ import argparse
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,17 +20,13 @@ from urllib.parse import quote
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.secrecy import HEAT_MASK, masked
-from datalog_gate.base.values import ResourceId
-from datalog_gate.decision_point.redaction import remove_masked
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
+from datalog_gate.scan.heat_stack import json_object, read_heat_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.services.outcomes import Pending
 from datalog_gate.services.reconcile import StackState
-from datalog_gate.stack.model import Live, Stack
+from datalog_gate.stack.model import Stack
 
-MAX_DEPTH = 5
-"""Heat's default depth of nested stacks (heat/common/config.py, max_nested_stack_depth)."""
 TIMEOUT = 30
 """Seconds that an answer may take."""
 SECRETS = ("OS_PASSWORD", "OS_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET", "OS_PASSCODE", "OS_CLIENT_SECRET")
@@ -90,7 +86,7 @@ class Heat:
         """Get the JSON object under a path of the project. Errors: InputError."""
         resource = path.partition("?")[0].strip("/")
         try:
-            return _object(self._adapter.get(path, headers={"Accept": "application/json"}).json())
+            return json_object(self._adapter.get(path, headers={"Accept": "application/json"}).json())
         except ValueError:
             raise InputError.of(f"Heat does not give {resource}: it is no JSON") from None
         except self._errors as error:
@@ -138,7 +134,7 @@ class Heat:
         """
         answer = self._request("GET", path, project, headers={"Accept": "application/json"})
         try:
-            return answer.status_code, _object(answer.json() if answer.status_code == 200 else {})
+            return answer.status_code, json_object(answer.json() if answer.status_code == 200 else {})
         except ValueError:
             raise InputError.of(f"Heat does not give {path.strip('/')}: it is no JSON") from None
 
@@ -167,63 +163,15 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
     The root id of the stack is `stack_name`, or else its name in Heat.
     """
     heat = Heat()
-    shown = _object(heat.get(f"/stacks/{quote(name, safe='')}?resolve_outputs=False").get("stack"))
+    shown = json_object(heat.get(f"/stacks/{quote(name, safe='')}?resolve_outputs=False").get("stack"))
     shown_name, stack_id, status = (str(shown.get(key, "")) for key in ("stack_name", "id", "stack_status"))
     if status == "DELETE_COMPLETE":
         raise InputError.of(f"the stack {name} is deleted")
-    path = f"/stacks/{quote(shown_name, safe='')}/{quote(stack_id, safe='')}"
-    template, environment, files = (heat.get(f"{path}/{part}") for part in ("template", "environment", "files"))
-    listed = heat.get(f"{path}/resources?nested_depth={MAX_DEPTH}").get("resources")
-    if not all(isinstance(text, str) for text in files.values()):
-        raise InputError.of(f"Heat holds files of the stack {name} that are no text")
-    definition = StackDefinition(template, environment, files=files, masked=remove_masked(environment, {}))
+    definition, live = read_heat_stack(heat.get, shown_name, stack_id, stack_name or shown_name)
     stack = definition.stack(stack_name or shown_name, catalogue)
     if not any(nested.resources for nested in stack.walk()):
         raise InputError.of(f"the stack {name} leaves nothing to judge: it has no resource", "no-resources")
-    return replace(stack, live=tuple(_live_resources(_list(listed), stack_id, stack.id)))
-
-
-def _live_resources(resources: list[dict[str, Any]], root: str, name: str) -> Iterator[Live]:
-    """The resources of all nested stacks by their paths.
-
-    The name of a parent may occur twice, so only links tell in which stack a resource is, and which stack it contains.
-    """
-    paths = {root: name}
-    parents = {nested: resource for resource in resources for nested in _linked_stacks(resource, "nested")}
-    while True:
-        ready = [nested for nested, parent in parents.items() if set(_linked_stacks(parent, "stack")) & paths.keys()]
-        if not ready:
-            break
-        for nested in ready:
-            paths[nested] = _path(parents.pop(nested), paths)
-    for resource in resources:
-        action, _, status = str(resource.get("resource_status", "")).partition("_")
-        physical = str(resource.get("physical_resource_id") or "")
-        yield Live(ResourceId(_path(resource, paths)), action, status, physical)
-
-
-def _path(resource: Mapping[str, Any], paths: Mapping[str, str]) -> str:
-    stack_path = next((paths[stack] for stack in _linked_stacks(resource, "stack") if stack in paths), None)
-    if stack_path is None or not isinstance(resource.get("resource_name"), str):
-        raise InputError.of("Heat lists a resource that belongs to no stack")
-    return f"{stack_path}/{resource['resource_name']}"
-
-
-def _linked_stacks(resource: Mapping[str, Any], relation: str) -> Iterator[str]:
-    """The ids of the stacks that a resource links to under a relation."""
-    for link in _list(resource.get("links")):
-        if link.get("rel") == relation:
-            yield str(link.get("href", "")).rstrip("/").rpartition("/")[2]
-
-
-def _object(data: object) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise InputError.of("Heat answers with something else than its API says")
-    return data
-
-
-def _list(data: object) -> list[dict[str, Any]]:
-    return [_object(item) for item in data] if isinstance(data, list) else [_object(data)]
+    return replace(stack, live=live)
 
 
 def _format_error(error: Exception) -> str:

@@ -19,6 +19,9 @@ from datalog_gate.doors.cli.option_parser import parse_options
 BROKEN_PIPE = 141
 """The exit code of a shell for a closed pipe: a denial that nobody reads must not look like success."""
 
+INTERRUPTED = 130
+"""That of a shell for Ctrl-C."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
@@ -52,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _leave_out_unwritten()
         return BROKEN_PIPE
+    except KeyboardInterrupt:
+        _leave_out_unwritten()
+        print_note("interrupted")
+        return INTERRUPTED
 
 
 def _leave_out_unwritten() -> None:

@@ -18,6 +18,7 @@ WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
 FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
 DIAGNOSTIC_FORMATS = ("text", "json", "sarif", "github")
+MOST_JOBS = 64
 MODES = ("record", "warn", "enforce")
 COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
@@ -43,6 +44,7 @@ COMMANDS = {
     "store": ("make, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
     "inventory": ("read what there is in the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
+    "scan": ("judge every stack, and list what is wrong since when", "run --folder templates --rules rules"),
 }
 """What each command does, and an example of its arguments."""
 
@@ -59,24 +61,24 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the arguments of a command. Those after ``--`` of `test` are for pytest."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
-    options = _create_parser().parse_args(words[:end])
+    options = _create_parser(words[0] if words else "").parse_args(words[:end])
     options.pytest = words[end + 1 :]
     return options
 
 
-def _create_parser() -> argparse.ArgumentParser:
+def _create_parser(command: str) -> argparse.ArgumentParser:
+    """The parser for a command, without most of the others: all of them take longer than reading a small template. It
+    has all commands where the first word is none that `_GROUPS` names."""
     parser: argparse.ArgumentParser = _ArgumentParser(
         prog="datalog-gate", description="A datalog policy gate for OpenStack Heat.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.set_defaults(format="text", output=[])  # for commands without these options
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_check_options(_add_command(commands, "check", "check_stacks"))
-    _add_facts_and_query(commands)
-    _add_test_options(_add_command(commands, "test", "policy_tests"))
-    _add_rule_commands(commands)
-    _add_log_and_waivers(commands)
-    _add_lint_and_services(commands)
+    known = any(command in names for names, _ in _GROUPS)
+    for names, add in _GROUPS:
+        if not known or command in names:
+            add(commands)
     return parser
 
 
@@ -98,8 +100,11 @@ def _add_part(
     return parts.add_parser(name, help=summary, description=description, allow_abbrev=False)
 
 
-def _add_check_options(check: argparse.ArgumentParser) -> None:
+def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    check = _add_command(commands, "check", "check_stacks")
     _add_template(check, "*")
+    help_ = "processes that judge the templates (default: 1)"
+    check.add_argument("--jobs", type=_jobs, default=1, metavar="N", help=help_)
     check.add_argument("--together", action="store_true", help="judge all templates as one set of facts, a cloud")
     help_ = "another template, with environments of its own over those of -e"
     _add_list(check, "--module", help_, type=_module, metavar="T[,ENV]...")
@@ -157,7 +162,8 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     _add_catalogue(query)
 
 
-def _add_test_options(test: argparse.ArgumentParser) -> None:
+def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    test = _add_command(commands, "test", "policy_tests")
     test.add_argument("path", nargs="*", metavar="PATH", help="folders or test.yaml files (default: here)")
     job = test.add_mutually_exclusive_group()
     job.add_argument("--coverage", action="store_true", help="print the parts of the rules that no case covers")
@@ -305,7 +311,57 @@ def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     help_ = "repeat at this interval, as 5m; of several hosts with one store one pulls, and the others wait"
     pull.add_argument("--every", type=_seconds, metavar="TIME", help=help_)
-    pull.add_argument("--rate", type=_rate, metavar="N", help="requests a second at most (default: any)")
+    pull.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
+
+
+def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parts = _add_command(commands, "scan", "cloud_scan").add_subparsers(dest="part", required=True, metavar="PART")
+    run = _add_part(parts, "run", "judge what changed; exit 1 if a finding that denies is open, 3 if a stack is unread")
+    watch = _add_part(parts, "watch", "run again and again")
+    rejudge = _add_part(parts, "rejudge", "print what rules would find in the stored stacks, and store nothing")
+    verify = _add_part(parts, "verify", "judge random stacks in two ways; exit 4 if they differ")
+    verify.add_argument("count", type=_count, metavar="N", help="how many")
+    verify.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice (default: 0)")
+    help_ = "read only stacks that were updated at this time, in UTC, or later; the others stay as they are"
+    run.add_argument("--since", type=_time, metavar="ISO", help=help_)
+    watch.set_defaults(since=None)
+    watch.add_argument("--every", type=_seconds, default=600.0, metavar="TIME", help="the interval (default: 10m)")
+    for part in (run, watch):
+        source = part.add_mutually_exclusive_group(required=True)
+        help_ = "all stacks of a Heat, of this entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
+        source.add_argument("--cloud", nargs="?", const="", metavar="NAME", help=help_)
+        source.add_argument("--folder", type=Path, metavar="DIR", help="the templates below a folder")
+        source.add_argument("--log", type=Path, metavar="FILE", help="the stacks of a decision log")
+        part.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
+        help_ = f"waivers (default: ${WAIVERS}, or none)"
+        part.add_argument("--waivers", default=os.environ.get(WAIVERS), metavar="FILE.yaml", help=help_)
+    for part in (run, watch, rejudge):
+        help_ = "processes that judge (default: 1)"
+        part.add_argument("--processes", type=_jobs, default=1, metavar="N", help=help_)
+    for part in (run, watch, rejudge, verify):
+        part.add_argument("--services", type=_list, default=(), metavar="A,B", help="services that are enabled")
+        part.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+        part.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
+        _add_rules(part)
+    findings = _add_part(parts, "findings", "list the open findings; exit 1 if one of them denies")
+    findings.add_argument("--project", metavar="ID", help="only those in stacks of this project")
+    help_ = "only those first seen at this time, in UTC, or later"
+    findings.add_argument("--since", type=_time, metavar="ISO", help=help_)
+    findings.add_argument("--format", choices=("text", "json", "csv", "sarif"), default="text")
+    _add_rules(findings)
+    history = _add_part(parts, "history", "print how many findings each day had new, resolved and open")
+    for part in (findings, history):
+        part.add_argument("--policy", metavar="ID", help="only those of this policy")
+    query = _add_part(parts, "query", "query the stored facts of all stacks")
+    query.add_argument("query", metavar="QUERY", help="an atom, all:os:nova:server(_id=x, name=n), or a body, :- ...")
+    _add_list(query, "--rules", "rule files or folders that the query reads", metavar="FILE")
+    query.add_argument("--format", choices=("text", "json"), default="text")
+    export = _add_part(parts, "export", "write the store as files of Parquet")
+    export.add_argument("--parquet", type=Path, required=True, metavar="DIR", help="the folder")
+    for part in (run, watch, rejudge, verify, findings, history, query, export):
+        help_ = "a file of DuckDB, or postgresql://... (default: datalog-gate.duckdb)"
+        part.add_argument("--store", default="datalog-gate.duckdb", metavar="URL", help=help_)
+        part.add_argument("--memory", default="1GB", metavar="SIZE", help="what DuckDB may take (default: 1GB)")
 
 
 def _add_reconcile(command: argparse.ArgumentParser) -> None:
@@ -356,7 +412,7 @@ def _add_catalogue(command: argparse.ArgumentParser) -> None:
 
 
 def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
-    command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file")
+    command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file, or a folder of them")
     _add_list(command, "-e", "environment file", dest="environment", metavar="ENV")
     _add_list(command, "-P", "a parameter's value", dest="parameter", type=_pair, metavar="KEY=VALUE")
     help_ = "the value of an unknown, named by its expression"
@@ -410,9 +466,21 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MOST_JOBS}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
+
+
 def _rate(text: str) -> float:
     try:
-        rate = float(text)
+        rate = float(text.removesuffix("/s"))
     except ValueError:
         rate = 0.0
     if not 0 < rate < float("inf"):
@@ -425,3 +493,15 @@ def _output(text: str) -> tuple[str, Path]:
     if not equals or not path or form not in FORMATS:
         raise argparse.ArgumentTypeError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
     return form, Path(path)
+
+
+_GROUPS = (
+    (("check",), _add_check),
+    (("facts", "relations", "query"), _add_facts_and_query),
+    (("test",), _add_test),
+    (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),
+    (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
+    (("lint", "services", "reconcile", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
+    (("scan",), _add_scan),
+)
+"""The commands, and what adds them to a parser, in the order of the help."""

@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from typing import Literal as OneOf
@@ -71,11 +71,13 @@ class ReportedFinding:
     """The unknown expressions that it depends on, with their places."""
     change: Change | None = None
     """Whether a change introduced it; None without an old stack."""
+    template: str = ""
+    """The template that was judged, where there are several."""
 
     def __str__(self) -> str:
         word = {"waived": "waived", "unknown": "undetermined", "broken": "error"}.get(self.state, self.level)
         text = self.message + (f" ({self.help})" if self.help else "")
-        return printable(f"{_at(self.place)}{word}[{self.rule}] {text}")
+        return printable(_in_template(f"{_at(self.place)}{word}[{self.rule}] {text}", self.place, self.template))
 
 
 def format_report(
@@ -85,28 +87,29 @@ def format_report(
     failing: Sequence[Severity] = SEVERITIES[:1],
 ) -> str:
     """Format entries as a document. `policies` are those that judged, `failing` the levels that fail a test."""
+    several = len(entries) > 1
     match form:
         case "junit":
             return _format_junit(entries, policies, failing)
         case "sarif":
-            return _format_sarif([finding for entry in entries for finding in _findings(entry.answer)], policies)
-    several = len(entries) > 1
+            return format_sarif([finding for entry in entries for finding in _named(entry, several)], policies)
     total = f"{format_total(entries)}\n" if several and form in FOR_PEOPLE else ""
     return "".join(format_entry(form, entry, several) for entry in entries) + total
 
 
 def format_entry(form: str, entry: ReportEntry, named: bool) -> str:
-    """Format one entry in a format where each stands alone; if `named`, its counts begin with its name."""
+    """Format one entry in a format where each stands alone; if `named`, each of its lines names its template."""
     answer = entry.answer
-    name = f"{entry.name}: " if named else ""
+    name = entry.name if named else ""
+    template = {"template": name} if named else {}
     match form, answer:
         case "github", _:
-            return "".join(f"{_format_annotation(finding)}\n" for finding in _findings(answer))
+            return "".join(f"{_format_annotation(finding)}\n" for finding in _named(entry, named))
         case "json", Decision():
-            return f"{json.dumps(answer.to_json(), ensure_ascii=False)}\n"
+            return f"{json.dumps(template | answer.to_json(), ensure_ascii=False)}\n"
         case "json", DiagnosticsError():
             diagnostics = [diagnostic.to_json() for diagnostic in answer.diagnostics]
-            return f"{json.dumps({'schema': DIAGNOSTICS, 'diagnostics': diagnostics})}\n"
+            return f"{json.dumps({**template, 'schema': DIAGNOSTICS, 'diagnostics': diagnostics})}\n"
         case "json", _:  # the failure of an engine has no JSON
             return ""
         case "compact", Decision():
@@ -132,6 +135,19 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
 def compute_severity(violation: Violation) -> Severity:
     """Compute how severe a finding is: a deny in warn mode is a warning."""
     return SEVERITIES[max(LEVELS.index(violation.level), ("enforce", "warn", "record").index(violation.mode))]
+
+
+def _named(entry: ReportEntry, named: bool) -> Iterator[ReportedFinding]:
+    """The findings of an entry; if `named`, with its template."""
+    for finding in _findings(entry.answer):
+        yield replace(finding, template=entry.name) if named else finding
+
+
+def _in_template(line: str, place: Span | None, template: str) -> str:
+    """A line on a finding that names the template, unless its place does."""
+    if not template or template in line.split() or (place and place.file in (template, f"{template}/template.yaml")):
+        return line
+    return f"{line} (in {template})" if place else f"{template}: {line}"
 
 
 def _findings(answer: Decision | GateError) -> Iterator[ReportedFinding]:
@@ -192,7 +208,8 @@ def _format_annotation(finding: ReportedFinding) -> str:
         properties = {key: str(value) for key, value in place.items()} | properties
     arguments = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
     command = "notice" if finding.level == "note" or finding.state in ("waived", "preexisting") else finding.level
-    return f"::{command} {arguments}::{_escape(finding.message + (f' ({finding.help})' if finding.help else ''))}"
+    message = finding.message + (f" ({finding.help})" if finding.help else "")
+    return f"::{command} {arguments}::{_escape(_in_template(message, finding.place, finding.template))}"
 
 
 def _escape(value: str, more: str = "") -> str:
@@ -247,7 +264,7 @@ def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequen
         Xml.SubElement(case, "system-out").text = "\n".join(map(str, rest))
 
 
-def _format_sarif(findings: Sequence[ReportedFinding], policies: Sequence[Policy]) -> str:
+def format_sarif(findings: Sequence[ReportedFinding], policies: Sequence[Policy]) -> str:
     """Format one run of SARIF, whose rules are the policies, and the codes of diagnostics that occur.
 
     An undetermined finding is a result of kind `open`, which has the level `none` (SARIF 2.1.0, 3.27.10).
@@ -306,6 +323,8 @@ def _result(finding: ReportedFinding, index: int, place: Span | None) -> dict[st
     if finding.state == "waived":
         justification = printable(finding.help)
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
+    if finding.template:
+        result["properties"] = {"template": printable(finding.template)}
     if finding.change:
         result["baselineState"] = "new" if finding.change == "introduced" else "unchanged"
     if finding.because:
@@ -350,6 +369,7 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
     """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
     Many findings of a policy at one place, as of the members of a group, are one with a count; explained ones are not.
+    Of several templates the one of that `name` is named.
     """
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
@@ -365,12 +385,12 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
     for findings in alike.values():
         shown = findings if len(findings) <= MOST_ALIKE else findings[:1]
         for violation, word in shown:
-            lines += _format_violation(violation, word, decision.sources, explanation)
+            lines += _format_violation(violation, word, decision.sources, explanation, name)
         if rest := [violation.resource for violation, _ in findings[len(shown) :]]:
             paths = list(dict.fromkeys(resource.path for resource in rest if resource))
             more = ", ..." if paths[MOST_ALIKE:] else ""
             lines.append(f"  and {len(rest)} more here: {', '.join(paths[:MOST_ALIKE])}{more}")
-    lines += _format_errors(decision)
+    lines += _format_errors(decision, name)
     if explanation:
         lines += [f"clean[{policy}] {_format_examined(rows)}" for policy, rows in explanation.clean().items()]
     lines += grant_requests
@@ -380,13 +400,14 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
     by_policy = Counter(violation.policy for violation, _ in _worded(decision))
     if by_policy.total() > MANY:
         lines.append(f"by policy: {', '.join(f'{policy} {count}' for policy, count in by_policy.most_common())}")
-    return "\n".join(map(printable, [*lines, f"{name}{_format_counts(decision)}"]))
+    return "\n".join(map(printable, [*lines, _in_template(_format_counts(decision), None, name)]))
 
 
 def format_compact(decision: Decision, name: str = "") -> str:
-    """Format one line for each finding, and the counts."""
-    lines = [_head(violation, word) for violation, word in _worded(decision)]
-    return "\n".join(map(printable, [*lines, *_format_errors(decision), f"{name}{_format_counts(decision)}"]))
+    """Format one line for each finding, and the counts; each names the template of that name."""
+    lines = [_head(violation, word, name) for violation, word in _worded(decision)]
+    counts = _in_template(_format_counts(decision), None, name)
+    return "\n".join(map(printable, [*lines, *_format_errors(decision, name), counts]))
 
 
 def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
@@ -396,8 +417,11 @@ def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
     yield from ((violation, "waived") for violation in decision.waived)
 
 
-def _format_errors(decision: Decision) -> list[str]:
-    return [f"{_at(error.place)}error[{error.policy}] {error.message}" for error in decision.errors]
+def _format_errors(decision: Decision, name: str) -> list[str]:
+    return [
+        _in_template(f"{_at(error.place)}error[{error.policy}] {error.message}", error.place, name)
+        for error in decision.errors
+    ]
 
 
 def _format_counts(decision: Decision) -> str:
@@ -442,10 +466,10 @@ def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence
 
 
 def _format_violation(
-    violation: Violation, word: str, sources: Mapping[str, str], explanation: Explanation | None
+    violation: Violation, word: str, sources: Mapping[str, str], explanation: Explanation | None, name: str
 ) -> Iterator[str]:
     mode = f" ({violation.mode} only)" if violation.mode != "enforce" else ""
-    yield f"{_head(violation, word)}{mode}"
+    yield f"{_head(violation, word, name)}{mode}"
     if violation.place:
         yield from excerpt(violation.place, sources)
     for unknown in violation.because:
@@ -463,9 +487,9 @@ def _format_violation(
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
 
 
-def _head(violation: Violation, word: str) -> str:
+def _head(violation: Violation, word: str, name: str) -> str:
     message = violation.full_message if word == PREEXISTING else format_message(violation)
-    return f"{_at(violation.place)}{word}[{violation.policy}] {message}"
+    return _in_template(f"{_at(violation.place)}{word}[{violation.policy}] {message}", violation.place, name)
 
 
 def _word(violation: Violation) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence, Set
+import os
+from collections.abc import Iterator, Sequence, Set
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.files.discovery import check_folder, discover_templates
 from datalog_gate.files.templates import read_before, read_stack, root_name
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
@@ -29,11 +31,16 @@ class RootTemplate(NamedTuple):
     name: str | None
     """The name of the stack; None for the one that it has in Heat."""
     assumptions: Sequence[str] = ()
+    files_root: str | None = None
+    """The folder in which the template was discovered."""
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
-    """Find the templates, then the modules, with unique names if they are judged together. Errors: UsageError."""
-    templates = [*((template, ()) for template in options.template), *options.module]
+    """Find the templates, those in folders among them, then the modules, with unique names if they are judged together.
+
+    Errors: UsageError.
+    """
+    templates = [*_find_templates(options.template), *((*module, None) for module in options.module)]
     if options.against and (options.stack or len(templates) != 1):
         raise UsageError("check takes --against with one TEMPLATE")
     if options.against and options.action not in (None, *CHANGING):
@@ -48,14 +55,32 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
     if not templates:
         raise UsageError("check takes a TEMPLATE, a --module or a --stack")
     names: list[str] = []
-    for template, _ in templates:
+    for template, *_ in templates:
         stem = options.stack_name or root_name(Path(template))
         candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
         names.append(next(name for name in candidates if not options.together or name not in names))
     return [
-        RootTemplate(template, environments, name, _assumptions(options.assume, {*names} - {name}))
-        for (template, environments), name in zip(templates, names, strict=True)
+        RootTemplate(template, environments, name, _assumptions(options.assume, {*names} - {name}), root)
+        for (template, environments, root), name in zip(templates, names, strict=True)
     ]
+
+
+def _find_templates(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
+    """The path of each template with its environments and the folder that it was discovered in.
+
+    A folder in which there is none stays as it is, and so does one that can't be listed: who reads it says so.
+    """
+    for path in paths:
+        if not os.path.isdir(path):
+            yield path, (), None
+            continue
+        discovery = discover_templates(Path(path))
+        for template in discovery.templates:
+            if str(template.path) not in paths:
+                yield str(template.source), tuple(map(str, template.environments)), path
+        yield from ((str(folder), (), None) for folder in discovery.unreadable)
+        if not discovery.templates and not discovery.unreadable:
+            yield path, (), None
 
 
 def _assumptions(assumptions: Sequence[str], others: Set[str]) -> list[str]:
@@ -87,6 +112,7 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
         from datalog_gate.doors.cli.heat_client import read_live
 
         return read_live(root.template, root.name, catalogue)
+    check_folder(Path(root.template))
     stack = read_stack(Path(root.template), **_inputs(root, options, catalogue))
     if not any(nested.resources for nested in stack.walk()):
         message = (
@@ -112,7 +138,7 @@ def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogu
         "environments": (*options.environment, *root.environments),
         "parameters": dict(options.parameter),
         "assume": root.assumptions,
-        "files_root": options.files_root,
+        "files_root": options.files_root or root.files_root,
         "stack_name": root.name,
         "catalogue": catalogue,
     }

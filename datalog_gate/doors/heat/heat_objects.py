@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from datalog_gate.base.errors import EngineError
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 
 STACK = (
     "context", "id", "name", "owner_id", "parent_resource_name", "tenant_id", "status", "disable_rollback",

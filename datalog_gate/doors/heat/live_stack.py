@@ -20,8 +20,8 @@ from heat.objects.stack import Stack as StackRow
 
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision_point.operation import CLOSED, Door, Operation
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.heat.heat_objects import copy_definition, has_built, owner_of
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.stack.model import Data, Resource, Stack
 from datalog_gate.template.held import HeldStack, HeldStacks, read_adopted
 

@@ -17,15 +17,14 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.decision_point.operation import REASON, Operation
-from datalog_gate.decision_point.redaction import remove_masked
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import parse_object, put_body, read_body
 from datalog_gate.doors.wsgi.fault import heat_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
 from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
+from datalog_gate.files.stack_definition import StackDefinition, remove_masked
 from datalog_gate.template.document import Document, read_document
 from datalog_gate.template.held import HeldStacks, read_adopted
 

@@ -16,13 +16,13 @@ from urllib.parse import unquote_plus, urlencode
 from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import REASON, Operation
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.wsgi.body import put_body, read_body
 from datalog_gate.doors.wsgi.fault import cfn_fault
 from datalog_gate.doors.wsgi.filter import GatedRequest, UnclearRequestError
 from datalog_gate.doors.wsgi.heat_reading import find_difference
 from datalog_gate.doors.wsgi.routes import FORMS, Environ, content_type
 from datalog_gate.doors.wsgi.stored import Application
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.template.environment import SECTIONS
 
 _ACTIONS = {

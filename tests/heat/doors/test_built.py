@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.decision_point.operation import CLOSED
-from datalog_gate.decision_point.stack_definition import StackDefinition
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Resource, Stack
 from tests.heat.doors.rig import RESOURCES, Heat, running, wait

@@ -10,10 +10,10 @@ import pytest
 
 from datalog_gate.base.errors import EngineError, RulesError
 from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operation
-from datalog_gate.decision_point.stack_definition import StackDefinition
 from datalog_gate.doors.heat import lifecycle
 from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
 from datalog_gate.doors.heat.live_stack import read_operation
+from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.templates import CLEAN
 

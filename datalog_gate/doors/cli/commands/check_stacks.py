@@ -19,6 +19,7 @@ from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.option_parser import FAIL_ON
+from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports import (
     FOR_PEOPLE,
     SEVERITIES,
@@ -65,9 +66,16 @@ def check(options: argparse.Namespace) -> int:
     entries = []
     warned: set[Diagnostic] = set()
     groups = [roots] if options.together else [[root] for root in roots]
-    for group in groups:
-        entry = _check_group(group, options, rules, caller, waivers, inventory)
+
+    def judge(group: list[RootTemplate]) -> ReportEntry:
+        return _check_group(group, options, rules, caller, waivers, inventory)
+
+    # an explanation is computed as it is shown, and pydatalog has a process of its own
+    jobs = 1 if options.explain or options.engine != "native" else options.jobs
+    for entry in map_in_processes(judge, groups, jobs):
         entries.append(entry)
+        if isinstance(entry.answer, EngineError):
+            print_note(f"{entry.name}: {entry.answer}")
         for warning in entry.answer.near_misses if isinstance(entry.answer, Decision) else ():
             if warning not in warned:
                 warned.add(warning)
@@ -115,10 +123,7 @@ def _check_group(
             cloud={} if options.together else None,
         )
         return ReportEntry(name, decision, format_grant_requests(stacks, decision))
-    except InputError as error:
-        return ReportEntry(name, error)
-    except EngineError as error:
-        print_note(f"{name}: {error}")
+    except (InputError, EngineError) as error:
         return ReportEntry(name, error)
 
 

@@ -86,7 +86,7 @@ def _examine(
     yield from run_check("engine", check_engine, legacy, plugin_dirs, engine, engine_place)
     yield from run_check("engine", check_plugin_dirs, plugin_dirs, ini.place("DEFAULT", "plugin_dirs"))
     yield from check_option_names(ini)
-    if log and (not os.access(log, os.R_OK) or log.is_char_device()):
+    if log and (not os.path.exists(log) or not os.access(log, os.R_OK) or log.is_char_device()):
         fix = "name a decision log with --log that the user of the doctor can read"
         yield CheckResult("finding", "files", f"{log} can't be read", None, fix)
         log = None

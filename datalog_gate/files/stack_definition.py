@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from datalog_gate.base.secrecy import HEAT_MASK
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Data, Stack
 from datalog_gate.template.held import HeldStacks
+
+SECTIONS = ("parameters", "parameter_defaults")
+"""The sections of an environment whose values Heat may mask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +71,13 @@ class StackDefinition:
             tuple((section, name) for section, name in data["masked"]),
             HeldStacks.from_json(data["held"]) if "held" in data else HeldStacks(),
         )
+
+
+def remove_masked(environment: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Remove what Heat masks from an environment, but for `own` values. Return the section and name of each."""
+    sections = {name: section for name in SECTIONS if isinstance(section := environment.get(name), dict)}
+    entries = [(name, key) for name, section in sections.items() for key in section if section[key] == HEAT_MASK]
+    hidden = tuple((name, key) for name, key in entries if key not in own.get(name, {}))
+    for name, key in hidden:
+        del sections[name][key]
+    return hidden

@@ -1,0 +1,359 @@
+"""The command `scan`: judges every stack, and shows what is wrong since when."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Never
+
+from datalog_gate.api import Rules
+from datalog_gate.base.diagnostics import Span, printable, render
+from datalog_gate.base.errors import GateError, InputError, UsageError
+from datalog_gate.doors.cli.common import DENIED, INPUT, OK, UNDECIDED, load_rules, print_note
+
+if TYPE_CHECKING:
+    from datalog_gate.doors.cli.reports import ReportedFinding
+    from datalog_gate.doors.cli.reports import State as ReportState
+    from datalog_gate.scan.feed import Feed, Item
+    from datalog_gate.scan.scan_run import RunReport
+    from datalog_gate.scan.scan_store import ScanStore, StoredFinding
+
+Kind = tuple[str, str, bool]
+"""What findings are counted by: level, state, and whether they deny."""
+COLUMNS = (
+    *("policy", "level", "state", "stack", "project", "resource", "message", "hint"),
+    *("first_seen", "last_seen", "resolved_at", "root", "key", "row", "place"),
+)
+"""The columns of findings as CSV, and the keys as JSON."""
+
+
+def scan(options: argparse.Namespace) -> int:
+    """Run a part of the command. Errors: UsageError without the extra `scan`; InputError; EngineError."""
+    try:
+        import duckdb  # noqa: F401
+
+        import datalog_gate.scan.scan_store  # noqa: F401
+    except ImportError:
+        raise UsageError("scan needs DuckDB and sqlglot: pip install 'datalog-gate[scan]'") from None
+    parts: dict[str, Callable[[argparse.Namespace], int]] = {
+        "run": _run,
+        "watch": _watch,
+        "findings": _findings,
+        "history": _history,
+        "rejudge": _rejudge,
+        "query": _query,
+        "verify": _verify,
+        "export": _export,
+    }
+    return parts[options.part](options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Judge once. The exit code is that of the findings that are open then."""
+    rules = load_rules(options)
+    for warning in rules.warnings:
+        print(render(warning, rules.sources), file=sys.stderr)
+    report, code = _run_once(options, rules)
+    for root, reason in sorted(report.unread.items()):
+        print_note(printable(f"{root}: {reason}"))
+    return code
+
+
+def _watch(options: argparse.Namespace) -> int:
+    """Judge again and again until somebody ends the service. A run that fails is a line, and the next one goes on."""
+
+    def interrupt(*_: object) -> Never:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        while True:
+            try:
+                _run_once(options, load_rules(options))
+            except (GateError, OSError) as error:
+                print(printable(f"failed: {error}"), flush=True)
+            time.sleep(options.every)
+    except KeyboardInterrupt:
+        return OK
+
+
+def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int]:
+    from datalog_gate.scan.scan_run import Judges, run
+
+    request = rules.scan_request(options.now, options.inventory, options.waivers or (), options.services)
+    with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
+        name = _feed_name(options)
+        feed = _open_feed(options, {root: known.listing for root, known in store.known(name).items()})
+        report = run(_Progress(feed), name, store, judges, request)
+        counts = store.counts()
+    print(_format_run(report, counts), flush=True)
+    return report, INPUT if report.unread else _exit_code(counts)
+
+
+def _format_run(report: RunReport, counts: Mapping[Kind, int]) -> str:
+    """The line of a run: what was judged, and what is open now."""
+    levels: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    for (level, state, _), count in counts.items():
+        levels[level] += count if state == "holds" else 0
+        states[state] += count
+    judged = f"{report.judged} judged, {report.unchanged} unchanged, {report.gone} gone, {len(report.unread)} unread"
+    holding = f"{levels['deny']} denied, {levels['warn']} warned, {levels['record']} recorded"
+    return (
+        f"{judged}; open: {holding}, {states['waived']} waived, {states['undetermined']} undetermined, "
+        f"{states['error']} in error"
+    )
+
+
+def _exit_code(kinds: Iterable[Kind]) -> int:
+    """The exit code of open findings."""
+    kinds = set(kinds)
+    if any(denies for _, _, denies in kinds):
+        return DENIED
+    return UNDECIDED if any(kind[:2] == ("deny", "error") for kind in kinds) else OK
+
+
+def _open_feed(options: argparse.Namespace, known: Mapping[str, str | None]) -> Feed:
+    """The feed that the options name. Errors: UsageError, InputError."""
+    if options.folder:
+        if options.since:
+            raise UsageError("--since needs --cloud or --log: a folder does not tell when a template changed")
+        from datalog_gate.scan.folder_feed import FolderFeed
+
+        return FolderFeed(options.folder, known)
+    if options.log:
+        from datalog_gate.decision_point.log import read_log
+        from datalog_gate.scan.log_feed import LogFeed
+
+        return LogFeed(read_log(options.log), known, options.since)
+    from datalog_gate.inventory.cloud_api import CloudApi
+    from datalog_gate.scan.heat_feed import HeatFeed
+
+    return HeatFeed(CloudApi(options.cloud or None, options.rate), known, since=options.since)
+
+
+class _Progress:
+    """A feed that shows on a terminal how far it is, and when it will end."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    @property
+    def total(self) -> int | None:
+        return self._feed.total
+
+    @property
+    def whole(self) -> bool:
+        return self._feed.whole
+
+    def __iter__(self) -> Iterator[Item]:
+        from tqdm import tqdm
+
+        with tqdm(unit=" stacks", disable=None, file=sys.stderr) as bar:
+            for item in self._feed:
+                bar.total = self._feed.total
+                bar.update()
+                yield item
+
+
+def _feed_name(options: argparse.Namespace) -> str:
+    """What the store names a feed by, so that stacks of another are not gone."""
+    if options.folder or options.log:
+        return f"{'folder' if options.folder else 'log'} {Path(options.folder or options.log).resolve()}"
+    return f"cloud {options.cloud}".strip()
+
+
+def _findings(options: argparse.Namespace) -> int:
+    """Print the open findings."""
+    rules = load_rules(options) if options.format == "sarif" else None
+    with _open_store(options, rules) as store:
+        findings = store.findings(options.policy, options.project, options.since and options.since.isoformat())
+    match options.format:
+        case "json":
+            for finding in findings:
+                print(json.dumps(_to_json(finding), ensure_ascii=False))
+        case "csv":
+            text = io.StringIO()
+            table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+            table.writeheader()
+            table.writerows({name: _cell(getattr(finding, name)) for name in COLUMNS} for finding in findings)
+            print(text.getvalue(), end="")
+        case "sarif":
+            from datalog_gate.doors.cli.reports import format_sarif
+
+            assert rules
+            print(format_sarif(list(map(_reported, findings)), rules.policies), end="")
+        case _:
+            for finding in findings:
+                print(_format_finding(finding))
+            print_note(f"{len(findings)} open finding{'' if len(findings) == 1 else 's'}")
+    return _exit_code((finding.level, finding.state, finding.denies) for finding in findings)
+
+
+def _format_finding(finding: StoredFinding) -> str:
+    word = {"holds": finding.level, "error": "error"}.get(finding.state, finding.state)
+    hint = f" ({finding.hint})" if finding.hint else ""
+    project = f" of {finding.project}" if finding.project else ""
+    where = f"{finding.stack}{project}: " if finding.stack else ""
+    span = _span(finding)
+    place = f" at {span}" if span else ""
+    return printable(f"{finding.first_seen[:10]} {where}{word}[{finding.policy}] {finding.message}{hint}{place}")
+
+
+def _span(finding: StoredFinding) -> Span | None:
+    """Where in its text the finding is, if that has lines."""
+    place: dict[str, Any] = json.loads(finding.place) if finding.place else {"line": None}
+    line, column = place["line"], place.get("column")
+    return Span(place["file"], line, column or 0, line, column or 0) if line else None
+
+
+def _to_json(finding: StoredFinding) -> dict[str, object]:
+    data: dict[str, object] = {name: getattr(finding, name) for name in COLUMNS}
+    encoded = {name: json.loads(text) if (text := getattr(finding, name)) else None for name in ("key", "row", "place")}
+    return {**data, **encoded, "denies": finding.denies}
+
+
+def _cell(value: str | None) -> str | None:
+    """A cell that a spreadsheet takes for a text, whatever a template wrote."""
+    return f"'{value}" if value and value[0] in "=+-@\t\r" else value
+
+
+def _reported(finding: StoredFinding) -> ReportedFinding:
+    from datalog_gate.analysis.policy import LEVELS
+    from datalog_gate.doors.cli.reports import SEVERITIES, ReportedFinding
+
+    severity = SEVERITIES[LEVELS.index(finding.level)]
+    return ReportedFinding(
+        rule=finding.policy,
+        level="warning" if severity == "error" and finding.state == "holds" and not finding.denies else severity,
+        state=_STATES[finding.state],
+        message=f"{finding.stack}: {finding.message}" if finding.stack else finding.message,
+        place=_span(finding),
+        help=finding.hint,
+        resource=finding.resource,
+    )
+
+
+_STATES: Mapping[str, ReportState] = {
+    "holds": "holds",
+    "waived": "waived",
+    "undetermined": "unknown",
+    "error": "broken",
+}
+"""The states of findings in reports."""
+
+
+def _history(options: argparse.Namespace) -> int:
+    """Print for each day how many findings were new, how many were resolved, and how many were open at its end."""
+    with _open_store(options, None) as store:
+        days = store.history(options.policy)
+    open_ = 0
+    for day, new, resolved in days:
+        open_ += new - resolved
+        print(f"{day}  {new} new, {resolved} resolved, {open_} open")
+    return OK
+
+
+def _rejudge(options: argparse.Namespace) -> int:
+    """Print what rules would find in the stored stacks, by project and policy."""
+    from datalog_gate.scan.scan_run import Judges
+    from datalog_gate.scan.stored_judgement import rejudge
+
+    rules = load_rules(options)
+    request = rules.scan_request(options.now, options.inventory, (), options.services)
+    with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
+        forecasts = rejudge(store, request, judges)
+    rows = [("project", "policy", "findings", "stacks")]
+    rows += [(row.project or "-", row.policy, str(row.findings), str(row.stacks)) for row in forecasts]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for project, policy, findings, stacks in rows:
+        line = f"{project:{widths[0]}}  {policy:{widths[1]}}  {findings:>{widths[2]}}  {stacks:>{widths[3]}}"
+        print(printable(line))
+    return OK
+
+
+def _query(options: argparse.Namespace) -> int:
+    """Print the rows of a query over the stored facts of all stacks."""
+    from datalog_gate.base.values import show, to_json
+    from datalog_gate.files.rules import read_rules
+    from datalog_gate.scan.stored_query import query_store
+
+    files = read_rules([Path(path) for path in options.rules], False) if options.rules else []
+    with _open_store(options, None) as store:
+        answer = query_store(store, options.query, files)
+    for warning in answer.warnings:
+        print(render(warning, {"<query>": options.query}), file=sys.stderr)
+    if options.format == "json":
+        print(json.dumps([[to_json(value) for value in row] for row in answer.rows], ensure_ascii=False))
+    else:
+        for row in answer.rows:
+            print("\t".join(show(value) for value in row))
+    for error in answer.errors:
+        print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
+    return UNDECIDED if answer.errors else OK
+
+
+def _verify(options: argparse.Namespace) -> int:
+    """Judge random stacks in two ways, and print the rows that only one of them has."""
+    from datalog_gate.base.values import show
+    from datalog_gate.scan.stored_judgement import verify
+
+    rules = load_rules(options)
+    request = rules.scan_request(options.now, options.inventory, (), options.services)
+    with _open_store(options, rules) as store:
+        count = min(options.count, len(store.stacks()))
+        differences = verify(store, request, options.count, Random(options.seed))
+    for difference in differences:
+        way = "the stored facts" if difference.stored else "the stack"
+        row = ", ".join(map(show, difference.row))
+        print(printable(f"{difference.root}: {difference.policy}({row}) by {way} alone"))
+    print_note(f"{count} stacks, {len(differences)} differences")
+    return UNDECIDED if differences else OK
+
+
+def _export(options: argparse.Namespace) -> int:
+    """Write each table of the store as a file of Parquet."""
+    with _open_store(options, None) as store:
+        tables = store.export(options.parquet)
+    print_note(f"{len(tables)} tables in {options.parquet}")
+    return OK
+
+
+@contextmanager
+def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[ScanStore]:
+    """Open the store, which `run` makes if it is missing. Errors: InputError."""
+    from datalog_gate.engine.sql.database import open_database
+    from datalog_gate.scan.scan_store import ScanStore
+    from datalog_gate.schema.catalogue import SHIPPED
+
+    if options.part not in ("run", "watch") and "://" not in options.store and not Path(options.store).exists():
+        raise InputError.of(f"there is no store {options.store}", suggestion="make one by `datalog-gate scan run`")
+    before = os.umask(0o077)  # definitions may hold what only their owners should read
+    try:
+        with open_database(options.store, memory=options.memory) as database:
+            yield ScanStore(database, rules.catalogue if rules else SHIPPED)
+    except _driver_errors() as error:
+        raise InputError.of(f"the store {options.store} fails: {str(error).strip()}") from None
+    finally:
+        os.umask(before)
+
+
+def _driver_errors() -> tuple[type[Exception], ...]:
+    import duckdb
+
+    try:
+        import psycopg
+    except ImportError:
+        return (duckdb.Error,)
+    return duckdb.Error, psycopg.Error

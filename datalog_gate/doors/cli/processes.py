@@ -1,0 +1,55 @@
+"""Work on many items in several processes."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from datalog_gate.base.errors import EngineError
+
+CHUNK = 8
+"""Items that a process takes at a time."""
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+_work: Callable[[Any], object]
+
+
+def map_in_processes(work: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[Answer]:
+    """Yield the answer for each item, in order. Items and answers are pickled where there are several processes.
+
+    The first item is worked on here, so that the processes, which are forks of this one, share what that loads and
+    compiles. Errors: EngineError if a process ends.
+    """
+    yield from map(work, items[:1])
+    rest = items[1:]
+    if jobs == 1 or len(rest) < 2:
+        yield from map(work, rest)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    gc.collect()
+    gc.freeze()  # the collector of a fork would copy what it only looks at
+    pool = ProcessPoolExecutor(min(jobs, len(rest)), get_context("fork"), partial(_start, work))
+    answers: Iterator[Any] = pool.map(_do, rest, chunksize=CHUNK)
+    try:
+        yield from answers
+    except BrokenProcessPool:
+        raise EngineError("a process was ended from outside, probably for want of memory: give fewer --jobs") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        gc.unfreeze()
+
+
+def _start(work: Callable[[Any], object]) -> None:
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the parent ends the others
+    _work = work
+
+
+def _do(item: object) -> object:
+    return _work(item)

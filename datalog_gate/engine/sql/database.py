@@ -1,0 +1,165 @@
+"""A connection to DuckDB or PostgreSQL, which takes statements as sqlglot's expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from sqlglot import exp
+
+from datalog_gate.engine.sql.tables import SqlValue, identifier
+
+Parameters = Sequence[SqlValue]
+"""The values of `parameter`, in order."""
+AT_ONCE = 50_000
+"""The rows that an insert passes to DuckDB at once."""
+
+
+class Statement(NamedTuple):
+    """The text of a statement in a dialect, to be run often."""
+
+    text: str
+
+
+def parameter(number: int) -> exp.Parameter:
+    """A place in a statement for the parameter of this number, counted from 1."""
+    return exp.Parameter(this=exp.Literal.number(number))
+
+
+class Database:
+    """A connection. Each statement is a transaction of its own, except within `transaction`."""
+
+    dialect: str
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def prepare(self, expression: exp.Expr) -> Statement:
+        """The statement as this database reads it."""
+        return Statement(expression.sql(self.dialect))
+
+    def execute(self, statement: exp.Expr | Statement, parameters: Parameters = ()) -> None:
+        """Run a statement."""
+        self._run(statement, parameters)
+
+    def fetch(self, query: exp.Expr | Statement, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        rows: list[tuple[Any, ...]] = self._run(query, parameters).fetchall()
+        return rows
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
+        """Add many rows, all or none, in the fastest way that the database has."""
+        raise NotImplementedError
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is run within is kept as a whole, or not at all after an exception."""
+        raise NotImplementedError
+
+    def _run(self, statement: exp.Expr | Statement, parameters: Parameters) -> Any:
+        text = statement.text if isinstance(statement, Statement) else self.prepare(statement).text
+        return self.connection.execute(text, [*parameters]) if parameters else self.connection.execute(text)
+
+
+class DuckDB(Database):
+    """A file of DuckDB, or a database in memory."""
+
+    dialect = "duckdb"
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
+        """Pass arrays of texts by column, which DuckDB casts to the columns' types: it would guess the type of other
+        values by a sample of them."""
+        import numpy
+
+        target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
+        names = [f"c{at}" for at in range(len(columns))]
+        values = exp.select(*names).from_("insert_values")
+        statement = self.prepare(exp.Insert(this=target, expression=values))
+        with self.transaction():
+            for start in range(0, len(rows), AT_ONCE):
+                arrays = {
+                    name: numpy.array([*map(_as_text, column)], dtype=object)
+                    for name, column in zip(names, zip(*rows[start : start + AT_ONCE], strict=True), strict=True)
+                }
+                self.connection.register("insert_values", arrays)
+                try:
+                    self.connection.execute(statement.text)
+                finally:
+                    self.connection.unregister("insert_values")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        if self._within:
+            yield
+            return
+        self.connection.begin()
+        self._within = True
+        try:
+            yield
+        except BaseException:
+            self.connection.rollback()
+            raise
+        else:
+            self.connection.commit()
+        finally:
+            self._within = False
+
+    _within = False
+
+
+def _as_text(value: SqlValue) -> str | None:
+    if value is None or type(value) is str:
+        return value
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+class PostgreSQL(Database):
+    """A database of PostgreSQL."""
+
+    dialect = "postgres"
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
+        target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
+        source = exp.Copy(this=target, kind=True, files=[exp.Var(this="STDIN")])
+        cursor = self.connection.cursor()
+        with cursor.copy(self.prepare(source).text) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self.connection.transaction():
+            yield
+
+
+def open_database(url: str = ":memory:", memory: str = "2GB", threads: int = 2) -> Database:
+    """Open ``postgresql://...``, or a file of DuckDB, which is made if it is missing, within this memory and with so
+    many threads. Errors: those of the driver."""
+    scheme, _, rest = url.partition("://")
+    if rest and scheme.partition("+")[0] == "postgresql":
+        import psycopg
+
+        connection = psycopg.connect(f"postgresql://{rest}", autocommit=True, cursor_factory=psycopg.RawCursor)
+        return PostgreSQL(connection)
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": memory,
+        "threads": threads,
+        "preserve_insertion_order": False,
+    }
+    return DuckDB(duckdb.connect(url, config=settings))

@@ -1,0 +1,232 @@
+"""Evaluates a compiled program over the facts of a database.
+
+The answer has the rows of the wanted relations, and what SQL does not settle: those belong to another engine. It is
+told by root and relation where a value did not fit its column, or an expression may have failed, and what rests on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from datalog_gate.analysis.lifting import Lifted
+from datalog_gate.base.values import Row
+from datalog_gate.engine.builtins import EvaluationError, compute, holds
+from datalog_gate.engine.sql.compiler import (
+    NEW,
+    NEXT,
+    Demand,
+    RuleQuery,
+    SqlProgram,
+    StratumQueries,
+    builtin_table,
+)
+from datalog_gate.engine.sql.database import Database
+from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, SqlRow, SqlValue, identifier, table_name
+from datalog_gate.schema.declaration import RelationRef
+from datalog_gate.schema.signatures import CALLS
+
+Root = str | None
+"""A root, or None for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A value that is not in the database since its column cannot hold it, or with the column None a row that may or
+    may not be there. Columns count as those of the lifted relation. The root is None in a relation of no stack."""
+
+    root: Root
+    relation: RelationRef
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SqlAnswer:
+    """The rows of the wanted relations that are settled, with the root first where they are lifted."""
+
+    rows: Mapping[RelationRef, Collection[Row]]
+    unsettled: frozenset[tuple[Root, RelationRef]]
+    """The roots whose rows of a wanted relation are not settled; None is every root."""
+
+
+def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = ()) -> SqlAnswer:
+    """Evaluate over the tables of the inputs; an input without a table has no rows. Tables of PostgreSQL need an index
+    on the root. Nothing but temporary tables is written, and none is left."""
+    evaluation = _Evaluation(program, database)
+    try:
+        evaluation.run()
+        return evaluation.answer(unfit)
+    finally:
+        evaluation.drop(*evaluation.created)
+
+
+def load_facts(
+    lifted: Lifted, facts: Mapping[RelationRef, Collection[Row]], database: Database, temporary: bool = False
+) -> list[Unfit]:
+    """Store the facts of a lifted program, and return what does not fit."""
+    unfit: list[Unfit] = []
+    for name in lifted.program.inputs:
+        table = RelationTable.of(name, lifted.program.relations[name])
+        encoded = table.encode(facts.get(name, ()))
+        database.execute(table.create(temporary=temporary))
+        database.insert(table.name, table.names, encoded.rows)
+        for row, column in encoded.unfit:
+            root = encoded.rows[row][0] if name in lifted.relations else None
+            unfit.append(Unfit(str(root) if root is not None else None, name, column))
+        if name in lifted.relations:
+            index_roots(database, table)
+    return unfit
+
+
+def index_roots(database: Database, table: RelationTable) -> None:
+    """Index the roots of a table in PostgreSQL, which without this finds no way to join."""
+    if database.dialect == "postgres":
+        place = exp.Table(this=identifier(table.name))
+        index = exp.Index(table=place, params=exp.IndexParameters(columns=[exp.column(identifier(ROOT))]))
+        database.execute(exp.Create(this=index, kind="INDEX"))
+        database.execute(exp.Analyze(tables=[place.copy()]))
+
+
+@dataclass(slots=True)
+class _Evaluation:
+    program: SqlProgram
+    database: Database
+    created: list[str] = field(default_factory=list)
+    """The temporary tables."""
+    filled: set[RelationRef] = field(default_factory=set)
+    """The relations that have rows."""
+    errors: set[tuple[Root, RelationRef]] = field(default_factory=set)
+    """The roots and relations in which a rule may have failed."""
+    computed: dict[str, set[SqlRow]] = field(default_factory=dict)
+    """The inputs for which the table of a builtin holds the result."""
+
+    def run(self) -> None:
+        names = exp.select("table_name").from_(exp.table_("tables", db="information_schema"))
+        stored = {name for (name,) in self.database.fetch(names)}
+        for relation in self.program.program.inputs:
+            table = self.program.tables[relation]
+            if table.name not in stored:
+                self.create(table)
+            elif self.has_rows(table.name):
+                self.filled.add(relation)
+        for stratum in self.program.strata:
+            self.derive(stratum)
+
+    def derive(self, stratum: StratumQueries) -> None:
+        tables = [self.program.tables[relation] for relation in stratum.relations]
+        for table in tables:
+            self.create(table)
+        once = [query for query in stratum.once if query.needs <= self.filled]
+        for query in once:
+            self.run_query(query)
+        changed = {query.relation for query in once}
+        self.filled |= {name for name in changed if self.has_rows(self.program.tables[name].name)}
+        if stratum.rounds and not self.filled.isdisjoint(stratum.relations):
+            self.derive_rounds(stratum)
+        for relation, table in zip(stratum.relations, tables, strict=True):
+            if relation in self.filled and relation in self.program.lifted.relations:
+                index_roots(self.database, table)
+        for query in (*once, *stratum.recursive):
+            if query.errors and query.needs <= self.filled:
+                self.fill(query.demands)
+                self.errors |= {(root, query.relation) for (root,) in self.database.fetch(query.errors)}
+
+    def derive_rounds(self, stratum: StratumQueries) -> None:
+        """Run the recursive rules over the rows that are new until there are none."""
+        names = {relation: self.program.tables[relation].name for relation in stratum.relations}
+        for relation in names:
+            self.create(self.program.tables[relation], NEW)
+            self.copy(names[relation], table_name(relation, NEW))
+        new = {relation for relation in names if relation in self.filled}
+        while new:
+            for relation in names:
+                self.create(self.program.tables[relation], NEXT)
+            for query in stratum.rounds:
+                if query.needs <= self.filled and query.new_relation in new:
+                    self.run_query(query)
+            new = {relation for relation in names if self.has_rows(table_name(relation, NEXT))}
+            self.filled |= new
+            for relation, name in names.items():
+                self.copy(table_name(relation, NEXT), name)
+                self.drop(table_name(relation, NEW))
+                renamed = exp.AlterRename(this=_table(table_name(relation, NEW)))
+                self.database.execute(
+                    exp.Alter(this=_table(table_name(relation, NEXT)), kind="TABLE", actions=[renamed])
+                )
+
+    def run_query(self, query: RuleQuery) -> None:
+        self.fill(query.demands)
+        self.database.execute(query.insert)
+
+    def fill(self, demands: Iterable[Demand]) -> None:
+        """Compute builtins for the inputs that are not in their tables yet."""
+        for demand in demands:
+            table = builtin_table(demand.builtin)
+            if demand.builtin not in self.computed:
+                self.create(table)
+                self.computed[demand.builtin] = set()
+            known = self.computed[demand.builtin]
+            new = [inputs for inputs in self.database.fetch(demand.query) if inputs not in known]
+            if new:
+                known.update(new)
+                representation = table.columns[-2].representation
+                rows = [(*inputs, *_compute(demand.builtin, inputs, representation)) for inputs in new]
+                self.database.insert(table.name, table.names, rows)
+
+    def create(self, table: RelationTable, role: str = "") -> None:
+        statement = table.create(role, temporary=True)
+        self.database.execute(statement)
+        self.created.append(statement.this.this.name)
+
+    def copy(self, source: str, target: str) -> None:
+        self.database.execute(exp.Insert(this=_table(target), expression=exp.select("*").from_(_table(source))))
+
+    def has_rows(self, name: str) -> bool:
+        return bool(self.database.fetch(exp.select(exp.Literal.number(1)).from_(_table(name)).limit(1)))
+
+    def drop(self, *names: str) -> None:
+        for name in names:
+            self.database.execute(exp.Drop(kind="TABLE", tables=[_table(name)], exists=True))
+
+    def answer(self, unfit: Iterable[Unfit]) -> SqlAnswer:
+        program, lifted = self.program, self.program.lifted.relations
+        unsettled: set[tuple[Root, RelationRef]] = set()
+        causes = {(root, frozenset((relation,))) for root, relation in self.errors}
+        causes.update((None, frozenset((relation,))) for relation in program.unsupported)
+        reading: dict[tuple[RelationRef, int | None], frozenset[RelationRef]] = {}
+        for value in unfit:
+            key = value.relation, value.column
+            if key not in reading:
+                reading[key] = program.readers(*key)
+            causes.add((value.root, reading[key]))
+        for root, relations in causes:
+            for relation in program.dependants(relations):
+                unsettled.add((root if relation in lifted else None, relation))
+        rows: dict[RelationRef, Collection[Row]] = {}
+        for relation in program.wanted & program.tables.keys():
+            if (None, relation) in unsettled:
+                continue
+            table = program.tables[relation]
+            query = exp.select(*map(exp.column, map(identifier, table.names)))
+            fetched = self.database.fetch(query.from_(_table(table.name))) if relation in self.filled else []
+            decoded = table.decode(fetched)
+            is_lifted = relation in lifted
+            rows[relation] = {row for row in decoded if not is_lifted or (row[0], relation) not in unsettled}
+        return SqlAnswer(rows, frozenset(unsettled))
+
+
+def _compute(builtin: str, inputs: SqlRow, representation: Representation) -> tuple[SqlValue, bool]:
+    """The result of a builtin for inputs as its table has them, and whether it failed."""
+    values = [Representation.TAGGED.decode(text or None) for text in inputs]
+    try:
+        if CALLS[builtin].outputs:
+            return representation.encode(compute(builtin, values)), False
+        return holds(builtin, values, when_unknown=False), False
+    except (EvaluationError, ValueError):
+        return None, True
+
+
+def _table(name: str) -> exp.Table:
+    return exp.Table(this=identifier(name))

@@ -1,0 +1,276 @@
+"""Relations as tables: their names, columns and types, and rows as SQL values and back.
+
+A column of one kind is a plain one; a column of several holds texts with a letter before that names the kind. Null is
+NULL. What fits no column is told by row and column: unknowns, kinds that the relation does not name, texts that a
+database refuses, and numbers of more than 20 digits before the point or 9 after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from operator import attrgetter
+
+from sqlglot import exp
+
+from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, boolean, number
+from datalog_gate.schema.declaration import Column, Relation, RelationRef
+
+ROOT = "_root"
+"""The column of the root stack, the first of a lifted relation."""
+NOTHING = "_nothing"
+LIMIT = 10**20
+"""Numbers between -LIMIT and LIMIT fit, so that the sum of a billion of them is a number of the same type."""
+PLACES = 9
+NAME_BYTES = 63
+"""The longest name in bytes that PostgreSQL does not cut."""
+
+SqlValue = None | bool | int | Decimal | str
+SqlRow = tuple[SqlValue, ...]
+
+
+class Representation(Enum):
+    """How values are written in a column, with the letter before a tagged text."""
+
+    BOOLEAN = "B"
+    NUMBER = "N"
+    TEXT = "S"
+    RESOURCE = "R"
+    TAGGED = ""
+
+    @staticmethod
+    def of(kinds: Kind) -> Representation:
+        """The representation of values of these kinds, whether or not they may be null."""
+        return _OF_ONE_KIND.get(kinds & Kind.ANY & ~Kind.NULL, Representation.TAGGED)
+
+    @property
+    def type(self) -> exp.DataType:
+        """The SQL type."""
+        return exp.DataType.build(_TYPES.get(self, "TEXT"))
+
+    def encode(self, value: Value) -> SqlValue:
+        """The SQL value. Errors: ValueError if it does not fit."""
+        if value is None:
+            return None
+        own, plain = encode_alone(value)
+        if self is Representation.TAGGED:
+            return own.value + _text_of(plain)
+        if own is not self:
+            raise ValueError("a value of another kind")
+        return plain
+
+    def decode(self, value: SqlValue) -> Value:
+        """The value of an SQL value."""
+        if value is None:
+            return None
+        if self is Representation.TAGGED:
+            assert isinstance(value, str)
+            own, text = Representation(value[0]), value[1:]
+            plain: SqlValue = text
+            if own is Representation.NUMBER:
+                plain = Decimal(text)
+            elif own is Representation.BOOLEAN:
+                plain = text == "1"
+            return own.decode(plain)
+        match value:
+            case bool():
+                return boolean(value)
+            case int() | Decimal():
+                return number(Decimal(value))
+        return ResourceId(value) if self is Representation.RESOURCE else value
+
+
+_OF_ONE_KIND = {
+    Kind.BOOLEAN: Representation.BOOLEAN,
+    Kind.NUMBER: Representation.NUMBER,
+    Kind.STRING: Representation.TEXT,
+    Kind.RESOURCE: Representation.RESOURCE,
+}
+_TYPES = {Representation.NUMBER: f"DECIMAL(38, {PLACES})", Representation.BOOLEAN: "BOOLEAN"}
+
+
+def encode_alone(value: Value) -> tuple[Representation, SqlValue]:
+    """The representation of a value alone, and its plain SQL value. Errors: ValueError."""
+    match value:
+        case Boolean():
+            return Representation.BOOLEAN, value.truth
+        case int() | Decimal():
+            if not -LIMIT < value < LIMIT or (isinstance(value, Decimal) and int(value.as_tuple().exponent) < -PLACES):
+                raise ValueError("a number of too many digits")
+            return Representation.NUMBER, value
+        case ResourceId():
+            return Representation.RESOURCE, _check_text(value.path)
+        case str():
+            return Representation.TEXT, _check_text(value)
+    raise ValueError("an unknown")
+
+
+def _check_text(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("a text with a NUL")
+    if not text.isascii():
+        text.encode()  # a UnicodeEncodeError, of lone surrogates, is a ValueError
+    return text
+
+
+def _text_of(plain: SqlValue) -> str:
+    """The part of a tagged text after its letter: equal for equal values only."""
+    match plain:
+        case bool():
+            return "1" if plain else "0"
+        case Decimal():
+            return format(plain, "f")
+    return str(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlColumn:
+    """A column of a table."""
+
+    name: str
+    representation: Representation
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """Rows as SQL values, and the positions of row and column of what does not fit, which is NULL there."""
+
+    rows: list[SqlRow]
+    unfit: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationTable:
+    """The table of a relation. Names are identifiers of letters, digits and ``_``, to be quoted."""
+
+    relation: RelationRef
+    columns: tuple[SqlColumn, ...]
+    name: str = field(init=False)
+    names: tuple[str, ...] = field(init=False)
+    """The names of the columns. A relation without any has one that is true, since no database has such a table."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", table_name(self.relation))
+        object.__setattr__(self, "names", tuple(column.name for column in self.columns) or (NOTHING,))
+
+    @staticmethod
+    def of(reference: RelationRef, relation: Relation, lifted: bool = False) -> RelationTable:
+        """The table of a relation. With `lifted` the column of the root is added, for a declaration without it."""
+        columns = ((Column(ROOT, Kind.STRING),) if lifted else ()) + relation.columns
+        representations = [Representation.of(column.kinds) for column in columns]
+        names = _distinct_names(column.name for column in columns)
+        return RelationTable(reference, tuple(map(SqlColumn, names, representations)))
+
+    def encode(self, rows: Iterable[Row]) -> EncodedRows:
+        """Rows of the relation, with the root first if it is lifted, as SQL values."""
+        columns: list[Sequence[SqlValue]] = []
+        unfit: list[tuple[int, int]] = []
+        rows = [*rows]
+        if not self.columns:
+            return EncodedRows([(True,)] * len(rows), [])
+        for at, (column, values) in enumerate(zip(self.columns, zip(*rows, strict=True), strict=False)):
+            encoded, wrong = _encode_column(column.representation, values)
+            columns.append(encoded)
+            unfit += ((row, at) for row in wrong)
+        return EncodedRows([*zip(*columns, strict=True)], unfit)
+
+    def decode(self, rows: Iterable[Sequence[SqlValue]]) -> Iterator[Row]:
+        """The rows of SQL values."""
+        if not self.columns:
+            return (() for _ in rows)
+        decoders = [column.representation.decode for column in self.columns]
+        return (tuple([decode(value) for decode, value in zip(decoders, row, strict=True)]) for row in rows)
+
+    def create(self, role: str = "", temporary: bool = False) -> exp.Create:
+        """The statement that creates it, or one like it of that role."""
+        definitions = [
+            exp.ColumnDef(this=identifier(column.name), kind=column.representation.type) for column in self.columns
+        ] or [exp.ColumnDef(this=identifier(NOTHING), kind=exp.DataType.build("BOOLEAN"))]
+        properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
+        name = table_name(self.relation, role) if role else self.name
+        schema = exp.Schema(this=exp.Table(this=identifier(name)), expressions=definitions)
+        return exp.Create(this=schema, kind="TABLE", properties=properties)
+
+
+def table_name(relation: RelationRef, role: str = "") -> str:
+    """The name of the table of a relation: ``os__nova__server``. One that would not be unique, or is too long, ends in
+    a digest. The `role` names another table for the same relation, of the new rows of a round."""
+    text = str(relation)
+    name = text.replace(":", "__") + (f"__{role}" if role else "")
+    if _PLAIN.fullmatch(text) and "__" not in text and len(name) <= NAME_BYTES:
+        return name
+    return _with_digest(name, f"{text} {role}")
+
+
+def identifier(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)
+
+
+_PLAIN = re.compile(r"[a-z][a-z0-9_]*(?<!_)(?::[a-z](?:[a-z0-9_]*(?<!_))?)*", re.ASCII)
+
+
+def _with_digest(name: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{re.sub('[^A-Za-z0-9_]+', '_', name)[: NAME_BYTES - 13].strip('_')}_{digest}"
+
+
+def _distinct_names(names: Iterable[str]) -> list[str]:
+    """The names of columns: those that no database mistakes as they are. Names that differ in case only do not."""
+    chosen: dict[str, str] = {}
+    for at, name in enumerate(names):
+        plain = "_root" if name == "root#" else name
+        if not re.fullmatch("[A-Za-z0-9_]+", plain) or len(plain) > NAME_BYTES or plain.casefold() in chosen:
+            plain = _with_digest(plain, f"{at} {name}")
+        chosen[plain.casefold()] = plain
+    return [*chosen.values()]
+
+
+def _encode_column(representation: Representation, values: Sequence[Value]) -> tuple[Sequence[SqlValue], list[int]]:
+    """The SQL values of a column, and the positions of what does not fit. Mostly all are of one type, and are checked
+    at once then."""
+    types = set(map(type, values))
+    types.discard(type(None))
+    fast = _AT_ONCE.get(representation)
+    if fast and types <= {fast.type}:
+        known = values if None not in values else [value for value in values if value is not None]
+        if not known:
+            return values, []  # type: ignore[return-value]
+        if fast.fits(known):
+            if fast.plain is None:
+                return values, []  # type: ignore[return-value]
+            return [None if value is None else fast.plain(value) for value in values], []
+    encoded: list[SqlValue] = []
+    wrong: list[int] = []
+    for at, value in enumerate(values):
+        try:
+            encoded.append(representation.encode(value))
+        except ValueError:
+            encoded.append(None)
+            wrong.append(at)
+    return encoded, wrong
+
+
+@dataclass(frozen=True, slots=True)
+class _AtOnce:
+    type: type
+    fits: Callable[[Sequence[Value]], bool]
+    plain: Callable[[Value], SqlValue] | None = None
+
+
+def _all_plain(texts: Iterable[str]) -> bool:
+    joined = "".join(texts)
+    return joined.isascii() and "\0" not in joined
+
+
+_AT_ONCE = {
+    Representation.TEXT: _AtOnce(str, _all_plain),  # type: ignore[arg-type]
+    Representation.RESOURCE: _AtOnce(
+        ResourceId, lambda values: _all_plain(map(attrgetter("path"), values)), attrgetter("path")
+    ),
+    Representation.NUMBER: _AtOnce(int, lambda values: min(values) > -LIMIT and max(values) < LIMIT),  # type: ignore
+    Representation.BOOLEAN: _AtOnce(Boolean, lambda _: True, attrgetter("truth")),
+}

@@ -1,0 +1,205 @@
+"""Finds the templates in a folder, and the environments that belong to them.
+
+A template is a file ``.yaml``, ``.yml``, ``.template`` or ``.json`` that names a template version at its top, as Heat
+asks for. A template that another one nests or reads by `get_file`, itself or by its environment, is judged as a part of
+it, and not by itself. To a template ``web.yaml`` belong ``web.env`` and ``web.env.yaml`` beside it, as far as they are
+there; to a ``template.yaml`` ``env.yaml`` too. Hidden files and folders are left out, and links to folders.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.templates import MAX_BYTES, unreadable
+from datalog_gate.stack.model import Data
+from datalog_gate.template.document import read_document
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
+
+ENDINGS = (".yaml", ".yml", ".template", ".json")
+VERSIONS = ("heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion")
+FOLDER_TEMPLATE = "template.yaml"
+"""The template that stands for its folder, and gives its stack the folder's name."""
+FOLDER_ENVIRONMENT = "env.yaml"
+"""Its environment, which `read_stack` reads with the folder."""
+_VERSION = re.compile(rf"^(?:{'|'.join(VERSIONS)})\s*:", re.MULTILINE)
+_NAMES_FILES = re.compile(r"get_file|\.yaml|\.template")
+"""What a text has that names files."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredTemplate:
+    """A template in a folder that is a stack of its own."""
+
+    path: Path
+    environments: tuple[Path, ...]
+    """To give to `read_stack` with the source; later ones override earlier ones."""
+    files: Mapping[str, str]
+    """The SHA-256 of each file that it reads, its own among them, by the path."""
+
+    @property
+    def source(self) -> Path:
+        """What to give to `read_stack`: the folder, for a ``template.yaml``."""
+        return self.path.parent if self.path.name == FOLDER_TEMPLATE else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The templates below a folder in order of their paths, and the folders that can't be listed."""
+
+    templates: tuple[DiscoveredTemplate, ...]
+    unreadable: tuple[Path, ...]
+
+
+def discover_templates(folder: Path) -> Discovery:
+    """Find the templates below a folder that are stacks of their own.
+
+    Of templates that nest each other in a circle, the first is one. A file that can't be read as YAML is a template if
+    it looks like one, and names no other file.
+    """
+    unlisted: list[Path] = []
+    files = _Files()
+    templates = [path for path in _list_visible(folder, unlisted) if files.is_template(path)]
+    own = {path: {str(path), *map(str, _environments_of(path))} for path in templates}
+    read = {path: files.closure(own[path]) for path in templates}
+    nested = {name for path in templates for name in read[path] - own[path]}
+    roots = [path for path in templates if str(path) not in nested]
+    covered = {name for path in roots for name in read[path]}
+    for path in templates:  # what is left is in a circle
+        if str(path) not in covered:
+            roots.append(path)
+            covered |= read[path]
+    discovered = (
+        DiscoveredTemplate(
+            path,
+            tuple(name for name in _environments_of(path) if name.name != FOLDER_ENVIRONMENT),
+            {name: files.digest(name) for name in sorted(read[path])},
+        )
+        for path in sorted(roots)
+    )
+    return Discovery(tuple(discovered), tuple(unlisted))
+
+
+def check_folder(path: Path) -> None:
+    """Check that a path is no folder without a template of its own. Errors: InputError."""
+    if not os.path.isdir(path) or os.path.isfile(path / FOLDER_TEMPLATE):
+        return
+    try:
+        os.listdir(path)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    message = f"{path} holds no template"
+    raise InputError.of(message, suggestion=f"a template names its version at its top: {VERSIONS[0]}: 2018-08-31")
+
+
+def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[Path]:
+    """The files below a folder that may be templates, in order. Folders that can't be listed are added to the list."""
+
+    def note(error: OSError) -> None:
+        unlisted.append(Path(error.filename))
+
+    for parent, folders, names in os.walk(folder, onerror=note):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(parent, name) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
+
+
+def _environments_of(template: Path) -> tuple[Path, ...]:
+    names = [f"{template.stem}.env", f"{template.stem}.env.yaml"]
+    if template.name == FOLDER_TEMPLATE:
+        names.insert(0, FOLDER_ENVIRONMENT)
+    return tuple(path for name in names if (path := template.with_name(name)).is_file())
+
+
+class _Files:
+    """The files of a folder, each read once."""
+
+    def __init__(self) -> None:
+        self._contents: dict[str, bytes] = {}
+        self._named: dict[str, list[str]] = {}
+
+    def is_template(self, path: Path) -> bool:
+        """Whether a file names a template version at its top."""
+        text = self._text(str(path))
+        if not any(version in text for version in VERSIONS):
+            return False
+        if _VERSION.search(text):
+            return True
+        data = _read(text, str(path))  # JSON, or a key in quotes; else the version stands in a text of something else
+        return isinstance(data, dict) and any(version in data for version in VERSIONS)
+
+    def closure(self, names: Iterable[str]) -> set[str]:
+        """The files, and all that they name, and those in turn."""
+        waiting, reached = list(names), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += self._references(name)
+        return reached
+
+    def digest(self, name: str) -> str:
+        """The SHA-256 of a file; of a missing one, that of nothing."""
+        return sha256(self._content(name)).hexdigest()
+
+    def _references(self, name: str) -> list[str]:
+        """The files that a template or an environment names and that are there."""
+        if name not in self._named:
+            text = self._text(name) if name.endswith((*ENDINGS, ".env")) else ""
+            names = set(_named_files(_read(text, name))) if _NAMES_FILES.search(text) else ()
+            paths = [os.path.normpath(os.path.join(os.path.dirname(name), file)) for file in sorted(names)]
+            self._named[name] = [path for path in paths if os.path.isfile(path)]
+        return self._named[name]
+
+    def _text(self, name: str) -> str:
+        return self._content(name).decode("utf-8-sig", "replace")
+
+    def _content(self, name: str) -> bytes:
+        if name not in self._contents:
+            try:
+                with open(name, "rb") as file:
+                    self._contents[name] = file.read(MAX_BYTES + 1)
+            except (OSError, ValueError):
+                self._contents[name] = b""
+        return self._contents[name]
+
+
+def _read(text: str, name: str) -> Data:
+    """The data of a text; None if it is none: who judges it says so."""
+    try:
+        return read_document(text, name).data
+    except InputError:
+        return None
+
+
+def _named_files(data: Data) -> Iterator[str]:
+    """The names of files in a template or an environment: what `get_file` reads, and types that are templates."""
+    if isinstance(data, dict) and isinstance(registry := data.get("resource_registry"), dict):
+        base = _local(str(registry.get("base_url") or ""))
+        texts = (text for _, text in _texts(registry) if text.endswith(TEMPLATE_ENDINGS))
+        yield from (os.path.join(base, _local(text)) for text in texts)
+    for key, text in _texts(data):
+        if key == "get_file" or (key in ("type", "Type") and text.endswith(TEMPLATE_ENDINGS)):
+            yield _local(text)
+
+
+def _texts(data: Data) -> Iterator[tuple[Data, str]]:
+    """The texts in data that have a key, with their keys."""
+    waiting = [data]
+    while waiting:
+        match waiting.pop():
+            case dict() as section:
+                waiting += section.values()
+                yield from ((key, value) for key, value in section.items() if isinstance(value, str))
+            case list() as items:
+                waiting += items
+
+
+def _local(name: str) -> str:
+    """The path of an address of a file."""
+    return unquote(urlsplit(name).path) if name.startswith("file://") else name

@@ -1,0 +1,241 @@
+"""The judgement of stacks: what `check` says of each, as findings to store.
+
+`decide` judges every stack by itself, so a scan says what `check` says, words, waivers and decision id included. The
+words are stored with the finding: they cost nothing where the decision is made, and 5 ms a stack where they are made
+again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from datalog_gate.analysis.violation_key import measures
+from datalog_gate.base.errors import DiagnosticsError, EngineError
+from datalog_gate.base.values import Row, Unknown, Value, to_json
+from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.decision import Decision, PolicyError, Violation, Waiver
+from datalog_gate.decision.judgement import Judgement, judge
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.native import evaluate
+from datalog_gate.files.inputs import read_request
+from datalog_gate.scan.feed import StackEntry, read
+from datalog_gate.scan.stored_facts import FactRows, encode_facts
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.stack.model import Stack
+from datalog_gate.template.reader import read_assuming
+
+State = Literal["holds", "undetermined", "waived", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding of a stack, as it is stored."""
+
+    root: str
+    """The id of the root stack; empty where the cloud as a whole is at fault."""
+    policy: str
+    key: str
+    """The key columns of the row, as JSON: two scans find the same if policy, root and key are the same."""
+    row: str
+    """The row, secrets covered, as JSON."""
+    level: str
+    state: State
+    denies: bool
+    """Whether it is why a door would refuse the stack, or could not decide."""
+    message: str
+    hint: str
+    resource: str
+    place: str
+    """Where in the template, as JSON of a place; empty if nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackResult:
+    """What a scan says of one stack."""
+
+    entry: StackEntry
+    findings: tuple[Finding, ...] = ()
+    decision: str = ""
+    """The id of the decision, as `check` gives it."""
+    outcome: str = ""
+    unread: str = ""
+    """Why it could not be judged; then nothing is known about its findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a scan says of many stacks, and the facts of those that could be judged."""
+
+    results: list[StackResult]
+    facts: FactRows
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """What a scan judges by, besides the stacks."""
+
+    rules: PolicySet
+    now: datetime
+    inventory: Inventory | None = None
+    waivers: tuple[Waiver, ...] = ()
+    services: frozenset[str] = frozenset()
+
+    @property
+    def identity(self) -> str:
+        """The digest of all that judgements depend on: a stack is judged again if it or this changes. The time counts
+        as far as a rule reads it, a waiver or a grant ends by it, or a policy is enforced from a day on."""
+        timed = "gate:now" in self.rules.program.inputs
+        policies = self.rules.policies
+        tables = self.inventory.summary.digests if self.inventory else {}
+        parts = [
+            _version(self.rules.catalogue),
+            self.rules.digest,
+            self.now.isoformat() if timed else self.now.date().isoformat() if self.services else "",
+            *(policy.id for policy in policies if policy.enforce_from and self.now.date() < policy.enforce_from),
+            *(json.dumps([waiver.to_json(), self.now >= waiver.until], sort_keys=True) for waiver in self.waivers),
+            *sorted(self.services),
+            *sorted(f"{digest} {name}" for name, digest in tables.items()),
+        ]
+        return _digest(parts)
+
+
+def _version(catalogue: Catalogue) -> str:
+    """The digest of this package and of the relations that it fills: what read and flattened a stack."""
+    package = Path(__file__).parents[1]
+    texts = [sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]
+    for name in catalogue.names():
+        relation = catalogue.relation(name)
+        assert relation
+        texts.append(f"{name} {' '.join(f'{column.name}:{int(column.kinds)}' for column in relation.columns)}")
+    return _digest(texts)
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def judge_batch(entries: Iterable[StackEntry], request: ScanRequest) -> BatchResult:
+    """Judge each stack by itself. One that can't be read or judged says why."""
+    results = []
+    facts = FactRows()
+    for entry in entries:
+        result, stored = judge_entry(entry, request)
+        results.append(result)
+        if stored:
+            facts.extend(stored)
+    return BatchResult(results, facts)
+
+
+def join(batches: Iterable[BatchResult]) -> BatchResult:
+    """The results of parts of a batch together."""
+    joined = BatchResult([], FactRows())
+    for batch in batches:
+        joined.results.extend(batch.results)
+        joined.facts.extend(batch.facts)
+    return joined
+
+
+def judge_entry(entry: StackEntry, request: ScanRequest) -> tuple[StackResult, FactRows | None]:
+    """Judge a stack as `check` judges it for who asked for it, or else for somebody of its project. The facts are None
+    if it can't be read or judged."""
+    try:
+        stack = read(entry, request.rules.catalogue)
+        judgement = judge_stack(stack, entry, request)
+    except DiagnosticsError as error:
+        return StackResult(entry, unread=storable(error.diagnostics[0].message)), None
+    except EngineError as error:
+        return StackResult(entry, unread=storable(str(error))), None
+    decision = judgement.decision
+    findings = tuple(distinguish(findings_of(decision, entry.root, request.rules)))
+    facts = encode_facts(entry.root, stack, request.rules, judgement.reader.evaluation.facts)
+    return StackResult(entry, findings, decision.id, decision.outcome), facts
+
+
+def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgement:
+    """The judgement of the stack of an entry, as `check` makes it. Errors: EngineError."""
+    stack_request = read_request(
+        request.rules,
+        (stack,),
+        caller=entry.caller or ({"project": entry.project} if entry.project else None),
+        services=request.services,
+        inventory=request.inventory,
+        waivers=request.waivers,
+        now=request.now,
+    )
+    return judge(request.rules, (stack,), stack_request, evaluate, read_assuming)
+
+
+def findings_of(decision: Decision, root: str, rules: PolicySet) -> Iterator[Finding]:
+    """The findings of a decision on one stack."""
+    keyed = measures(rules.program, rules.policies)
+    states: tuple[tuple[State, Sequence[Violation]], ...] = (
+        ("holds", decision.violations),
+        ("waived", decision.waived),
+        ("undetermined", decision.undetermined),
+    )
+    for state, violations in states:
+        for violation in violations:
+            yield Finding(
+                root=root,
+                policy=violation.policy,
+                key=encode_row(keyed[violation.policy].key(violation.row)),
+                row=encode_row(violation.row),
+                level=violation.level,
+                state=state,
+                denies=violation.enforced
+                and (state == "holds" or (state == "undetermined" and violation.on_unknown == "deny")),
+                message=storable(violation.full_message),
+                hint=storable(str(violation.waiver) if violation.waiver else violation.hint),
+                resource=storable(violation.resource.path) if violation.resource else "",
+                place=json.dumps(violation.place.to_json()) if violation.place else "",
+            )
+    levels = {policy.id: policy.level for policy in rules.policies}
+    yield from (_error_finding(error, root, levels[error.policy]) for error in decision.errors)
+
+
+def distinguish(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, of which those that share a key with one before have the whole row as their key."""
+    seen: set[tuple[str, str, str]] = set()
+    for finding in findings:
+        identity = finding.root, finding.policy, finding.key
+        yield replace(finding, key=finding.row) if identity in seen else finding
+        seen.add(identity)
+
+
+def _error_finding(error: PolicyError, root: str, level: str) -> Finding:
+    """That a policy could not be evaluated: what it found before stays open beside it."""
+    return Finding(
+        root=root,
+        policy=error.policy,
+        key="",
+        row="",
+        level=level,
+        state="error",
+        denies=False,
+        message=storable(error.message),
+        hint="",
+        resource=storable(error.resource.path) if error.resource else "",
+        place=json.dumps(error.place.to_json()) if error.place else "",
+    )
+
+
+def encode_row(row: Row) -> str:
+    """A row as JSON. An unknown is its expression without a place, which a line more above it would change."""
+    return json.dumps([_to_json(value) for value in row])
+
+
+def _to_json(value: Value) -> object:
+    if isinstance(value, Unknown) and not value.hidden:
+        return {"$unknown": value.expression}
+    return to_json(value, tagged=True)
+
+
+def storable(text: str) -> str:
+    """A text that every database takes: without NUL and halves of surrogate pairs."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -1,0 +1,184 @@
+"""The judgement of policies over the whole cloud, from stored facts.
+
+What no table holds is read from the stacks themselves. A policy that also reads each stack by itself is lifted, so that
+it judges each as if alone beside the cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
+from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
+from datalog_gate.analysis.policy import PLACEHOLDER, Policy
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.unknowns import possible, split
+from datalog_gate.analysis.violation_key import measures
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import OPEN, ResourceId, Row, Unknown, in_order, show
+from datalog_gate.decision.waivers import waiver_of
+from datalog_gate.engine.budget import Budget
+from datalog_gate.engine.least_model import Model
+from datalog_gate.engine.native import evaluate
+from datalog_gate.scan.batch import Finding, ScanRequest, State, distinguish, encode_row, storable
+from datalog_gate.scan.feed import read
+from datalog_gate.scan.scan_store import ScanStore
+from datalog_gate.scan.stored_facts import rooted_facts
+from datalog_gate.schema.declaration import RelationRef, is_all, possible_version, relation_name
+
+Stacks = Mapping[str, tuple[str, str | None]]
+"""The name and project of each stack by root."""
+CLOUD_BUDGET = Budget(seconds=600.0)
+"""What all policies over the cloud may take together."""
+
+
+def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
+    """What policies over the whole cloud find in the stored facts."""
+    rules = request.rules
+    policies = [policy for policy in rules.policies if policy.id in rules.cloud_wide and "create" in policy.on]
+    if not policies:
+        return []
+    wanted = frozenset(policy.relation for policy in policies)
+    stacks = store.stacks()
+    model, lifted = _evaluate(resting(rules.program, wanted), wanted, store, request)
+    findings: list[Finding] = []
+    for policy in policies:
+        certain = model.rows(policy.relation)
+        states: tuple[tuple[State, Collection[Row]], ...] = (
+            ("holds", certain),
+            ("undetermined", [row for row in model.rows(possible_version(policy.relation)) if row not in certain]),
+        )
+        for state, rows in states:
+            for row in in_order(rows):
+                root = str(row[0]) if policy.relation in lifted else ""
+                findings.append(_finding(policy, row[1:] if root else row, root, state, stacks, request))
+        needed = set(map(relation_name, rules.reads[policy.relation]))
+        failed = next((error.message for error in model.errors if relation_name(error.relation) in needed), None)
+        if failed is None and model.exceeded and policy.relation not in model.tables:
+            failed = str(model.exceeded)
+        if failed is not None:
+            findings.append(Finding("", policy.id, "", "", policy.level, "error", False, storable(failed), "", "", ""))
+    return list(distinguish(findings))
+
+
+@dataclass(slots=True)
+class _CloudFacts:
+    """Rows by relation: those that are sure, all of them, and the columns with an unknown."""
+
+    sure: dict[RelationRef, list[Row]] = field(default_factory=dict)
+    every: dict[RelationRef, list[Row]] = field(default_factory=dict)
+    unknown: dict[RelationRef, set[int]] = field(default_factory=dict)
+
+    def add(self, relation: RelationRef, row: Row, shift: int = 0, uncertain: bool = False) -> None:
+        """Add a row; unknowns are counted by columns after the first `shift`."""
+        self.every.setdefault(relation, []).append(row)
+        if not uncertain:
+            self.sure.setdefault(relation, []).append(row)
+        for at, value in enumerate(row):
+            if type(value) is Unknown:
+                self.unknown.setdefault(relation, set()).add(at - shift)
+
+
+def _evaluate(
+    part: CheckedProgram, wanted: frozenset[RelationRef], store: ScanStore, request: ScanRequest
+) -> tuple[Model, Collection[RelationRef]]:
+    """The model of a program over the cloud, and its relations that have the root first."""
+    catalogue = request.rules.catalogue
+    own = stack_inputs(part, catalogue)
+    facts = _read_facts([name for name in part.inputs if is_all(name) or name in own], store, request)
+    facts.add("gate:now", (request.now.isoformat(),))
+    for service in sorted(request.services):
+        facts.add("gate:service", (service,))
+    inventory = request.inventory
+    unknown = {name: frozenset(columns) for name, columns in facts.unknown.items()}
+    if inventory:
+        unknown.update(inventory.summary.unknown)
+    maybe = [name for name, rows in facts.every.items() if len(rows) > len(facts.sure.get(name, ()))]
+    program = split(part, unknown, maybe, (UNLOCKED, EFFECTIVE.name))
+    lifted = lift(program, stack_inputs(program, catalogue))
+    inputs: dict[RelationRef, Collection[Row]] = {ROOTS: [(root,) for root in store.stacks()], **facts.sure}
+    inputs |= {possible_version(name): rows for name, rows in facts.every.items()}
+    targets = frozenset(wanted | {possible(name, program) for name in wanted})
+    before = inventory.model if inventory else None
+    return evaluate(resting(lifted.program, targets), inputs, CLOUD_BUDGET, before), lifted.relations
+
+
+def _read_facts(relations: Sequence[RelationRef], store: ScanStore, request: ScanRequest) -> _CloudFacts:
+    """The rows of relations of all stacks, with their project where they are `all:`, else with their root."""
+    facts = _CloudFacts()
+    names = {relation_name(relation) for relation in relations}
+    apart = {(root, relation) for root, relation, _ in store.unfit() if relation in names}
+
+    def add(name: str, root: str, project: str | None, row: Row, uncertain: bool = False) -> None:
+        for relation in relations:
+            if relation_name(relation) == name:
+                rooted = (*row, project) if is_all(relation) else (root, *row)
+                facts.add(relation, rooted, 0 if is_all(relation) else 1, uncertain)
+
+    for name in sorted(names):
+        for root, project, row in store.facts(name):
+            if (root, name) not in apart:
+                add(name, root, project, row)
+    for entry in store.entries({root for root, _ in apart}):
+        try:
+            stack = read(entry, request.rules.catalogue)
+        except InputError:  # its files are gone since it was read
+            continue
+        for name, row, uncertain in rooted_facts(entry.root, stack, request.rules.catalogue, names):
+            if (entry.root, name) in apart:
+                add(name, entry.root, entry.project, row, uncertain)
+    return facts
+
+
+def _finding(
+    policy: Policy,
+    row: Row,
+    root: str,
+    state: State,
+    stacks: Mapping[str, tuple[str, str | None]],
+    request: ScanRequest,
+) -> Finding:
+    """The finding of a row; without a root of its own it is one of the stack that the blamed resource is in."""
+    value = row[policy.subject] if policy.subject is not None else None
+    subject = value if isinstance(value, ResourceId) else None
+    root = root or (_root_of(subject, stacks) if subject else "")
+    project = stacks[root][1] if root else None
+    waivers = [waiver for waiver in request.waivers if waiver.policy == policy.id]
+    waiver, lapse = waiver_of(waivers, policy.columns, row, subject, project, request.now)
+    waived = bool(waiver) and not lapse and state == "holds"
+    enforced = policy.level == "deny" and not (policy.enforce_from and request.now.date() < policy.enforce_from)
+
+    def word(column: str) -> str:
+        value = row[policy.columns.index(column)]
+        if isinstance(value, ResourceId):
+            return _name(value, stacks)
+        return "?" if isinstance(value, Unknown) and not value.hidden and value.bounds == OPEN else show(value)
+
+    return Finding(
+        root=root,
+        policy=policy.id,
+        key=encode_row(measures(request.rules.program, request.rules.policies)[policy.id].key(row)),
+        row=encode_row(row),
+        level=policy.level,
+        state="waived" if waived else state,
+        denies=enforced and not waived and (state == "holds" or policy.on_unknown == "deny"),
+        message=storable(PLACEHOLDER.sub(lambda match: word(match[1]), policy.message)),
+        hint=storable(str(waiver) if waived else policy.hint),
+        resource=storable(_name(subject, stacks)) if subject else "",
+        place="",
+    )
+
+
+def _root_of(resource: ResourceId, stacks: Stacks) -> str:
+    """The root that the id begins with: roots of a folder are paths, of which more than one part may be a root."""
+    parts = resource.path.split("/")
+    roots = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((root for root in roots if root in stacks), "")
+
+
+def _name(resource: ResourceId, stacks: Stacks) -> str:
+    """The id with the name of the stack, as people know it, in place of its root."""
+    root = _root_of(resource, stacks)
+    return stacks[root][0] + resource.path[len(root) :] if root else resource.path

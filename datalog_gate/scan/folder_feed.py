@@ -1,0 +1,48 @@
+"""The templates in a folder, as stacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.discovery import discover_templates
+from datalog_gate.files.templates import resolve, root_name
+from datalog_gate.scan.feed import Item, StackEntry, TemplateFiles, Unchanged, Unread
+
+
+class FolderFeed:
+    """The templates below a folder by their paths in it, as `files/discovery.py` finds them. See `Feed`.
+
+    `known` is the listing that the store has of each root: the digest of all that the template reads. A folder that
+    can't be listed is yielded as unread, and then nothing counts as gone. Errors: InputError without a folder.
+    """
+
+    def __init__(self, folder: Path, known: Mapping[str, str | None]) -> None:
+        self._folder, self._known = resolve(folder), known
+        self.total: int | None = None
+        self.whole = False
+
+    def __iter__(self) -> Iterator[Item]:
+        if not self._folder.is_dir():
+            raise InputError.of(f"{self._folder} is no folder")
+        discovery = discover_templates(self._folder)
+        self.total = len(discovery.templates) + len(discovery.unreadable)
+        for template in discovery.templates:
+            root = template.path.relative_to(self._folder).as_posix()
+            listing = sha256(json.dumps(template.files, sort_keys=True).encode()).hexdigest()
+            if self._known.get(root) == listing:
+                yield Unchanged(root)
+                continue
+            source = TemplateFiles(
+                template=str(template.source),
+                environments=tuple(map(str, template.environments)),
+                files_root=str(self._folder),
+                texts=dict(template.files),
+            )
+            yield StackEntry(root, root_name(template.source), None, source, listing=listing)
+        for folder in discovery.unreadable:
+            yield Unread(folder.relative_to(self._folder).as_posix(), "the folder can't be listed")
+        self.whole = not discovery.unreadable

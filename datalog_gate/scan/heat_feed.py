@@ -1,0 +1,198 @@
+"""The stacks of a Heat, by its API."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.inventory.cloud_api import CloudApi, MissingError, RefusedError
+from datalog_gate.inventory.table_sources import ApiList, ApiService, ReadingError
+from datalog_gate.scan.feed import Item, StackEntry, Unchanged, Unread, is_updated
+from datalog_gate.scan.heat_stack import json_object, read_heat_stack
+
+HEAT = ApiService("Heat", "orchestration")
+OWN_STACKS = ApiList(HEAT, "/stacks?show_nested=True&show_hidden=True", "stacks", "links")
+ALL_STACKS = replace(OWN_STACKS, path=f"{OWN_STACKS.path}&global_tenant=True")
+PROBE = "/stacks?limit=1"
+"""What a Heat that works answers at once."""
+PATIENCE = 600.0
+"""Seconds for which Heat may answer nothing, or with errors, before a scan ends."""
+LONGEST_PAUSE = 15.0
+SETTLED = 60.0
+"""Seconds after a change from which on a listing proves that there was no other: Heat's times are whole seconds, and
+its clock may differ from ours."""
+RIGHTS = {
+    "template": "stacks:template",
+    "environment": "stacks:environment",
+    "files": "stacks:files",
+    "resources": "resource:index",
+    "metadata": "resource:metadata",
+}
+"""The right that Heat asks for, by the end of a path."""
+Answer = TypeVar("Answer")
+HELP = "give the scan's user a role that Heat's policy.yaml grants it, or the role admin"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What the list of all stacks says of one."""
+
+    id: str
+    parent: str
+    name: str
+    project: str
+    updated: str
+    busy: bool
+    digest: str
+
+
+class HeatFeed:
+    """The root stacks of a Heat with their nested stacks, as Heat holds them now. See `Feed`.
+
+    `known` is the listing that the store has of each root. Of these, stacks are read again if the list of all stacks
+    says something else of them, or of a stack in them: their status, or when they were updated. It shows no change that
+    only `openstack stack resource mark unhealthy` makes.
+
+    With `since` only those are yielded of which a part was updated then or later, and nothing counts as gone. Without
+    `all_projects` only those of one's own project are listed. A Heat that answers 429, 500 or nothing is waited
+    for, `patience` seconds long. Errors: InputError, also without the right to list all stacks.
+    """
+
+    def __init__(
+        self,
+        api: CloudApi,
+        known: Mapping[str, str | None],
+        *,
+        all_projects: bool = True,
+        since: datetime | None = None,
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._api, self._known, self._list = api, known, ALL_STACKS if all_projects else OWN_STACKS
+        self._since, self._patience, self._clock, self._pause = since, patience, clock, pause
+        self.total: int | None = None
+        self.whole = False
+
+    def __iter__(self) -> Iterator[Item]:
+        now = self._clock()
+        try:
+            trees = _trees(self._persist(self._list_stacks))
+        except ReadingError as error:
+            raise InputError.of(str(error)) from None
+        if self._since:
+            trees = [tree for tree in trees if any(is_updated(stack.updated, self._since) for stack in tree)]
+        self.total = len(trees)
+        for tree in trees:
+            listing = _listing(tree, now)
+            if listing and self._known.get(tree[0].id) == listing:
+                yield Unchanged(tree[0].id)
+            else:
+                yield self._read(tree[0], listing)
+        self.whole = not self._since
+
+    def _list_stacks(self) -> list[_Listed]:
+        try:
+            pages = self._api.pages(self._list, self._list.path)
+            return [_listed(json_object(row), self._api.project) for page in pages for row in page]
+        except KeyError as error:
+            raise InputError.of(f"Heat lists a stack without {error}") from None
+        except RefusedError as error:
+            right = "stacks:global_index" if self._list is ALL_STACKS else "stacks:index"
+            raise InputError.of(f"{error}: the list of all stacks takes the right {right}", suggestion=HELP) from None
+
+    def _read(self, stack: _Listed, listing: str | None) -> Item:
+        project = f"../{quote(stack.project, safe='')}" if stack.project else ""
+
+        def get(path: str) -> dict[str, Any]:
+            return json_object(self._persist(lambda: self._api.get(HEAT, f"{project}{path}")))
+
+        try:
+            definition, live = read_heat_stack(get, stack.name, stack.id, stack.name, as_built=True)
+        except RefusedError as error:
+            right = RIGHTS.get(str(error).partition("?")[0].rpartition("/")[2], "")
+            return Unread(stack.id, f"{error}{f': it takes the right {right}' if right else ''}; {HELP}")
+        except (ReadingError, InputError) as error:  # it may be gone by now, which the next list tells
+            return Unread(stack.id, str(error))
+        return StackEntry(
+            root=stack.id,
+            name=stack.name,
+            project=stack.project,
+            source=definition,
+            updated=stack.updated,
+            live=live,
+            listing=listing,
+        )
+
+    def _persist(self, request: Callable[[], Answer]) -> Answer:
+        """The answer to a request, as soon as Heat gives any. Errors: ReadingError if Heat answers others at once."""
+        while True:
+            try:
+                return request()
+            except (MissingError, RefusedError):
+                raise
+            except ReadingError as error:
+                if not self._wait(error):
+                    raise
+
+    def _wait(self, error: ReadingError) -> bool:
+        """Wait until Heat answers. Returns whether it had to be waited for. Errors: InputError if it does not."""
+        waited, pause = 0.0, 1.0
+        while True:
+            try:
+                self._api.get(HEAT, PROBE)
+            except (MissingError, RefusedError):
+                return waited > 0
+            except ReadingError:
+                if waited >= self._patience:
+                    message = f"Heat has given no answer for {waited:.0f} seconds: {error}"
+                    raise InputError.of(message, suggestion="run the scan again: it goes on where it was") from None
+                self._pause(pause)
+                waited, pause = waited + pause, min(2 * pause, LONGEST_PAUSE)
+            else:
+                return waited > 0
+
+
+def _listed(row: Mapping[str, Any], project: str) -> _Listed:
+    updated = str(row.get("updated_time") or row.get("creation_time") or "")
+    status = str(row.get("stack_status"))
+    fields = ("stack_status_reason", "creation_time", "updated_time", "parent", "stack_name", "tags")
+    listed = json.dumps([status, *(row.get(name) for name in fields)])
+    return _Listed(
+        id=str(row["id"]),
+        parent=str(row.get("parent") or ""),
+        name=str(row["stack_name"]),
+        project=str(row.get("project") or project),
+        updated=updated,
+        busy=status.endswith("IN_PROGRESS"),
+        digest=sha256(listed.encode()).hexdigest(),
+    )
+
+
+def _trees(stacks: list[_Listed]) -> list[list[_Listed]]:
+    """The root stacks, each followed by those in it, by their ids."""
+    children: dict[str, list[_Listed]] = {}
+    for stack in {stack.id: stack for stack in stacks}.values():  # a page may repeat what has moved
+        children.setdefault(stack.parent, []).append(stack)
+    trees = []
+    for root in sorted(children.get("", ()), key=lambda stack: stack.id):
+        tree = [root]
+        for stack in tree:
+            tree += sorted(children.get(stack.id, ()), key=lambda child: child.id)
+        trees.append(tree)
+    return trees
+
+
+def _listing(tree: list[_Listed], now: float) -> str | None:
+    """The digest of what the list says of the stacks; None while it may say the same after another change."""
+    unsettled = datetime.fromtimestamp(now - SETTLED, UTC)
+    if any(stack.busy or is_updated(stack.updated, unsettled) for stack in tree):
+        return None
+    return sha256("".join(f"{stack.id} {stack.digest}\n" for stack in tree).encode()).hexdigest()

@@ -1,0 +1,121 @@
+"""A stack as Heat's API gives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import ResourceId
+from datalog_gate.files.stack_definition import StackDefinition, remove_masked
+from datalog_gate.stack.model import Live
+from datalog_gate.template.held import HeldStack, HeldStacks
+
+MAX_DEPTH = 5
+"""Heat's default depth of nested stacks (heat/common/config.py, max_nested_stack_depth)."""
+FACADES = ("resource_facade", "Fn::ResourceFacade")
+"""The functions by which a nested template reads the metadata of the resource that nests it."""
+Get = Callable[[str], dict[str, Any]]
+"""Gets the JSON object under a path of the stack's project. Errors: those of the caller."""
+
+
+def read_heat_stack(
+    get: Get, name: str, stack_id: str, root: str, as_built: bool = False
+) -> tuple[StackDefinition, tuple[Live, ...]]:
+    """Read the definition of a stack, and its resources as Heat has them, with the root id `root`.
+
+    Values that Heat masks are unknown. With `as_built` nested stacks, and so the members of groups, are read as Heat
+    holds them now; else as the files of the stack say. Errors: InputError, and those of `get`.
+    """
+    path = _path_of(name, stack_id)
+    template, environment, files = _parts(get, path, name)
+    listed = _objects(get(f"{path}/resources?nested_depth={MAX_DEPTH}").get("resources"))
+    paths, nesting = _stack_paths(listed, stack_id, root)
+    live = tuple(_live_resources(listed, paths))
+    held = HeldStacks()
+    if as_built:
+        stacks = {paths[nested]: _read_nested(get, nested, resource) for nested, resource in nesting.items()}
+        held = HeldStacks(stacks, {row.physical: row.id.path for row in live if row.physical})
+    masked = remove_masked(environment, {})
+    return StackDefinition(template, environment, files=files, masked=masked, held=held), live
+
+
+def _path_of(name: str, stack_id: str) -> str:
+    return f"/stacks/{quote(name, safe='')}/{quote(stack_id, safe='')}"
+
+
+def _parts(get: Get, path: str, name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """The template, environment and files of the stack under a path."""
+    template, environment, files = (get(f"{path}/{part}") for part in ("template", "environment", "files"))
+    if not all(isinstance(text, str) for text in files.values()):
+        raise InputError.of(f"Heat holds files of the stack {name} that are no text")
+    return template, environment, files
+
+
+def _read_nested(get: Get, stack_id: str, resource: Mapping[str, Any]) -> HeldStack:
+    """Read the nested stack of that id, which a resource holds."""
+    name = next(name for name, nested in _linked_stacks(resource, "nested") if nested == stack_id)
+    template, environment, files = _parts(get, _path_of(name, stack_id), name)
+    metadata = None
+    if any(function in json.dumps(template) for function in FACADES):
+        parent = next((_path_of(*owner) for owner in _linked_stacks(resource, "stack")), "")
+        metadata = get(f"{parent}/resources/{quote(str(resource['resource_name']), safe='')}/metadata").get("metadata")
+    masked = remove_masked(environment, {})
+    return HeldStack(name, template, environment, files, metadata, masked)
+
+
+def _stack_paths(
+    resources: list[dict[str, Any]], root: str, name: str
+) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The path of each stack by its id, and the resource that holds each nested one.
+
+    The name of a parent may occur twice, so only links tell in which stack a resource is, and which stack it contains.
+    """
+    paths = {root: name}
+    holders = {nested: resource for resource in resources for _, nested in _linked_stacks(resource, "nested")}
+    waiting = dict(holders)
+    while True:
+        ready = [
+            nested
+            for nested, parent in waiting.items()
+            if {stack for _, stack in _linked_stacks(parent, "stack")} & paths.keys()
+        ]
+        if not ready:
+            return paths, {nested: holders[nested] for nested in paths if nested != root}
+        for nested in ready:
+            paths[nested] = _path(waiting.pop(nested), paths)
+
+
+def _live_resources(resources: list[dict[str, Any]], paths: Mapping[str, str]) -> Iterator[Live]:
+    for resource in resources:
+        action, _, status = str(resource.get("resource_status", "")).partition("_")
+        physical = str(resource.get("physical_resource_id") or "")
+        yield Live(ResourceId(_path(resource, paths)), action, status, physical)
+
+
+def _path(resource: Mapping[str, Any], paths: Mapping[str, str]) -> str:
+    stack_path = next((paths[stack] for _, stack in _linked_stacks(resource, "stack") if stack in paths), None)
+    if stack_path is None or not isinstance(resource.get("resource_name"), str):
+        raise InputError.of("Heat lists a resource that belongs to no stack")
+    return f"{stack_path}/{resource['resource_name']}"
+
+
+def _linked_stacks(resource: Mapping[str, Any], relation: str) -> Iterator[tuple[str, str]]:
+    """The names and ids of the stacks that a resource links to under a relation."""
+    for link in _objects(resource.get("links")):
+        if link.get("rel") == relation:
+            head, _, stack_id = str(link.get("href", "")).rstrip("/").rpartition("/")
+            yield unquote(head.rpartition("/")[2]), stack_id
+
+
+def json_object(data: object) -> dict[str, Any]:
+    """The data as the object that Heat's API promises. Errors: InputError."""
+    if not isinstance(data, dict):
+        raise InputError.of("Heat answers with something else than its API says")
+    return data
+
+
+def _objects(data: object) -> list[dict[str, Any]]:
+    return [json_object(item) for item in data] if isinstance(data, list) else [json_object(data)]

@@ -1,0 +1,76 @@
+"""The stacks that a decision log knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, is_updated
+
+REMOVING = ("delete", "abandon")
+"""The actions after which a stack is not in Heat any more."""
+
+
+class LogFeed:
+    """The stacks of a decision log's records, as the last operation that passed left each. See `Feed`.
+
+    A stack is named by project and name, ``p1/web``, since its id is not known before it is created. A stack counts as
+    gone if its deletion passed, and never because the log does not have it: a log knows only its own time. What passed
+    without being judged is unread, since its record has no definition. Lines that are no record are ignored.
+
+    With `since` only stacks are yielded whose last operation was then or later.
+    """
+
+    whole = False
+
+    def __init__(
+        self,
+        records: Iterable[Mapping[str, Any] | Diagnostic],
+        known: Mapping[str, str | None],
+        since: datetime | None = None,
+    ) -> None:
+        self._records, self._known, self._since = records, known, since
+        self.total: int | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        last: dict[str, Mapping[str, Any]] = {}
+        for record in self._records:
+            if not isinstance(record, Diagnostic) and _has_passed(record):
+                last[f"{record['project']}/{record['stack_name']}"] = record
+        if self._since:
+            last = {root: record for root, record in last.items() if is_updated(record["time"], self._since)}
+        self.total = len(last)
+        for root, record in last.items():
+            yield self._item(root, record)
+
+    def _item(self, root: str, record: Mapping[str, Any]) -> Item:
+        listing = f"{record['time']} {record['id']}"
+        if record["action"] in REMOVING:
+            return Gone(root)
+        if self._known.get(root) == listing:
+            return Unchanged(root)
+        if "inputs" not in record:
+            return Unread(root, f"{record['action']} passed without being judged: {record.get('unjudged')}")
+        inputs = record["inputs"]
+        return StackEntry(
+            root=root,
+            name=inputs["stack_name"],
+            project=record["project"],
+            source=StackDefinition.from_json(inputs["definition"]),
+            updated=record["time"],
+            caller=inputs["caller"],
+            listing=listing,
+        )
+
+
+def _has_passed(record: Mapping[str, Any]) -> bool:
+    """Whether a record is of an operation that Heat was let do. One without a judgement that concerns no definition, as
+    a suspension, says nothing of the stack."""
+    if record["kind"] != "decision" or record["dry_run"]:
+        return False
+    if record["action"] in REMOVING:
+        return bool(record["verdict"] == "allowed")
+    return bool(record["verdict"] == "allowed" and ("inputs" in record or record.get("unjudged")))

@@ -1,0 +1,155 @@
+"""A run: judges what changed of a feed, batch by batch, each one transaction.
+
+A run that ends early, by kill, full disk or a feed that fails, leaves what it wrote: whole batches. The next run judges
+the rest, since a definition is judged again until the store says that it was. What a feed does not have any more is
+gone only after a run that saw all of it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing.connection import wait
+from threading import Thread
+from types import TracebackType
+
+from datalog_gate.base.errors import EngineError
+from datalog_gate.scan.batch import BatchResult, ScanRequest, join, judge_batch, storable
+from datalog_gate.scan.cloud_judgement import judge_cloud
+from datalog_gate.scan.feed import Feed, Gone, StackEntry, Unchanged, Unread
+from datalog_gate.scan.scan_store import ScanStore
+
+BATCH = 500
+"""The definitions of a transaction."""
+CHUNK = 25
+"""The definitions that a process takes at once."""
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What a run did."""
+
+    judged: int = 0
+    unchanged: int = 0
+    gone: int = 0
+    unread: dict[str, str] = field(default_factory=dict)
+    """Why stacks could not be read or judged, by root."""
+
+
+class Judges:
+    """The processes that judge; with one it is this process. They are forked, so there must be no thread yet.
+
+    Errors: EngineError if one of them is killed."""
+
+    def __init__(self, request: ScanRequest, processes: int) -> None:
+        self._request = request
+        self._pool: ProcessPoolExecutor | None = None
+        if processes > 1:
+            context = multiprocessing.get_context("fork")
+            self._pool = ProcessPoolExecutor(processes, context, _start, (request,))
+            self._pool.submit(os.getpid).result()  # forks them all now
+
+    def judge(self, entries: Sequence[StackEntry]) -> Callable[[], BatchResult]:
+        """Begin to judge stacks; the function that is returned waits for the results, in order."""
+        if self._pool is None:
+            return lambda: judge_batch(entries, self._request)
+        chunks = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)]
+        futures: list[Future[BatchResult]] = [self._pool.submit(_judge, chunk) for chunk in chunks]
+        return lambda: self._join(futures)
+
+    def _join(self, futures: Sequence[Future[BatchResult]]) -> BatchResult:
+        try:
+            return join(future.result() for future in futures)
+        except BrokenProcessPool:
+            raise EngineError("a process that judges was killed: give it more memory, or take fewer") from None
+
+    def __enter__(self) -> Judges:
+        return self
+
+    def __exit__(self, *_: TracebackType | type[BaseException] | BaseException | None) -> None:
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
+
+
+def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRequest) -> RunReport:
+    """Judge what changed of a feed since the last run, and everything if rules, inventory or waivers did.
+    Errors: those of the feed and of the store, after which another run goes on."""
+    report = RunReport()
+    now, identity = request.now.isoformat(), request.identity
+    known = store.known(name)
+    seen: set[str] = set()
+    gone: set[str] = set()
+    listed: dict[str, str | None] = {}
+    waiting: Callable[[], BatchResult] | None = None
+
+    def changed() -> Iterator[StackEntry | Unchanged]:
+        """The stacks to judge; what the feed says of others is kept for the end."""
+        for item in feed:
+            before = known.get(item.root)
+            if storable(item.root) != item.root:
+                report.unread[storable(item.root)] = "its name is no text that can be stored"
+                continue
+            if isinstance(item, Gone):
+                gone.add(item.root)
+                seen.discard(item.root)
+                continue
+            gone.discard(item.root)
+            seen.add(item.root)
+            if isinstance(item, Unread):
+                report.unread[item.root] = item.reason
+            elif not before or before.judged_by != identity or _digest(item) not in (None, before.digest):
+                yield item
+            else:
+                report.unchanged += 1
+                if isinstance(item, StackEntry) and item.listing != before.listing:
+                    listed[item.root] = item.listing
+
+    def write(batch: BatchResult) -> None:
+        store.write(batch, name, identity, now)
+        report.judged += sum(not result.unread for result in batch.results)
+        report.unread |= {result.entry.root: result.unread for result in batch.results if result.unread}
+
+    entries = changed()
+    while batch := list(islice(entries, BATCH)):
+        stored = store.entries(item.root for item in batch if isinstance(item, Unchanged))
+        started = judges.judge([*(item for item in batch if isinstance(item, StackEntry)), *stored])
+        if waiting:
+            write(waiting())
+        waiting = started
+    if waiting:
+        write(waiting())
+    gone |= known.keys() - seen if feed.whole else set()
+    store.finish(seen - report.unread.keys(), gone, listed, now)
+    report.gone = len(gone & known.keys())
+    store.write_cloud(judge_cloud(store, request), now)
+    return report
+
+
+def _digest(item: StackEntry | Unchanged) -> str | None:
+    return item.digest if isinstance(item, StackEntry) else None
+
+
+_REQUEST: list[ScanRequest] = []
+"""What a process judges by."""
+
+
+def _start(request: ScanRequest) -> None:
+    """Begin a process, which ends with the one that it works for, also if that is killed."""
+    _REQUEST[:] = [request]
+    parent = multiprocessing.parent_process()
+    assert parent
+
+    def end_with_parent() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=end_with_parent, daemon=True).start()
+
+
+def _judge(entries: Sequence[StackEntry]) -> BatchResult:
+    return judge_batch(entries, _REQUEST[0])

@@ -1,0 +1,386 @@
+"""The store of a scan: definitions, their findings with history, and the runs.
+
+Times are texts in ISO 8601, UTC. A finding is open while `resolved_at` is null; one that comes back is a new row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp, parse_one
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import Row
+from datalog_gate.engine.sql.database import Database
+from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue
+from datalog_gate.scan.batch import BatchResult, Finding, StackResult
+from datalog_gate.scan.feed import StackEntry
+from datalog_gate.scan.stored_facts import fact_table
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+
+TABLES = {
+    "definition": {
+        "root": "TEXT",
+        "name": "TEXT",
+        "project": "TEXT",
+        "digest": "TEXT",
+        "updated": "TEXT",
+        "listing": "TEXT",
+        "feed": "TEXT",
+        "entry": "TEXT",
+        "judged_by": "TEXT",
+        "decision": "TEXT",
+        "outcome": "TEXT",
+        "unread": "TEXT",
+        "seen": "TEXT",
+    },
+    "finding": {
+        "root": "TEXT",
+        "policy": "TEXT",
+        "key": "TEXT",
+        "row": "TEXT",
+        "level": "TEXT",
+        "state": "TEXT",
+        "denies": "BOOLEAN",
+        "message": "TEXT",
+        "hint": "TEXT",
+        "resource": "TEXT",
+        "place": "TEXT",
+        "cloud": "BOOLEAN",
+        "first_seen": "TEXT",
+        "last_seen": "TEXT",
+        "resolved_at": "TEXT",
+    },
+    "relation": {"name": "TEXT", "table_name": "TEXT", "columns": "TEXT"},
+    "unfit": {"root": "TEXT", "relation": "TEXT", "column": "TEXT"},
+}
+"""The tables with the types of their columns. A later version may add columns, and drops none."""
+INCOMING = ("root", "policy", "key", "row", "level", "state", "denies", "message", "hint", "resource", "place", "cloud")
+TEMPORARY = {
+    "incoming": {name: TABLES["finding"][name] for name in INCOMING},
+    "named": {"root": "TEXT"},
+    "listed": {"root": "TEXT", "listing": "TEXT"},
+}
+CHANGING = tuple(name for name in INCOMING if name not in ("root", "policy", "key"))
+"""What a finding may change and be the same."""
+_ROOT_COLUMN = exp.column(ROOT, quoted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store knows of a stack."""
+
+    digest: str
+    judged_by: str
+    listing: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFinding(Finding):
+    """A finding with its history."""
+
+    stack: str | None
+    """The name of the stack; None if it is gone, or the whole cloud is at fault."""
+    project: str | None
+    first_seen: str
+    last_seen: str
+    resolved_at: str | None
+    """When it was not found any more; None while it is open."""
+
+
+class ScanStore:
+    """The tables of a scan in a database. Errors of all methods: those of the database."""
+
+    def __init__(self, database: Database, catalogue: Catalogue = SHIPPED) -> None:
+        self.database = database
+        self.catalogue = catalogue
+        for name, columns in TABLES.items():
+            self.database.execute(_create(name, columns))
+        for name, columns in TEMPORARY.items():
+            self.database.execute(_create(name, columns, temporary=True))
+        self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))
+        self._filled: set[str] = set()
+
+    def known(self, feed: str) -> dict[str, Known]:
+        """The stacks of a feed by root."""
+        rows = self._fetch("SELECT root, digest, judged_by, listing FROM definition WHERE feed = :feed", feed=feed)
+        return {root: Known(*values) for root, *values in rows}
+
+    def stacks(self) -> dict[str, tuple[str, str | None]]:
+        """The name and project of each stack by root."""
+        return {
+            root: (name, project) for root, name, project in self._fetch("SELECT root, name, project FROM definition")
+        }
+
+    def entries(self, roots: Iterable[str]) -> list[StackEntry]:
+        """The stacks of these roots as they are stored, in order of root."""
+        self._name_roots(roots)
+        rows = self._fetch("SELECT entry FROM definition WHERE root IN (SELECT root FROM named) ORDER BY root")
+        return [StackEntry.from_json(json.loads(entry)) for (entry,) in rows]
+
+    def write(self, batch: BatchResult, feed: str, judged_by: str, now: str) -> None:
+        """Write what a batch found, all or nothing. What could not be judged keeps its findings and facts."""
+        with self.database.transaction():
+            self._name_roots(result.entry.root for result in batch.results)
+            self._execute("DELETE FROM definition WHERE root IN (SELECT root FROM named)")
+            rows = [_definition_row(result, feed, judged_by, now) for result in batch.results]
+            self.database.insert("definition", tuple(TABLES["definition"]), rows)
+            judged = [result for result in batch.results if not result.unread]
+            self._name_roots(result.entry.root for result in judged)
+            self._merge((finding for result in judged for finding in result.findings), now, cloud=False)
+            self._delete_facts()
+            for relation, facts in batch.facts.rows.items():
+                table = self._fact_table(relation)
+                self.database.insert(table.name, table.names, facts)
+            self.database.insert("unfit", tuple(TABLES["unfit"]), sorted(batch.facts.unfit))
+
+    def finish(self, seen: Iterable[str], gone: Iterable[str], listed: Mapping[str, str | None], now: str) -> None:
+        """Write the end of a run: what is still found in stacks that were `seen` was seen now, and what was found in
+        those that are `gone` is resolved. `listed` is what lists say now of stacks that did not change."""
+        with self.database.transaction():
+            self._name_roots(seen)
+            failing = "failing.root = finding.root AND failing.policy = finding.policy AND failing.resolved_at IS NULL"
+            self._execute(
+                "UPDATE finding SET last_seen = :now WHERE resolved_at IS NULL AND NOT cloud AND last_seen < :now "
+                "AND root IN (SELECT root FROM named) AND (state = 'error' OR NOT EXISTS "
+                f"(SELECT 1 FROM finding AS failing WHERE {failing} AND failing.state = 'error'))",
+                now=now,
+            )
+            self._execute("UPDATE definition SET seen = :now WHERE root IN (SELECT root FROM named)", now=now)
+            self._name_roots(gone)
+            resolve = "UPDATE finding SET resolved_at = :now WHERE resolved_at IS NULL AND NOT cloud"
+            self._execute(f"{resolve} AND root IN (SELECT root FROM named)", now=now)
+            self._execute("DELETE FROM definition WHERE root IN (SELECT root FROM named)")
+            self._delete_facts()
+            self._execute("DELETE FROM listed")
+            self.database.insert("listed", ("root", "listing"), list(listed.items()))
+            self._execute(
+                "UPDATE definition SET listing = listed.listing FROM listed WHERE definition.root = listed.root"
+            )
+
+    def write_cloud(self, findings: Iterable[Finding], now: str) -> None:
+        """Write what policies over the whole cloud found, all that there is."""
+        with self.database.transaction():
+            self._merge(findings, now, cloud=True)
+
+    def findings(
+        self, policy: str | None = None, project: str | None = None, since: str | None = None, everything: bool = False
+    ) -> list[StoredFinding]:
+        """The open findings, or with `everything` also those that are resolved: of a policy, of a project, first seen
+        `since` a time."""
+        columns = ", ".join(f'finding."{column.name}"' for column in fields(Finding))
+        chosen = [
+            "TRUE" if everything else "resolved_at IS NULL",
+            "TRUE" if policy is None else "policy = :policy",
+            "TRUE" if project is None else "project = :project",
+            "TRUE" if since is None else "first_seen >= :since",
+        ]
+        rows = self._fetch(
+            f"SELECT {columns}, definition.name, project, first_seen, last_seen, resolved_at FROM finding "
+            f"LEFT JOIN definition ON definition.root = finding.root WHERE {' AND '.join(chosen)} "
+            """ORDER BY policy, finding.root, finding."key", first_seen""",
+            policy=policy,
+            project=project,
+            since=since,
+        )
+        return [StoredFinding(*row) for row in rows]
+
+    def counts(self) -> dict[tuple[str, str, bool], int]:
+        """The number of open findings by level, state, and whether they deny."""
+        rows = self._fetch(
+            "SELECT level, state, denies, count(*) FROM finding WHERE resolved_at IS NULL GROUP BY level, state, denies"
+        )
+        return {(level, state, denies): count for level, state, denies, count in rows}
+
+    def history(self, policy: str | None = None) -> list[tuple[str, int, int]]:
+        """The days on which something changed, with the number of new and of resolved findings."""
+        chosen = "TRUE" if policy is None else "policy = :policy"
+        first = f"SELECT substring(first_seen, 1, 10) AS day, 1 AS new, 0 AS resolved FROM finding WHERE {chosen}"
+        last = f"SELECT substring(resolved_at, 1, 10) AS day, 0 AS new, 1 AS resolved FROM finding WHERE {chosen}"
+        return self._fetch(
+            f"SELECT day, CAST(sum(new) AS BIGINT), CAST(sum(resolved) AS BIGINT) FROM ({first} UNION ALL {last}) "
+            "AS changes WHERE day IS NOT NULL GROUP BY day ORDER BY day",
+            policy=policy,
+        )
+
+    def facts(self, relation: str, roots: Iterable[str] | None = None) -> Iterator[tuple[str, str | None, Row]]:
+        """The rows of a relation that fit its table, of all stacks or of these: root, project, row."""
+        if relation not in self._fact_tables:
+            return
+        table = fact_table(relation, self.catalogue)
+        columns = [exp.column(name, table="facts", quoted=True) for name in table.names]
+        query = exp.select(*columns, exp.column("project", table="definition"))
+        query = query.from_(exp.to_table(table.name, quoted=True).as_("facts"))
+        query = query.join("definition", on=exp.column("root", table="definition").eq(columns[0]))
+        if roots is not None:
+            self._name_roots(roots)
+            query = query.where(columns[0].isin(query=exp.select("root").from_("named")))
+        rows = self.database.fetch(query)
+        for row, (*_, project) in zip(table.decode(row[:-1] for row in rows), rows, strict=True):
+            yield str(row[0]), project, row[1:]
+
+    def relations(self) -> list[str]:
+        """The relations that have tables."""
+        return sorted(self._fact_tables)
+
+    def export(self, folder: Path) -> list[str]:
+        """Write each table as a file of Parquet, facts with the project and the last update of their stack. Returns the
+        names. Errors: InputError for a store that is not of DuckDB; those of the database."""
+        if self.database.dialect != "duckdb":
+            raise InputError.of("only a store of DuckDB can be exported")
+        folder.mkdir(parents=True, exist_ok=True)
+        queries: dict[str, exp.Select] = {name: exp.select("*").from_(name) for name in TABLES}
+        for name in self._fact_tables.values():
+            facts = exp.to_table(name, quoted=True).as_("facts")
+            project, updated = (exp.column(column, table="definition") for column in ("project", "updated"))
+            same = exp.column("root", table="definition").eq(exp.column(ROOT, table="facts", quoted=True))
+            query = exp.select("facts.*", project.as_("_project"), updated.as_("_updated"))
+            queries[name] = query.from_(facts).join("definition", on=same)
+        for name, query in queries.items():
+            target = exp.Literal.string(str(folder / f"{name}.parquet"))
+            form = exp.CopyParameter(this=exp.var("FORMAT"), expression=exp.var("PARQUET"))
+            self.database.execute(exp.Copy(this=query.subquery(), kind=False, files=[target], params=[form]))
+        return sorted(queries)
+
+    def unfit(self) -> set[tuple[str, str, str]]:
+        """Root, relation and column of what no table holds; without a column of rows that may not be there."""
+        return set(self._fetch('SELECT root, relation, "column" FROM unfit'))
+
+    def digest(self) -> str:
+        """The digest of all that is stored, whatever its order."""
+        parts = []
+        for name in (*TABLES, *sorted(self._fact_tables.values())):
+            rows = self.database.fetch(exp.select("*").from_(exp.to_table(name, quoted=True)))
+            parts.append(sorted(json.dumps(row, default=str) for row in map(list, rows)))
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _name_roots(self, roots: Iterable[str]) -> None:
+        """Make these the roots that the next statements are about."""
+        self._execute("DELETE FROM named")
+        self.database.insert("named", ("root",), [(root,) for root in dict.fromkeys(roots)])
+
+    def _delete_facts(self) -> None:
+        """Delete the facts of the stacks in `named`."""
+        named = exp.select("root").from_("named")
+        for name in self._fact_tables.values():
+            self.database.execute(exp.delete(exp.to_table(name, quoted=True)).where(_ROOT_COLUMN.isin(query=named)))
+        self._execute("DELETE FROM unfit WHERE root IN (SELECT root FROM named)")
+
+    def _fact_table(self, relation: str) -> RelationTable:
+        """The table of a relation, which is made, or gets the columns that it lacks, when a run first fills it."""
+        table = fact_table(relation, self.catalogue)
+        if relation in self._filled:
+            return table
+        types = {column.name: column.representation.type for column in table.columns}
+        written = json.dumps({name: type_.sql() for name, type_ in types.items()})
+        [(present,)] = self._fetch("SELECT max(columns) FROM relation WHERE name = :name", name=relation) or [(None,)]
+        if present is None:
+            self.database.execute(table.create())
+            if self.database.dialect == "postgres":
+                parameters = exp.IndexParameters(columns=[exp.Ordered(this=_ROOT_COLUMN)])
+                index = exp.Index(table=exp.to_table(table.name, quoted=True), params=parameters)
+                self.database.execute(exp.Create(this=index, kind="INDEX"))
+        elif present != written:
+            self._widen(table, json.loads(present))
+        self._execute("DELETE FROM relation WHERE name = :name", name=relation)
+        self.database.insert("relation", tuple(TABLES["relation"]), [(relation, table.name, written)])
+        self._fact_tables[relation] = table.name
+        self._filled.add(relation)
+        return table
+
+    def _widen(self, table: RelationTable, present: Mapping[str, str]) -> None:
+        """Add the columns that the table lacks. One of another type is made anew: the run that has another catalogue
+        reads all stacks again."""
+        for column in table.columns:
+            type_ = column.representation.type
+            name = exp.to_identifier(column.name, quoted=True)
+            actions: list[exp.Expression] = []
+            if present.get(column.name) not in (None, type_.sql()):
+                actions.append(exp.Drop(this=exp.Column(this=name), kind="COLUMN"))
+            if present.get(column.name) != type_.sql():
+                actions.append(exp.ColumnDef(this=name, kind=type_))
+            for action in actions:
+                alter = exp.Alter(this=exp.to_table(table.name, quoted=True), kind="TABLE", actions=[action])
+                self.database.execute(alter)
+
+    def _merge(self, findings: Iterable[Finding], now: str, cloud: bool) -> None:
+        """Merge what was found in the stacks of `named`, or in the cloud, with what is open."""
+        rows = [(*(getattr(finding, name) for name in INCOMING[:-1]), cloud) for finding in findings]
+        self._execute("DELETE FROM incoming")
+        self.database.insert("incoming", INCOMING, rows)
+        changes = ", ".join(f'"{name}" = incoming."{name}"' for name in CHANGING)
+        open_ = "finding.resolved_at IS NULL AND finding.cloud = :cloud"
+        equal = " AND ".join(f'incoming."{name}" = finding."{name}"' for name in ("root", "policy", "key"))
+        equal = f"{open_} AND {equal}"
+        self._execute(
+            f"UPDATE finding SET last_seen = :now, {changes} FROM incoming WHERE {equal}", now=now, cloud=cloud
+        )
+        columns = ", ".join(f'incoming."{name}"' for name in INCOMING)
+        self._execute(
+            f"INSERT INTO finding SELECT {columns}, :now, :now, NULL FROM incoming "
+            f"WHERE NOT EXISTS (SELECT 1 FROM finding WHERE {equal})",
+            now=now,
+            cloud=cloud,
+        )
+        where = "" if cloud else "AND root IN (SELECT root FROM named)"
+        failing = "incoming.policy = finding.policy AND incoming.state = 'error'"
+        failing += "" if cloud else " AND incoming.root = finding.root"
+        self._execute(
+            f"UPDATE finding SET resolved_at = :now WHERE {open_} {where} "
+            f"AND NOT EXISTS (SELECT 1 FROM incoming WHERE ({equal}) OR ({failing}))",
+            now=now,
+            cloud=cloud,
+        )
+
+    def _execute(self, text: str, **values: SqlValue) -> None:
+        self.database.execute(_sql(text, **values))
+
+    def _fetch(self, text: str, **values: SqlValue) -> list[tuple[Any, ...]]:
+        return self.database.fetch(_sql(text, **values))
+
+
+def _definition_row(result: StackResult, feed: str, judged_by: str, now: str) -> tuple[SqlValue, ...]:
+    entry = result.entry
+    return (
+        entry.root,
+        entry.name,
+        entry.project,
+        entry.digest,
+        entry.updated,
+        entry.listing,
+        feed,
+        json.dumps(entry.to_json(), default=str),
+        "" if result.unread else judged_by,
+        result.decision,
+        result.outcome,
+        result.unread,
+        now,
+    )
+
+
+def _create(name: str, columns: Mapping[str, str], temporary: bool = False) -> exp.Expression:
+    definitions = [
+        exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build(of))
+        for column, of in columns.items()
+    ]
+    properties = exp.Properties(expressions=[exp.TemporaryProperty()]) if temporary else None
+    schema = exp.Schema(this=exp.to_table(name), expressions=definitions)
+    return exp.Create(this=schema, kind="TABLE", exists=True, properties=properties)
+
+
+def _sql(text: str, **values: SqlValue) -> exp.Expression:
+    """A statement that stands in the code, with values in place of `:name`."""
+    statement = exp.replace_placeholders(_parsed(text).copy(), **values)
+    assert isinstance(statement, exp.Expression)
+    return statement
+
+
+@cache
+def _parsed(text: str) -> exp.Expr:
+    return parse_one(text, read="duckdb")

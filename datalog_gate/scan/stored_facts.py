@@ -1,0 +1,136 @@
+"""Facts of stacks as rows of tables, each with its root first.
+
+A relation is a table, with the columns of its declaration. The names of stacks are not unique in a cloud, so the ids of
+stacks and of their resources begin with the root here, and not with the name. What no table can hold is noted by root,
+relation and column, and judged from the definition: unknowns, values of hidden parameters, rows that may not be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from datalog_gate.base.expression import phrase
+from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, hidden_value
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.sql.tables import RelationTable, SqlRow
+from datalog_gate.facts.factset import FactSet
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import Relation, all_version
+from datalog_gate.stack.model import Stack
+
+UNCERTAIN = ""
+"""In place of a column: a row that may not be there."""
+
+
+@dataclass(slots=True)
+class FactRows:
+    """Rows of many stacks by relation."""
+
+    rows: dict[str, list[SqlRow]] = field(default_factory=dict)
+    unfit: set[tuple[str, str, str]] = field(default_factory=set)
+    """Root, relation and column of what no table can hold."""
+
+    def extend(self, other: FactRows) -> None:
+        for relation, rows in other.rows.items():
+            self.rows.setdefault(relation, []).extend(rows)
+        self.unfit |= other.unfit
+
+
+def encode_facts(root: str, stack: Stack, rules: PolicySet, facts: FactSet) -> FactRows:
+    """The facts of a stack, under its root. `facts` are those that the rules judged; what they don't read of the stack
+    is added to them."""
+    catalogue = rules.catalogue
+    encoded = FactRows()
+    rows_of: dict[str, list[Row]] = {}
+    filled = _filled_by_stacks(catalogue)
+    flatten(stack, catalogue, filled.difference(rules.program.inputs), facts)
+    rename = _renaming(stack.id, root)
+    for relation, rows in facts.rows.items():
+        if not isinstance(relation, str) or relation not in filled:
+            continue
+        uncertain, hidden = facts.maybe.get(relation, {}), facts.hidden.get(relation, {})
+        names, stack_columns = _columns(catalogue, relation)
+        if uncertain:
+            encoded.unfit.add((root, relation, UNCERTAIN))
+        for row in rows:
+            if row in uncertain:
+                continue
+            values = rename(row, stack_columns)
+            for at in hidden.get(row, ()):
+                values[at] = None
+                encoded.unfit.add((root, relation, names[at]))
+            rows_of.setdefault(relation, []).append((root, *values))
+    for relation, rooted in rows_of.items():
+        table = fact_table(relation, catalogue)
+        result = table.encode(rooted)
+        encoded.rows[relation] = result.rows
+        encoded.unfit |= {(root, relation, table.names[at]) for _, at in result.unfit}
+    return encoded
+
+
+def rooted_facts(
+    root: str, stack: Stack, catalogue: Catalogue, wanted: Collection[str]
+) -> Iterator[tuple[str, Row, bool]]:
+    """The facts of a stack, with its root in place of its name and with what no table holds: relation, row, and
+    whether the row may not be there. A hidden value is an unknown. Unknowns of two stacks differ, also where these have
+    one name."""
+    facts = flatten(stack, catalogue, wanted)
+    rename = _renaming(stack.id, root)
+    for relation, rows in facts.rows.items():
+        assert isinstance(relation, str)
+        uncertain, hidden = facts.maybe.get(relation, {}), facts.hidden.get(relation, {})
+        _, stack_columns = _columns(catalogue, relation)
+        for number, row in enumerate(rows):
+            values = rename(row, stack_columns)
+            for at, value in enumerate(values):
+                if at in hidden.get(row, ()):
+                    values[at] = hidden_value(f"{relation} {number} {at} of {root}")
+                elif isinstance(value, Unknown):
+                    values[at] = replace(value, source=phrase(f"{value.expression} of {root}"))
+            yield relation, tuple(values), row in uncertain
+
+
+@cache
+def fact_table(relation: str, catalogue: Catalogue) -> RelationTable:
+    """The table of a relation that stacks fill."""
+    return RelationTable.of(relation, _declaration(catalogue, relation), lifted=True)
+
+
+def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Value]]:
+    """What puts the root in place of the stack's name: in resources, and in the columns with ids of stacks."""
+    below = f"{name}/"
+
+    def rename(row: Row, stack_columns: Collection[int]) -> list[Value]:
+        values = list(row)
+        for at, value in enumerate(row):
+            if type(value) is ResourceId:
+                values[at] = ResourceId(f"{root}/{value.path.removeprefix(below)}")
+            elif at in stack_columns and isinstance(value, str) and (value == name or value.startswith(below)):
+                values[at] = root + value[len(name) :]
+        return values
+
+    return rename
+
+
+@cache
+def _filled_by_stacks(catalogue: Catalogue) -> frozenset[str]:
+    """The relations that stacks fill."""
+    return frozenset(name for name in catalogue.names() if catalogue.relation(all_version(name)))
+
+
+@cache
+def _columns(catalogue: Catalogue, relation: str) -> tuple[tuple[str, ...], frozenset[int]]:
+    """The names of a relation's columns in its table, and the positions of those with ids of stacks."""
+    names = {"stack", "_stack"} | ({"id"} if relation == "heat:stack" else set())
+    columns = _declaration(catalogue, relation).columns
+    own = frozenset(at for at, column in enumerate(columns) if column.name in names and column.kinds & Kind.STRING)
+    return fact_table(relation, catalogue).names[1:], own
+
+
+def _declaration(catalogue: Catalogue, relation: str) -> Relation:
+    declared = catalogue.relation(relation)
+    assert declared
+    return declared

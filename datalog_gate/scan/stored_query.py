@@ -1,0 +1,26 @@
+"""Queries over the stored facts of all stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.decision.policy_set import RuleFile
+from datalog_gate.decision.query import QueryAnswer, ask
+from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.lines import FactLine
+from datalog_gate.scan.scan_store import ScanStore
+
+
+def query_store(store: ScanStore, text: str, files: Sequence[RuleFile] = ()) -> QueryAnswer:
+    """The answer to a query that reads `all:` relations, by itself or by the rules of files. Only relations that the
+    texts name are read. Errors: RulesError, EngineError."""
+    lines = []
+    texts = [text, *(file.text for file in files)]
+    for relation in store.relations():
+        name = f"all:{relation}"
+        if any(name in known for known in texts):
+            span = Span(f"<{name}>", 1, 1, 1, 1)
+            lines += [FactLine(name, (*row, project), span) for _, project, row in store.facts(relation)]
+    return ask(files, text, lines, evaluate, catalogue=store.catalogue, now=datetime.now(UTC))

@@ -1,0 +1,26 @@
+"""Databases give the values back that they were given."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from datalog_gate.engine.sql.database import Database, parameter
+from datalog_gate.engine.sql.tables import identifier
+from tests.test_sql_tables import ROWS, TABLE, insert_and_fail, store_and_read
+
+
+def test_values_come_back(database: Database) -> None:
+    assert store_and_read(database, ROWS) == sorted(ROWS, key=repr)
+
+
+def test_what_an_error_ends_is_not_kept(database: Database) -> None:
+    database.execute(TABLE.create())
+    place = exp.Table(this=identifier(TABLE.name))
+    rows = TABLE.encode(ROWS).rows[:1]
+    with pytest.raises(ValueError, match="too few"), database.transaction():
+        insert_and_fail(database, rows)
+    with database.transaction(), database.transaction():
+        database.insert(TABLE.name, TABLE.names, rows)
+    query = exp.select(exp.Count(this=exp.Star())).from_(place).where(exp.column("n").eq(parameter(1)))
+    assert [database.fetch(query, [number]) for number in (1, 2)] == [[(1,)], [(0,)]]

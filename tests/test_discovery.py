@@ -1,0 +1,101 @@
+"""Which files of a folder are stacks of their own, and with which environments."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from datalog_gate.files.discovery import Discovery, discover_templates
+
+HOT = "heat_template_version: 2018-08-31\n"
+NET = f"{HOT}resources: {{net: {{type: OS::Neutron::Net}}}}\n"
+
+
+def nesting(*files: str) -> str:
+    return f"{HOT}resources: {{{', '.join(f'r{at}: {{type: {file}}}' for at, file in enumerate(files))}}}\n"
+
+
+def discover(folder: Path, files: dict[str, str]) -> dict[str, tuple[list[str], list[str]]]:
+    """Each template with its environments, and with what else it reads, by paths in the folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    answer: dict[str, tuple[list[str], list[str]]] = {}
+    for template in discover_templates(folder).templates:
+        own = [template.path, *template.environments]
+        more = [name for name in template.files if name not in map(str, own)]
+        environments, rest = (
+            [Path(path).relative_to(folder).as_posix() for path in paths] for paths in (template.environments, more)
+        )
+        answer[template.source.relative_to(folder).as_posix()] = environments, rest
+    return answer
+
+
+def test_a_template_names_its_version_at_its_top(tmp_path: Path) -> None:
+    files = {
+        "hot.yaml": NET,
+        "short.yml": NET,
+        "cfn.template": "AWSTemplateFormatVersion: 2010-09-09\n",
+        "data.json": '{"heat_template_version": "2018-08-31", "resources": {}}',
+        "quoted.yaml": '"heat_template_version": 2018-08-31\n',
+        "broken.yaml": f"{HOT}resources: [\n",
+        "latin.yaml": HOT + "\xe9",
+        "environment.yaml": "parameters: {heat_template_version: 2018-08-31}\n",
+        "playbook.yaml": f"- copy:\n    content: |\n      {NET}",
+        "values.yaml": "a: 1\n",
+        "README.md": HOT,
+        ".hidden.yaml": NET,
+        ".git/web.yaml": NET,
+        "deep/er/web.yaml": NET,
+    }
+    (tmp_path / "latin.yaml").write_bytes(f"{HOT}# \xe9\n".encode("latin-1"))
+    names = ["broken.yaml", "cfn.template", "data.json", "deep/er/web.yaml", "hot.yaml", "latin.yaml"]
+    assert list(discover(tmp_path, files)) == [*names, "quoted.yaml", "short.yml"]
+
+
+def test_environments_belong_to_the_template_of_their_name(tmp_path: Path) -> None:
+    environment = "parameters: {a: 1}\n"
+    files = {
+        "web.yaml": NET,
+        "web.env": environment,
+        "web.env.yaml": environment,
+        "db.yaml": NET,
+        "env.yaml": environment,
+        "app/template.yaml": NET,
+        "app/env.yaml": environment,
+    }
+    assert discover(tmp_path, files) == {
+        "app": ([], ["app/env.yaml"]),  # `read_stack` reads it with the folder
+        "db.yaml": ([], []),
+        "web.yaml": (["web.env", "web.env.yaml"], []),
+    }
+
+
+def test_what_another_template_reads_is_a_part_of_it(tmp_path: Path) -> None:
+    group = "{type: OS::Heat::ResourceGroup, properties: {resource_def: {type: nested/member.yaml}}}"
+    files = {
+        "web.yaml": f"{HOT}resources: {{g: {group}, s: {{get_file: run.sh}}, x: {{type: no.yaml}}}}\n",
+        "web.env": "resource_registry: {Site: site.yaml, base_url: nested, resources: {a: {B: 'file:///%s'}}}\n",
+        "run.sh": "true\n",
+        "nested/member.yaml": nesting("../deep.yaml"),
+        "nested/site.yaml": NET,
+        "deep.yaml": NET,
+        "mentioned.yaml": f"{NET}# deep.yaml, web.yaml\n",
+    }
+    parts = ["deep.yaml", "nested/member.yaml", "nested/site.yaml", "run.sh"]
+    assert discover(tmp_path, files) == {"mentioned.yaml": ([], []), "web.yaml": (["web.env"], parts)}
+
+
+def test_of_templates_in_a_circle_the_first_is_judged(tmp_path: Path) -> None:
+    files = {"a.yaml": nesting("b.yaml"), "b.yaml": nesting("a.yaml"), "own.yaml": nesting("own.yaml")}
+    assert discover(tmp_path, files) == {"a.yaml": ([], ["b.yaml"]), "own.yaml": ([], [])}
+
+
+def test_the_digest_of_each_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    discover(tmp_path, {"web.yaml": NET})
+    [template] = discover_templates(tmp_path).templates
+    assert template.files == {str(tmp_path / "web.yaml"): sha256(NET.encode()).hexdigest()}
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert discover_templates(tmp_path / "none") == Discovery((), (tmp_path / "none",))

@@ -1,0 +1,311 @@
+"""A scan stores what `check` says of each stack, with its history, and goes on where it ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+import sqlglot
+
+import datalog_gate as dg
+from datalog_gate.api import Rules
+from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.base.values import ResourceId
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
+from datalog_gate.engine.sql.database import Database, open_database
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.scan import scan_run
+from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
+from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, read
+from datalog_gate.scan.scan_run import Judges, RunReport, run
+from datalog_gate.scan.scan_store import ScanStore, StoredFinding
+from datalog_gate.scan.stored_judgement import Difference, Forecast, rejudge, verify
+from datalog_gate.schema.catalogue import SHIPPED
+
+RULES = """
+@deny("size", "{server} is {flavor}", hint="take a small one")
+huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), is_string(flavor), starts_with(flavor, "huge").
+
+@warn("named", "{server} has no name")
+nameless(server) :- os:nova:server(_id=server, name=null).
+"""
+DAY = datetime(2027, 3, 1, tzinfo=UTC)
+
+
+def server(**properties: object) -> StackDefinition:
+    resources = {"vm": {"type": "OS::Nova::Server", "properties": {"name": "vm", **properties}}}
+    return StackDefinition({"heat_template_version": "2018-08-31", "resources": resources})
+
+
+HUGE, SMALL, NAMELESS = server(flavor="huge"), server(flavor="small"), server(flavor="small", name=None)
+BROKEN = StackDefinition("resources: [")
+
+
+def entry(root: str, definition: StackDefinition, project: str = "p1") -> StackEntry:
+    return StackEntry(root, f"stack-{root}", project, definition, updated="2027-02-01T00:00:00", listing=f"l-{root}")
+
+
+@dataclass
+class ListFeed:
+    """A feed of these items, which then fails if it is to."""
+
+    items: Sequence[Item]
+    whole: bool = True
+    failure: Exception | None = None
+    total: int | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        yield from self.items
+        if self.failure:
+            raise self.failure
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    with open_database() as database:
+        yield database
+
+
+@pytest.fixture
+def store(database: Database) -> ScanStore:
+    return ScanStore(database)
+
+
+def policy_set(text: str = RULES) -> PolicySet:
+    return load([RuleFile("m", "m.dl", text)])
+
+
+def request(day: int = 1, text: str = RULES) -> ScanRequest:
+    return ScanRequest(policy_set(text), DAY.replace(day=day))
+
+
+def scan(store: ScanStore, *items: Item, day: int = 1, text: str = RULES, **more: Any) -> RunReport:
+    asked = request(day, text)
+    return run(ListFeed(items, **more), "test", store, Judges(asked, 1), asked)
+
+
+def columns(store: ScanStore, relation: str, *names: str) -> list[tuple[object, ...]]:
+    """Root, project and these columns of the stored rows of a relation."""
+    declared = SHIPPED.relation(relation)
+    assert declared
+    positions = [declared.positions[name] for name in names]
+    return sorted((root, project, *(row[at] for at in positions)) for root, project, row in store.facts(relation))
+
+
+def history(store: ScanStore) -> list[tuple[object, ...]]:
+    """Each finding: root, policy, row, state, and the days on which it was first seen, last seen and resolved."""
+    rows = store.findings(everything=True)
+    return [
+        (
+            row.root,
+            row.policy,
+            row.row,
+            row.state,
+            *(day and int(day[8:10]) for day in (row.first_seen, row.last_seen, row.resolved_at)),
+        )
+        for row in rows
+    ]
+
+
+def test_findings_are_kept_with_their_history(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE), entry("b", NAMELESS), day=1)
+    scan(store, entry("a", HUGE), entry("b", SMALL), day=2)
+    scan(store, entry("a", HUGE), entry("b", NAMELESS), day=3)
+    assert history(store) == [
+        ("b", "named", '[{"$resource": "stack-b/vm"}]', "holds", 1, 1, 2),
+        ("b", "named", '[{"$resource": "stack-b/vm"}]', "holds", 3, 3, None),
+        ("a", "size", '[{"$resource": "stack-a/vm"}, "huge"]', "holds", 1, 3, None),
+    ]
+
+
+def test_a_stack_is_judged_as_check_judges_it() -> None:
+    rules, stack = request(), entry("a", HUGE)
+    decision = Rules(rules.rules).decide(
+        dg.read_stack(template=HUGE.template, stack_name="stack-a"), caller={"project": "p1"}, now=rules.now
+    )
+    assert judge_stack(read(stack), stack, rules).decision.to_json() == decision.to_json()
+    result, _ = judge_entry(stack, rules)
+    assert (result.decision, result.outcome, result.unread) == (decision.id, "deny", "")
+
+
+def test_a_finding_has_the_words_of_the_decision(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE))
+    assert store.findings() == [
+        StoredFinding(
+            root="a",
+            policy="size",
+            key='[{"$resource": "stack-a/vm"}, "huge"]',
+            row='[{"$resource": "stack-a/vm"}, "huge"]',
+            level="deny",
+            state="holds",
+            denies=True,
+            message="vm is huge",
+            hint="take a small one",
+            resource="stack-a/vm",
+            place='{"file": "<template>", "line": null, "column": null, "path": "resources.vm.properties.flavor"}',
+            stack="stack-a",
+            project="p1",
+            first_seen="2027-03-01T00:00:00+00:00",
+            last_seen="2027-03-01T00:00:00+00:00",
+            resolved_at=None,
+        )
+    ]
+
+
+def test_only_what_changed_is_judged(store: ScanStore) -> None:
+    first = scan(store, entry("a", HUGE), entry("b", SMALL))
+    again = scan(store, entry("a", SMALL), Unchanged("b"))
+    assert first == RunReport(judged=2)
+    assert again == RunReport(judged=1, unchanged=1)
+
+
+def test_other_rules_judge_all_again_what_did_not_change_too(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE), entry("b", SMALL))
+    report = scan(store, Unchanged("a"), entry("b", SMALL), day=1, text=RULES.replace('"huge"', '"small"'))
+    assert report == RunReport(judged=2)
+    assert [(row.root, row.row) for row in store.findings()] == [("b", '[{"$resource": "stack-b/vm"}, "small"]')]
+
+
+@pytest.mark.parametrize("item", [Unread("a", "Heat gives 500"), entry("a", BROKEN)])
+def test_what_can_not_be_read_resolves_nothing(store: ScanStore, item: Item) -> None:
+    scan(store, entry("a", HUGE), day=1)
+    report = scan(store, item, day=2)
+    assert (list(report.unread), report.judged, report.gone) == (["a"], 0, 0)
+    assert history(store) == [("a", "size", '[{"$resource": "stack-a/vm"}, "huge"]', "holds", 1, 1, None)]
+    scan(store, entry("a", HUGE), day=3)
+    assert history(store) == [("a", "size", '[{"$resource": "stack-a/vm"}, "huge"]', "holds", 1, 3, None)]
+
+
+def test_a_policy_that_fails_resolves_nothing_of_it(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE), day=1)
+    failing = RULES.replace('starts_with(flavor, "huge")', "cidr_host_count(flavor, n), n > 1")
+    scan(store, entry("a", HUGE), day=2, text=failing)
+    assert [row[1:] for row in history(store)] == [
+        ("size", "", "error", 2, 2, None),
+        ("size", '[{"$resource": "stack-a/vm"}, "huge"]', "holds", 1, 1, None),
+    ]
+
+
+def test_what_is_gone_has_no_open_finding(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE), entry("b", HUGE), entry("c", HUGE), day=1)
+    report = scan(store, entry("a", HUGE), Gone("b"), day=2, whole=False)
+    assert (report.gone, [row.root for row in store.findings()]) == (1, ["a", "c"])
+    report = scan(store, entry("a", HUGE), day=3)
+    assert (report.gone, [row.root for row in store.findings()]) == (1, ["a"])
+
+
+def test_a_feed_that_fails_loses_nothing(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE), entry("b", HUGE), day=1)
+    with pytest.raises(InputError):
+        scan(store, entry("a", SMALL), day=2, failure=InputError.of("Heat gives 500"))
+    assert [row.root for row in store.findings()] == ["a", "b"]
+    scan(store, entry("a", SMALL), entry("b", HUGE), day=2)
+    assert [row.root for row in store.findings()] == ["b"]
+
+
+def test_waived_findings_are_stored_as_waived(store: ScanStore) -> None:
+    asked = request()
+    waivers = Rules(asked.rules).waivers(
+        [{"id": "W-1", "policy": "size", "owner": "net", "reason": "old", "expires": "2028-01-01", "project": "p1"}]
+    )
+    asked = replace(asked, waivers=waivers)
+    run(ListFeed([entry("a", HUGE), entry("b", HUGE, "p2")]), "test", store, Judges(asked, 1), asked)
+    assert [(row.root, row.state, row.denies) for row in store.findings()] == [
+        ("a", "waived", False),
+        ("b", "holds", True),
+    ]
+
+
+def test_a_process_that_is_killed_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan_run, "judge_batch", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    with Judges(request(), 2) as judges, pytest.raises(EngineError, match="was killed"):
+        judges.judge([entry("a", HUGE)])()
+
+
+def test_processes_find_the_same(store: ScanStore) -> None:
+    entries = [entry(str(number), (HUGE, SMALL, NAMELESS)[number % 3]) for number in range(60)]
+    asked = request()
+    with Judges(asked, 2) as judges:
+        run(ListFeed(entries), "test", store, judges, asked)
+    with open_database() as database:
+        alone = ScanStore(database)
+        run(ListFeed(entries), "test", alone, Judges(asked, 1), asked)
+        assert store.digest() == alone.digest()
+
+
+def test_facts_are_stored_under_the_root_as_far_as_they_fit(store: ScanStore) -> None:
+    image = {"get_param": "image"}
+    hidden = server(flavor="small", image=image)
+    assert isinstance(hidden.template, dict)
+    template = {**hidden.template, "parameters": {"image": {"type": "string", "hidden": True, "default": "secret"}}}
+    scan(store, entry("a", StackDefinition(template)), entry("b", server()))
+    assert columns(store, "os:nova:server", "_id", "_stack", "flavor", "image") == [
+        ("a", "p1", ResourceId("a/vm"), "a", "small", None),
+        ("b", "p1", ResourceId("b/vm"), "b", None, None),
+    ]
+    assert {row for row in store.unfit() if row[1] == "os:nova:server"} == {("a", "os:nova:server", "image")}
+    scan(store, entry("a", SMALL))
+    assert store.unfit() == set()
+    assert columns(store, "heat:stack", "id", "name") == [("a", "p1", "a", "stack-a")]
+
+
+SHARED = """
+@deny("shared", "{one} has the name {name} of {other}")
+shared(one, name, other) :-
+  all:os:nova:server(_id=one, name=name), all:os:nova:server(_id=other, name=name), one != other, name != null.
+
+@warn("crowd", "{stack} is one of {n}")
+crowd(stack, n) :- heat:root(stack=stack), n = count{ s : all:os:nova:server(_id=s) }, n > 1.
+"""
+
+
+def test_policies_over_the_cloud_judge_what_is_stored(store: ScanStore) -> None:
+    unknown = server(name={"get_param": "name"})
+    assert isinstance(unknown.template, dict)
+    unknown = StackDefinition({**unknown.template, "parameters": {"name": {"type": "string"}}})
+    scan(store, entry("a", SMALL), entry("b", HUGE), entry("c", server(name="other")), text=SHARED, day=1)
+    assert [(row.root, row.policy, row.state, row.message, row.stack) for row in store.findings()] == [
+        ("a", "crowd", "holds", "a is one of 3", "stack-a"),
+        ("b", "crowd", "holds", "b is one of 3", "stack-b"),
+        ("c", "crowd", "holds", "c is one of 3", "stack-c"),
+        ("a", "shared", "holds", "stack-a/vm has the name vm of stack-b/vm", "stack-a"),
+        ("b", "shared", "holds", "stack-b/vm has the name vm of stack-a/vm", "stack-b"),
+    ]
+    scan(store, entry("a", SMALL), entry("c", unknown), text=SHARED, day=2)
+    assert [(row.root, row.policy, row.state, row.message) for row in store.findings()] == [
+        ("a", "crowd", "holds", "a is one of 2"),
+        ("c", "crowd", "holds", "c is one of 2"),
+        ("a", "shared", "undetermined", "stack-a/vm has the name vm of stack-c/vm"),
+        ("c", "shared", "undetermined", "stack-c/vm has the name ? of stack-a/vm"),
+    ]
+
+
+def test_other_rules_are_tried_on_what_is_stored(store: ScanStore) -> None:
+    scan(store, entry("a", HUGE, "p1"), entry("b", HUGE, "p2"), entry("c", NAMELESS, "p2"), entry("d", NAMELESS, "p2"))
+    before = store.digest()
+    other = request(text=RULES.replace('"huge"', '"small"') + SHARED)
+    assert rejudge(store, other, Judges(other, 1)) == [
+        Forecast("p1", "crowd", 1, 1),
+        Forecast("p1", "shared", 1, 1),
+        Forecast("p2", "crowd", 3, 3),
+        Forecast("p2", "named", 2, 2),
+        Forecast("p2", "shared", 1, 1),
+        Forecast("p2", "size", 2, 2),
+    ]
+    assert store.digest() == before
+
+
+def test_two_ways_to_judge_agree(store: ScanStore) -> None:
+    stacks = [entry(str(number), (HUGE, SMALL, NAMELESS)[number % 3]) for number in range(30)]
+    scan(store, *stacks)
+    assert verify(store, request(), 20, Random(1)) == []
+    changed = sqlglot.exp.update("os__nova__server", {"flavor": "Shuger"}, where="_root = '1'")
+    store.database.execute(changed)
+    row = (ResourceId("1/vm"), "huger")
+    assert verify(store, request(), 30, Random(1)) == [Difference("1", "size", row, stored=True)]

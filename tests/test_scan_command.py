@@ -1,0 +1,286 @@
+"""The command `scan` over a folder of templates: what each part prints, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from datalog_gate.doors.cli.option_parser import parse_options
+from tests.commands import run
+
+RULES = """@deny("size", "{server} is {flavor}", hint="take a small one")
+huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), is_string(flavor), starts_with(flavor, "huge").
+
+@warn("named", "{server} has no name")
+nameless(server) :- os:nova:server(_id=server, name=null).
+"""
+SERVER = """heat_template_version: 2018-08-31
+resources:
+  vm:
+    type: OS::Nova::Server
+    properties: {flavor: %s, name: %s}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with rules, and three templates of which one denies and one warns."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "size.dl").write_text(RULES)
+    (tmp_path / "stacks" / "net").mkdir(parents=True)
+    write(tmp_path, "big", "huge", "vm")
+    write(tmp_path, "small", "small", "vm")
+    write(tmp_path, "net/plain", "small", "null")
+    return tmp_path
+
+
+def write(folder: Path, name: str, flavor: str, server: str) -> None:
+    (folder / "stacks" / f"{name}.yaml").write_text(SERVER % (flavor, server))
+
+
+SCAN = ("scan", "run", "--folder", "stacks", "--now")
+
+
+def test_a_run_says_what_it_judged_and_what_is_open(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run(capsys, *SCAN, "2027-03-01")
+    write(folder, "big", "small", "vm")
+    (folder / "stacks" / "small.yaml").unlink()
+    second = run(capsys, *SCAN, "2027-03-01")
+    assert (first, second) == (
+        (
+            1,
+            "3 judged, 0 unchanged, 0 gone, 0 unread; open: 1 denied, 1 warned, 0 recorded, 0 waived, 0 undetermined, "
+            "0 in error\n",
+            "",
+        ),
+        (
+            0,
+            "1 judged, 1 unchanged, 1 gone, 0 unread; open: 0 denied, 1 warned, 0 recorded, 0 waived, 0 undetermined, "
+            "0 in error\n",
+            "",
+        ),
+    )
+
+
+def test_a_template_that_can_not_be_read_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    (folder / "stacks" / "big.yaml").write_text("heat_template_version: 2018-08-31\nresources: {vm: {type: []}}\n")
+    code, out, err = run(capsys, *SCAN, "2027-03-02")
+    assert (code, out.partition(";")[0], err) == (
+        3,
+        "0 judged, 2 unchanged, 0 gone, 1 unread",
+        "datalog-gate: big.yaml: the resource `vm` needs a `type`\n",
+    )
+    assert run(capsys, "scan", "findings", "--policy", "size")[0] == 1
+
+
+def test_findings_are_listed_as_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    place = f"{folder}/stacks"
+    listed = (
+        f"2027-03-01 plain: warn[named] vm has no name at {place}/net/plain.yaml:3:3\n"
+        f"2027-03-01 big: deny[size] vm is huge (take a small one) at {place}/big.yaml:5:26\n"
+    )
+    assert run(capsys, "scan", "findings") == (1, listed, "datalog-gate: 2 open findings\n")
+    assert run(capsys, "scan", "findings", "--policy", "named") == (
+        0,
+        listed.splitlines(keepends=True)[0],
+        "datalog-gate: 1 open finding\n",
+    )
+    assert run(capsys, "scan", "findings", "--since", "2027-03-02") == (0, "", "datalog-gate: 0 open findings\n")
+
+
+def test_findings_are_listed_for_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    finding = {
+        "policy": "size",
+        "level": "deny",
+        "state": "holds",
+        "stack": "big",
+        "project": None,
+        "resource": "big/vm",
+        "message": "vm is huge",
+        "hint": "take a small one",
+        "first_seen": "2027-03-01T00:00:00+00:00",
+        "last_seen": "2027-03-01T00:00:00+00:00",
+        "resolved_at": None,
+        "root": "big.yaml",
+        "key": [{"$resource": "big/vm"}, "huge"],
+        "row": [{"$resource": "big/vm"}, "huge"],
+        "place": {"file": f"{folder}/stacks/big.yaml", "line": 5, "column": 26},
+        "denies": True,
+    }
+    _, out, _ = run(capsys, "scan", "findings", "--policy", "size", "--format", "json")
+    assert json.loads(out) == finding
+    _, out, _ = run(capsys, "scan", "findings", "--policy", "size", "--format", "csv")
+    assert out == (
+        "policy,level,state,stack,project,resource,message,hint,first_seen,last_seen,resolved_at,root,key,row,place\n"
+        "size,deny,holds,big,,big/vm,vm is huge,take a small one,2027-03-01T00:00:00+00:00,2027-03-01T00:00:00+00:00,,"
+        'big.yaml,"[{""$resource"": ""big/vm""}, ""huge""]","[{""$resource"": ""big/vm""}, ""huge""]",'
+        f'"{{""file"": ""{folder}/stacks/big.yaml"", ""line"": 5, ""column"": 26}}"\n'
+    )
+    _, out, _ = run(capsys, "scan", "findings", "--policy", "size", "--format", "sarif")
+    [result] = json.loads(out)["runs"][0]["results"]
+    assert result == {
+        "ruleId": "size",
+        "ruleIndex": 1,
+        "kind": "fail",
+        "level": "error",
+        "message": {"text": "big: vm is huge (take a small one)"},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": "stacks/big.yaml"},
+                    "region": {"startLine": 5, "startColumn": 26, "endLine": 5, "endColumn": 26},
+                },
+                "logicalLocations": [{"fullyQualifiedName": "big/vm", "kind": "resource"}],
+            }
+        ],
+    }
+
+
+def test_history_counts_by_day(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    write(folder, "big", "small", "vm")
+    write(folder, "small", "small", "null")
+    run(capsys, *SCAN, "2027-03-03")
+    assert run(capsys, "scan", "history") == (
+        0,
+        "2027-03-01  2 new, 0 resolved, 2 open\n2027-03-03  1 new, 1 resolved, 2 open\n",
+        "",
+    )
+    assert run(capsys, "scan", "history", "--policy", "size")[1] == (
+        "2027-03-01  1 new, 0 resolved, 1 open\n2027-03-03  0 new, 1 resolved, 0 open\n"
+    )
+
+
+def test_other_rules_are_tried(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    (folder / "other.dl").write_text(RULES.replace('"huge")', '"small")'))
+    assert run(capsys, "scan", "rejudge", "--rules", "other.dl") == (
+        0,
+        "project  policy  findings  stacks\n-        named          1       1\n-        size           2       2\n",
+        "",
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_query_reads_all_stacks(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    query = ":- all:os:nova:server(_id=server, flavor=flavor, name=null)"
+    assert run(capsys, "scan", "query", query) == (0, "net/plain.yaml/vm\tsmall\n", "")
+    assert run(capsys, "scan", "query", query, "--format", "json") == (0, '[["net/plain.yaml/vm", "small"]]\n', "")
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_ways_to_judge_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    assert run(capsys, "scan", "verify", "200") == (0, "", "datalog-gate: 3 stacks, 0 differences\n")
+    with duckdb.connect("datalog-gate.duckdb") as store:
+        store.execute("DELETE FROM os__nova__server WHERE _root = 'big.yaml'")
+    assert run(capsys, "scan", "verify", "200") == (
+        4,
+        "big.yaml: size(big.yaml/vm, huge) by the stack alone\n",
+        "datalog-gate: 3 stacks, 1 differences\n",
+    )
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_store_is_exported_as_parquet(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    assert run(capsys, "scan", "export", "--parquet", "facts") == (0, "", "datalog-gate: 12 tables in facts\n")
+    with duckdb.connect() as reader:
+        reader.execute("SELECT _root, flavor, _project FROM 'facts/os__nova__server.parquet' ORDER BY _root")
+        rows = reader.fetchall()
+    assert rows == [("big.yaml", "Shuge", None), ("net/plain.yaml", "Ssmall", None), ("small.yaml", "Ssmall", None)]
+
+
+def test_a_store_that_is_missing_or_none_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "scan", "findings") == (
+        3,
+        "",
+        "error[unreadable] there is no store datalog-gate.duckdb\n  help  make one by `datalog-gate scan run`\n",
+    )
+    (folder / "text.duckdb").write_text("no store")
+    code, _, err = run(capsys, "scan", "history", "--store", "text.duckdb")
+    assert (code, err.partition(":")[0]) == (3, "error[unreadable] the store text.duckdb fails")
+
+
+def test_only_the_owner_reads_the_store(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    assert oct((folder / "datalog-gate.duckdb").stat().st_mode & 0o777) == "0o600"
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "scan.md").read_text("utf-8")
+SHOWN = re.findall(r"```sh\n(.*?)```\n(?:\n```\n(.*?)```)?", PAGE, re.S)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_commands_of_the_page_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    for commands, shown in SHOWN:
+        for command in commands.splitlines():
+            arguments = shlex.split(command)[1:]
+            if "--cloud" in arguments:  # what Heat answers is tested with the feed
+                assert parse_options(arguments).cloud == "prod"
+                continue
+            code, out, _ = run(capsys, *arguments)
+            assert code in (0, 1)
+            assert out == (shown or out)
+    assert f"ExecStart=/usr/bin/{SHOWN[2][0]}" in PAGE
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_log_is_a_source_too(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("log.jsonl").write_text("")
+    code, out, _ = run(capsys, "scan", "run", "--log", "log.jsonl")
+    assert (code, out.partition(";")[0]) == (0, "0 judged, 0 unchanged, 0 gone, 0 unread")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_folder_does_not_tell_since_when(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "datalog-gate: --since needs --cloud or --log: a folder does not tell when a template changed\n"
+    assert run(capsys, "scan", "run", "--folder", "stacks", "--since", "2027-03-01") == (64, "", message)
+
+
+@pytest.mark.parametrize("rate", ["20", "20/s"])
+def test_a_rate_is_a_number_a_second(rate: str) -> None:
+    assert parse_options(["scan", "run", "--cloud", "prod", "--rate", rate]).rate == 20.0
+
+
+@pytest.mark.slow
+def test_watch_runs_until_it_is_ended(folder: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "datalog_gate.doors.cli.main",
+        "scan",
+        "watch",
+        "--folder",
+        "stacks",
+        "--every",
+        "1s",
+    ]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout
+        first = service.stdout.readline()
+        (folder / "stacks" / "big.yaml").unlink()
+        later = iter(service.stdout.readline, "")
+        gone = next(line for line in later if ", 1 gone," in line)
+        (folder / "rules" / "size.dl").write_text("wrong(")
+        failed = next(line for line in later if line.startswith("failed: "))
+        service.send_signal(signal.SIGTERM)
+        assert service.wait() == 0
+    assert [line.partition(";")[0] for line in (first, gone)] == [
+        "3 judged, 0 unchanged, 0 gone, 0 unread",
+        "0 judged, 2 unchanged, 1 gone, 0 unread",
+    ]
+    assert "error[" in failed

@@ -1,0 +1,133 @@
+"""Relations are tables of a database, and their rows come back as they were."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import pytest
+from sqlglot import exp
+
+from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row
+from datalog_gate.engine.sql.database import Database, open_database, parameter
+from datalog_gate.engine.sql.tables import (
+    LIMIT,
+    RelationTable,
+    Representation,
+    SqlColumn,
+    SqlRow,
+    identifier,
+    table_name,
+)
+from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.declaration import Column, Relation, all_version, old_version
+from tests.expressions import worded
+
+KINDS = {"b": Kind.BOOLEAN, "n": Kind.NUMBER, "t": Kind.STRING, "r": Kind.RESOURCE | Kind.NULL, "any": Kind.ANY}
+RELATION = Relation("m:r", tuple(Column(name, kinds) for name, kinds in KINDS.items()))
+TABLE = RelationTable.of("m:r", RELATION)
+ROWS: list[Row] = [
+    (TRUE, 1, "", ResourceId("web/db"), TRUE),
+    (FALSE, -LIMIT + 1, "a'b\\c\n%s$1", None, FALSE),
+    (None, Decimal("0.000000001"), "ÄİẞΣ👩", ResourceId("ä"), "B1"),
+    (TRUE, LIMIT - 1, None, None, None),
+    (TRUE, 0, "N1", None, 1),
+    (TRUE, Decimal("1.5"), "x", None, Decimal("-1.5")),
+    (TRUE, 7, "x", None, ResourceId("1")),
+]
+
+
+def store_and_read(database: Database, rows: list[Row]) -> list[Row]:
+    """The rows after a way through the database."""
+    database.execute(TABLE.create())
+    encoded = TABLE.encode(rows)
+    assert encoded.unfit == []
+    database.insert(TABLE.name, TABLE.names, encoded.rows)
+    query = exp.select(*map(identifier, TABLE.names)).from_(exp.Table(this=identifier(TABLE.name)))
+    return sorted(TABLE.decode(database.fetch(query)), key=repr)
+
+
+def test_values_come_back_from_a_database_as_they_were() -> None:
+    with open_database() as database:
+        assert store_and_read(database, ROWS) == sorted(ROWS, key=repr)
+
+
+def test_a_column_of_each_size_and_with_nulls_comes_back() -> None:
+    rows: list[Row] = [(TRUE, at, None if at % 3 else "x", ResourceId(str(at)), at) for at in range(3000)]
+    rows.append((FALSE, Decimal("0.5"), None, None, Decimal("0.25")))
+    with open_database() as database:
+        assert store_and_read(database, rows) == sorted(rows, key=repr)
+
+
+def test_what_does_not_fit_is_told_and_is_null() -> None:
+    unfit: list[Row] = [
+        ("true", LIMIT, "a\0", "web/db", worded("u")),
+        (1, Decimal("0.0000000001"), "\ud800", worded("u"), "\0"),
+        (TRUE, "1", TRUE, ResourceId("\0"), -LIMIT),
+    ]
+    encoded = TABLE.encode([*unfit, ROWS[0]])
+    assert encoded.unfit == [(0, 0), (1, 0), *((row, at) for at in range(1, 5) for row in range(3))]
+    fits = (True, 1, "", "web/db", "B1")
+    assert encoded.rows == [(None,) * 5, (None,) * 5, (True, None, None, None, None), fits]
+
+
+def test_a_lifted_table_has_the_root_first() -> None:
+    declared = Relation("m:q", (Column("x", Kind.NUMBER),))
+    columns = (SqlColumn("_root", Representation.TEXT), SqlColumn("x", Representation.NUMBER))
+    assert RelationTable.of("m:q", declared, lifted=True) == RelationTable("m:q", columns)
+
+
+def test_a_table_of_a_relation_without_columns_holds_rows() -> None:
+    table = RelationTable.of("m:holds", Relation("m:holds", ()))
+    with open_database() as database:
+        database.execute(table.create(temporary=True))
+        database.execute(exp.insert(exp.select(exp.true()), exp.Table(this=identifier(table.name))))
+        assert database.fetch(exp.select("*").from_(exp.Table(this=identifier(table.name)))) == [(True,)]
+    assert (table.names, table.encode([()]).rows) == (("_nothing",), [(True,)])
+
+
+def test_each_relation_of_the_catalogue_has_a_table_of_its_own() -> None:
+    relations = [*SHIPPED.names()]
+    references = [*relations, *map(old_version, relations), *map(all_version, relations), "a:b", "a__b", "a:_b", "a_:b"]
+    names = {table_name(reference).casefold() for reference in references}
+    assert len(names) == len(references)
+    assert [name for name in names if not re.fullmatch("[a-z0-9_]{1,63}", name)] == []
+    assert [table_name(name) for name in ("os:nova:server", "heat:resource")] == ["os__nova__server", "heat__resource"]
+    assert table_name("m:p", "new") == "m__p__new"
+    assert table_name("m:" + "p" * 80, "new") != table_name("m:" + "p" * 80)
+
+
+def test_columns_that_differ_in_case_only_have_names_that_do_not() -> None:
+    names = RelationTable.of(
+        "m:p", Relation("m:p", tuple(Column(name, Kind.ANY) for name in ("Tag", "tag", "a b")))
+    ).names
+    assert names == ("Tag", names[1], names[2])
+    assert [name[:4] for name in names[1:]] == ["tag_", "a_b_"]
+
+
+def insert_and_fail(database: Database, rows: list[SqlRow]) -> None:
+    database.insert(TABLE.name, TABLE.names, rows)
+    raise ValueError("too few")
+
+
+def test_what_an_error_ends_within_a_transaction_is_not_kept() -> None:
+    with open_database() as database:
+        database.execute(TABLE.create())
+        place = exp.Table(this=identifier(TABLE.name))
+        row = TABLE.encode(ROWS).rows[:1]
+        with pytest.raises(ValueError, match="too few"), database.transaction():
+            insert_and_fail(database, row)
+        with database.transaction():
+            database.insert(TABLE.name, TABLE.names, row)
+        query = exp.select(exp.Count(this=exp.Star())).from_(place).where(exp.column("n").eq(parameter(1)))
+        assert [database.fetch(query, [number]) for number in (1, 2)] == [[(1,)], [(0,)]]
+
+
+def test_a_database_in_a_file_is_there_when_it_is_opened_again(tmp_path: object) -> None:
+    path = f"{tmp_path}/facts.duckdb"
+    query = exp.select("n").from_(exp.Table(this=identifier(TABLE.name)))
+    with open_database(path) as database:
+        database.execute(TABLE.create())
+        database.insert(TABLE.name, ["n"], [[5]])
+    with open_database(path) as database:
+        assert database.fetch(query) == [(5,)]
