@@ -7,9 +7,11 @@ owner would over HTTP.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import requests
 
@@ -45,12 +47,26 @@ class Operation:
     template: object = None
 
 
+def _begun(heat: Heat, stack: str, ask: Callable[[], requests.Response], patience: float = 10.0) -> requests.Response:
+    """Send a request about a stack. Heat answers some before it begins: wait until the stack has another status."""
+    before = heat.stack(stack).get("stack_status")
+    answer = ask()
+    end = time.monotonic() + patience
+    while before and answer.ok and heat.stack(stack).get("stack_status") == before and time.monotonic() < end:
+        time.sleep(0.1)
+    return answer
+
+
 def _no(action: str) -> dict[str, object]:
     return template(s=string(salt=f"no {action}"))
 
 
 def _action(name: str) -> Operation:
-    return Operation(lambda heat, stack: heat.on(stack, "POST", "/actions", **{name: None}), _no(name))
+    return Operation(partial(_act, name=name), _no(name))
+
+
+def _act(heat: Heat, stack: str, name: str) -> requests.Response:
+    return _begun(heat, stack, lambda: heat.on(stack, "POST", "/actions", **{name: None}))
 
 
 def _cfn(action: str, before: object = None, **more: str) -> Operation:
@@ -59,16 +75,16 @@ def _cfn(action: str, before: object = None, **more: str) -> Operation:
 
 
 def _resume(heat: Heat, stack: str) -> requests.Response:
-    heat.on(stack, "POST", "/actions", suspend=None)
+    _act(heat, stack, "suspend")
     heat.ended(stack)
-    return heat.on(stack, "POST", "/actions", resume=None)
+    return _act(heat, stack, "resume")
 
 
 def _restore(heat: Heat, stack: str) -> requests.Response:
     snapshot = heat.snapshot(stack)
-    heat.on(stack, "PUT", template=CLEAN)  # what the stack has already stops nothing
+    _begun(heat, stack, lambda: heat.on(stack, "PUT", template=CLEAN))  # what the stack has already stops nothing
     heat.ended(stack)
-    return heat.on(stack, "POST", f"/snapshots/{snapshot}/restore")
+    return _begun(heat, stack, lambda: heat.on(stack, "POST", f"/snapshots/{snapshot}/restore"))
 
 
 def _adopt(heat: Heat, stack: str) -> requests.Response:
@@ -111,16 +127,17 @@ def page(heats: Mapping[str, Heat]) -> str:
 
 
 def _column(heat: Heat) -> list[str]:
-    return [_outcome(heat, operation) for operation in OPERATIONS.values()]
+    return [_outcome(heat, title, operation) for title, operation in OPERATIONS.items()]
 
 
-def _outcome(heat: Heat, operation: Operation) -> str:
+def _outcome(heat: Heat, title: str, operation: Operation) -> str:
     """A cell."""
     name = heat.name()
     if operation.template is not None:
         assert heat.create(operation.template, name)[1].status_code == 201
         heat.ended(name)
-    answer = operation.ask(heat, name)
+    patience = 0.0 if "preview" in title else 10.0
+    answer = _begun(heat, name, lambda: operation.ask(heat, name), patience)
     status, why = heat.settled(name)
     places = {"`answer`": answer.text, "`status_reason`": why}
     where = next((place for place, text in places.items() if any(mark in text for mark in MARKS)), "nowhere")
