@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import datalog_gate as dg
-from bench import closures, gate, job, peers, reference
+from bench import closures, gate, job, peers, reference, scan
 from bench.bounds import changed, explained, stopped, unsure
+from bench.page import PAGE, find_section, with_section
 from bench.run import ROOT, STACKS, run
 from bench.timing import OURS, Answer, Jobs, measure
 from datalog_gate.analysis.check import check
@@ -26,7 +27,6 @@ from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Stack
 
-PAGE = ROOT / "docs" / "benchmarks.md"
 HEAD = """# What a gate costs
 
 For an operator who wonders what a gate adds to each stack operation. `tox -e bench` measures all of it again, and
@@ -77,7 +77,9 @@ def main(arguments: list[str]) -> None:
             print(line, flush=True)
             lines.append(line)
     if "--write" in arguments:
-        PAGE.write_text("\n".join([HEAD, *lines]).rstrip() + "\n")
+        page = "\n".join([HEAD, *lines]).rstrip() + "\n"
+        scanned = find_section(PAGE.read_text(), scan.TITLE)
+        PAGE.write_text(with_section(page, scan.TITLE, scanned) if scanned else page)
 
 
 def memory(_rounds: int) -> Iterator[str]:

@@ -1,0 +1,271 @@
+"""Measure scans of many generated stacks, beside a command and a peer for each stack.
+
+python -m bench.scan [--stacks N ...] [--write]
+
+With --write the tables become their section in docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import duckdb
+import yaml
+
+import datalog_gate as dg
+from bench import job, peers, templates
+from bench.page import PAGE, with_section
+from bench.run import ROOT
+
+TITLE = "Every stack of a cloud"
+HEAD = f"""## {TITLE}
+
+Generated stacks, each a file of YAML, with all packs and the two processes that `--processes 2` starts. Each row is a
+whole command that ran once, in the order of the table. Memory is that of all processes of the command together, what
+they share counted once. Goals are those for two cores without other work, and in brackets what would be better.
+"""
+ALONE, IN_TURN = 20, 200
+"""The stacks that are checked by a command each, and those that a peer judges."""
+VARIANTS = 120
+"""The texts that stacks are made of; their names differ in the number of the stack."""
+GOALS = {
+    "first": "400 stacks/s [1,000]",
+    "changed": "5 s for 100,000 [2 s]",
+    "rejudge": "3 s for 100,000 [1 s]",
+    "packs": "60 s, 2 GB for 100,000 [25 s, 1 GB]",
+}
+NEW_RULE = """
+@warn("bench.large", "{server} is large")
+large(server) :- os:nova:server(_id=server, flavor="m1.large").
+"""
+CLOUD_RULES = """
+@warn("bench.shared", "{server} has the name {name} of {other}")
+shared(server, name, other) :- all:os:nova:server(_id=server, name=name), all:os:nova:server(_id=other, name=name),
+    server != other, name != null.
+
+@warn("bench.crowded", "{n} servers are in {zone}")
+crowded(zone, n) :- all:os:nova:server(availability_zone=zone),
+    n = count{ server : all:os:nova:server(_id=server, availability_zone=zone) }, n > 100.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a command took."""
+
+    seconds: float
+    cpu: float
+    peak: float | None
+    """The most memory of its processes together, in MB; None where /proc does not tell."""
+    output: str
+
+
+def main(arguments: list[str]) -> None:
+    """Print a table for each number of stacks, and write the section if that is wanted."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rounds", nargs="?", help="taken as by other benches; all runs once here")
+    parser.add_argument("--stacks", nargs="+", type=int, default=[2000])
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args(arguments)
+    lines = [HEAD]
+    print(HEAD)
+    for stacks in options.stacks:
+        for line in measure(stacks):
+            print(line, flush=True)
+            lines.append(line)
+    if options.write:
+        PAGE.write_text(with_section(PAGE.read_text(), TITLE, "\n".join(lines)))
+
+
+def measure(stacks: int) -> Iterator[str]:
+    """The table for so many stacks. Errors: SystemExit if a command fails, or two ways to judge differ."""
+    policies = len(dg.load_rules(ROOT / "rules").policies)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_stacks(folder / "stacks", range(stacks))
+        for file, text in (("new", NEW_RULE), ("cloud", CLOUD_RULES), ("job", job.RULES)):
+            (folder / f"{file}.dl").write_text(text)
+        first = _run(folder)
+        facts = _count_facts(folder)
+        yield f"| {stacks:,} stacks, {facts / stacks:.0f} facts each | s | CPU s | stacks/s | peak MB | goal |"
+        yield "|---|---|---|---|---|---|"
+        yield _row(f"`scan run`, {policies} policies, from nothing", stacks, first, GOALS["first"])
+        yield _row("`scan run`, nothing changed", stacks, _run(folder))
+        write_stacks(folder / "stacks", range(0, stacks, 100), ".again")
+        yield _row("`scan run`, 1 % changed", stacks, _run(folder), GOALS["changed"])
+        yield _row("`scan rejudge`, a new rule", stacks, _rejudge(folder, "new.dl"), GOALS["rejudge"])
+        yield _row("`scan rejudge`, the three rules above", stacks, _rejudge(folder, "job.dl"))
+        yield _row("`scan rejudge`, two rules over the whole cloud", stacks, _rejudge(folder, "cloud.dl"))
+        yield _row("`scan rejudge`, all packs", stacks, _rejudge(folder, ROOT / "rules"), GOALS["packs"])
+        alone = min(ALONE, stacks)
+        yield _row(f"a `check` for each, from {alone} of them", stacks, _check(folder, stacks, alone))
+        yield _peer_row(stacks)
+        yield ""
+
+
+def write_stacks(folder: Path, numbers: Iterable[int], mark: str = "") -> None:
+    """Write the templates of stacks. Those with a `mark` differ in the names of servers from those without."""
+    for number in numbers:
+        path = _path(folder, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_text(number % VARIANTS).replace("NUMBER", f"{number}{mark}").replace("PAIR", f"{number // 2}"))
+
+
+def template(variant: int) -> dict[str, Any]:
+    """The template of a variant: up to eight servers with volumes, of which some break a rule of `bench.job`.
+
+    Of twenty variants one takes its flavor from a parameter without a value, and one has a server whose name another
+    stack has too; all have values that are known after creation only.
+    """
+    data = templates.attached(1 + variant % 8)
+    resources = data["resources"]
+    for name, resource in resources.items():
+        properties = resource["properties"]
+        if "flavor" in properties:
+            properties["name"] = f"NUMBER-{name}"
+            properties["metadata"]["address"] = {"get_attr": ["address", "floating_ip_address"]}
+    if variant % 5 == 0:
+        del resources["server_0"]["properties"]["security_groups"]
+    if variant % 7 == 0:
+        resources["volume_0"]["properties"]["availability_zone"] = "elsewhere"
+    if variant % 20 > 17:
+        data["parameters"] = {"flavor": {"type": "string"}}
+        resources["server_0"]["properties"]["flavor"] = {"get_param": "flavor"}
+    if variant % 20 < 2:
+        resources["server_0"]["properties"]["name"] = "shared-PAIR"
+    source = "0.0.0.0/0" if variant % 3 == 0 else "10.0.0.0/8"
+    rule = {"protocol": "tcp", "port_range_min": 22, "port_range_max": 22, "remote_ip_prefix": source}
+    resources["group"] = {"type": "OS::Neutron::SecurityGroup", "properties": {"rules": [rule]}}
+    resources["address"] = {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}}
+    return data
+
+
+@cache
+def _text(variant: int) -> str:
+    return yaml.safe_dump(template(variant), sort_keys=False)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number // 1000:04}" / f"{number:07}.yaml"
+
+
+def _run(folder: Path) -> Cost:
+    return _cost(folder, "scan", "run", "--folder", "stacks", "--rules", ROOT / "rules", "--processes", 2)
+
+
+def _rejudge(folder: Path, rules: Path | str) -> Cost:
+    return _cost(folder, "scan", "rejudge", "--rules", rules, "--processes", 2)
+
+
+def _check(folder: Path, stacks: int, alone: int) -> Cost:
+    """What all stacks would cost by a command each, from some of them, which decide as the scan did."""
+    costs = []
+    with duckdb.connect(str(folder / "datalog-gate.duckdb")) as store:
+        decisions = dict(store.execute("SELECT root, decision FROM definition").fetchall())
+    for number in range(0, stacks, stacks // alone):
+        path = _path(folder / "stacks", number)
+        cost = _cost(folder, "check", "--rules", ROOT / "rules", "--format", "json", path)
+        root = path.relative_to(folder / "stacks").as_posix()
+        if json.loads(cost.output)["id"] != decisions[root]:
+            raise SystemExit(f"check and scan decide otherwise on {root}")
+        costs.append(cost)
+    times = stacks / len(costs)
+    peak = max((cost.peak for cost in costs if cost.peak is not None), default=None)
+    return Cost(sum(cost.seconds for cost in costs) * times, sum(cost.cpu for cost in costs) * times, peak, "")
+
+
+def _peer_row(stacks: int) -> str:
+    """What OPA takes for the three rules. Errors: SystemExit if it finds other violations than we do."""
+    count = min(IN_TURN, stacks)
+    title = f"OPA, the three rules above, JSON in one process, from {count} of them"
+    opa = peers.installed()["OPA"]
+    if opa is None:
+        return f"| {title} | missing | | | | |"
+    texts = [json.dumps({"stack_name": "big", "template": template(number % VARIANTS)}) for number in range(count)]
+    rules = job.rules()
+    if any(opa(text) != job.ours(rules, text) for text in texts):
+        raise SystemExit("OPA finds other violations")
+    began, worked = time.perf_counter(), time.process_time()
+    for text in texts:
+        opa(text)
+    times = stacks / count
+    seconds, cpu = (time.perf_counter() - began) * times, (time.process_time() - worked) * times
+    return _row(title, stacks, Cost(seconds, cpu, None, ""))
+
+
+def _row(title: str, stacks: int, cost: Cost, goal: str = "") -> str:
+    peak = "" if cost.peak is None else f"{cost.peak:,.0f}"
+    return f"| {title} | {cost.seconds:,.1f} | {cost.cpu:,.1f} | {stacks / cost.seconds:,.0f} | {peak} | {goal} |"
+
+
+def _count_facts(folder: Path) -> int:
+    with duckdb.connect(str(folder / "datalog-gate.duckdb")) as store:
+        tables = [name for (name,) in store.execute("SELECT table_name FROM relation").fetchall()]
+        return sum(store.table(f'"{name}"').count("*").fetchall()[0][0] for name in tables)
+
+
+def _cost(folder: Path, *arguments: object) -> Cost:
+    """Run a command of the gate in a folder. Errors: SystemExit if it fails."""
+    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", *map(str, arguments)]
+    began, ended = time.perf_counter(), Event()
+    peaks: list[float] = []
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=output) as process,
+    ):
+        sampler = Thread(target=_sample, args=(process.pid, ended, peaks))
+        sampler.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        ended.set()
+        sampler.join()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read()
+    if process.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(command)} exits {process.returncode}")
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, max(peaks, default=None), text)
+
+
+def _sample(root: int, ended: Event, peaks: list[float]) -> None:
+    """Note the memory of a process and those below it, ten times a second."""
+    while not ended.wait(0.1):
+        if memory := _memory(root):
+            peaks.append(memory)
+
+
+def _memory(root: int) -> float:
+    """The memory of a process and those below it in MB, shared pages in parts; 0 where /proc does not tell."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it ended
+    total, waiting = 0, [root]
+    while waiting:
+        process = waiting.pop()
+        waiting += [child for child, parent in parents.items() if parent == process]
+        try:
+            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total / 1024
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
