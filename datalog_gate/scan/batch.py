@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -88,13 +89,13 @@ class ScanRequest:
 
     @property
     def identity(self) -> str:
-        """The digest of all that judgements depend on: a stack is judged again if it or this changes. The time counts
-        as far as a rule reads it, a waiver or a grant ends by it, or a policy is enforced from a day on."""
+        """The digest of all that judgements depend on, after that of all that facts depend on: a stack is judged again
+        if it or this changes. The time counts as far as a rule reads it, a waiver or a grant ends by it, or a policy is
+        enforced from a day on."""
         timed = "gate:now" in self.rules.program.inputs
         policies = self.rules.policies
         tables = self.inventory.summary.digests if self.inventory else {}
         parts = [
-            _version(self.rules.catalogue),
             self.rules.digest,
             self.now.isoformat() if timed else self.now.date().isoformat() if self.services else "",
             *(policy.id for policy in policies if policy.enforce_from and self.now.date() < policy.enforce_from),
@@ -102,10 +103,11 @@ class ScanRequest:
             *sorted(self.services),
             *sorted(f"{digest} {name}" for name, digest in tables.items()),
         ]
-        return _digest(parts)
+        return f"{facts_version(self.rules.catalogue)} {_digest(parts)}"
 
 
-def _version(catalogue: Catalogue) -> str:
+@cache
+def facts_version(catalogue: Catalogue) -> str:
     """The digest of this package and of the relations that it fills: what read and flattened a stack."""
     package = Path(__file__).parents[1]
     texts = [sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from sqlglot import exp, parse_one
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row
 from datalog_gate.engine.sql.database import Database
-from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue
+from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identifier
 from datalog_gate.scan.batch import BatchResult, Finding, StackResult
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.stored_facts import fact_table
@@ -225,6 +226,32 @@ class ScanStore:
         for row, (*_, project) in zip(table.decode(row[:-1] for row in rows), rows, strict=True):
             yield str(row[0]), project, row[1:]
 
+    @contextmanager
+    def with_stack_names(self, columns: Mapping[str, Mapping[int, str]]) -> Iterator[set[str]]:
+        """Let queries see the facts of a stack as it has them by itself: by relation, these `rooted_columns` have its
+        name in place of its root. Yields the relations that are stored with the columns of now."""
+        written = dict(self._fetch("SELECT name, columns FROM relation"))
+        tables = {name: fact_table(name, self.catalogue) for name in columns}
+        stored = {name for name, table in tables.items() if written.get(name) == _format_columns(table)}
+        [place] = self._fetch("SELECT current_schema(), current_database()")
+        views: list[exp.Table] = []
+        try:
+            for name in sorted(name for name in stored if columns[name]):
+                view = exp.to_table(tables[name].name, quoted=True)
+                query = _with_names(tables[name], columns[name], *place)
+                properties = exp.Properties(expressions=[exp.TemporaryProperty()])
+                self.database.execute(exp.Create(this=view, kind="VIEW", expression=query, properties=properties))
+                views.append(view)
+            yield stored
+        finally:
+            for view in views:
+                self.database.execute(exp.Drop(kind="VIEW", tables=[view.copy()]))
+
+    def outdated(self, version: str) -> set[str]:
+        """The stacks whose facts are not those that this version stores."""
+        rows = self._fetch("SELECT root FROM definition WHERE NOT starts_with(judged_by, :version)", version=version)
+        return {root for (root,) in rows}
+
     def relations(self) -> list[str]:
         """The relations that have tables."""
         return sorted(self._fact_tables)
@@ -277,8 +304,7 @@ class ScanStore:
         table = fact_table(relation, self.catalogue)
         if relation in self._filled:
             return table
-        types = {column.name: column.representation.type for column in table.columns}
-        written = json.dumps({name: type_.sql() for name, type_ in types.items()})
+        written = _format_columns(table)
         [(present,)] = self._fetch("SELECT max(columns) FROM relation WHERE name = :name", name=relation) or [(None,)]
         if present is None:
             self.database.execute(table.create())
@@ -343,6 +369,34 @@ class ScanStore:
 
     def _fetch(self, text: str, **values: SqlValue) -> list[tuple[Any, ...]]:
         return self.database.fetch(_sql(text, **values))
+
+
+def _format_columns(table: RelationTable) -> str:
+    """The columns of a table with their types, as the store notes them."""
+    return json.dumps({column.name: column.representation.type.sql() for column in table.columns})
+
+
+def _with_names(table: RelationTable, columns: Mapping[int, str], schema: str, catalog: str) -> exp.Select:
+    """The rows of a stored table, with the name of the stack in place of its root in some columns, each with the
+    letter before it."""
+    root, name = exp.column(ROOT, table="facts", quoted=True), exp.column("name", table="definition")
+    chosen: list[exp.Expr] = []
+    for at, column in enumerate(table.names):
+        value = exp.column(column, table="facts", quoted=True)
+        if at in columns:
+            letter = exp.Literal.string(columns[at])
+            rooted = exp.DPipe(this=letter, expression=root)
+            length = exp.Length(this=rooted)
+            begin = exp.Substring(this=value, start=exp.Literal.number(1), length=length + 1)
+            own = value.eq(rooted).or_(begin.eq(exp.DPipe(this=rooted, expression=exp.Literal.string("/"))))
+            rest = exp.Substring(this=value, start=length + 1)
+            named = exp.DPipe(this=exp.DPipe(this=letter, expression=name), expression=rest)
+            chosen.append(exp.Case().when(own, named).else_(value).as_(column, quoted=True))
+        else:
+            chosen.append(value)
+    facts = exp.Table(this=identifier(table.name), db=identifier(schema), catalog=identifier(catalog))
+    same = exp.column("root", table="definition").eq(root)
+    return exp.select(*chosen).from_(facts.as_("facts")).join("definition", on=same)
 
 
 def _definition_row(result: StackResult, feed: str, judged_by: str, now: str) -> tuple[SqlValue, ...]:

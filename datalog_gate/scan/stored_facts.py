@@ -7,14 +7,14 @@ relation and column, and judged from the definition: unknowns, values of hidden 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, hidden_value
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.engine.sql.tables import RelationTable, SqlRow
+from datalog_gate.engine.sql.tables import RelationTable, Representation, SqlRow
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.schema.catalogue import Catalogue
@@ -45,20 +45,20 @@ def encode_facts(root: str, stack: Stack, rules: PolicySet, facts: FactSet) -> F
     catalogue = rules.catalogue
     encoded = FactRows()
     rows_of: dict[str, list[Row]] = {}
-    filled = _filled_by_stacks(catalogue)
+    filled = filled_by_stacks(catalogue)
     flatten(stack, catalogue, filled.difference(rules.program.inputs), facts)
     rename = _renaming(stack.id, root)
     for relation, rows in facts.rows.items():
         if not isinstance(relation, str) or relation not in filled:
             continue
         uncertain, hidden = facts.maybe.get(relation, {}), facts.hidden.get(relation, {})
-        names, stack_columns = _columns(catalogue, relation)
+        names, of_stacks = _columns(catalogue, relation)
         if uncertain:
             encoded.unfit.add((root, relation, UNCERTAIN))
         for row in rows:
             if row in uncertain:
                 continue
-            values = rename(row, stack_columns)
+            values = rename(row, of_stacks)
             for at in hidden.get(row, ()):
                 values[at] = None
                 encoded.unfit.add((root, relation, names[at]))
@@ -82,9 +82,9 @@ def rooted_facts(
     for relation, rows in facts.rows.items():
         assert isinstance(relation, str)
         uncertain, hidden = facts.maybe.get(relation, {}), facts.hidden.get(relation, {})
-        _, stack_columns = _columns(catalogue, relation)
+        _, of_stacks = _columns(catalogue, relation)
         for number, row in enumerate(rows):
-            values = rename(row, stack_columns)
+            values = rename(row, of_stacks)
             for at, value in enumerate(values):
                 if at in hidden.get(row, ()):
                     values[at] = hidden_value(f"{relation} {number} {at} of {root}")
@@ -103,12 +103,12 @@ def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Val
     """What puts the root in place of the stack's name: in resources, and in the columns with ids of stacks."""
     below = f"{name}/"
 
-    def rename(row: Row, stack_columns: Collection[int]) -> list[Value]:
+    def rename(row: Row, of_stacks: Collection[int]) -> list[Value]:
         values = list(row)
         for at, value in enumerate(row):
             if type(value) is ResourceId:
                 values[at] = ResourceId(f"{root}/{value.path.removeprefix(below)}")
-            elif at in stack_columns and isinstance(value, str) and (value == name or value.startswith(below)):
+            elif at in of_stacks and isinstance(value, str) and (value == name or value.startswith(below)):
                 values[at] = root + value[len(name) :]
         return values
 
@@ -116,15 +116,29 @@ def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Val
 
 
 @cache
-def _filled_by_stacks(catalogue: Catalogue) -> frozenset[str]:
+def filled_by_stacks(catalogue: Catalogue) -> frozenset[str]:
     """The relations that stacks fill."""
     return frozenset(name for name in catalogue.names() if catalogue.relation(all_version(name)))
 
 
 @cache
+def rooted_columns(relation: str, catalogue: Catalogue) -> Mapping[int, str]:
+    """The columns of a relation's table in which the root is in place of the stack's name, with the letter before it:
+    those with ids of resources or stacks."""
+    table = fact_table(relation, catalogue)
+    letters = {Representation.RESOURCE: "", Representation.TAGGED: Representation.RESOURCE.value}
+    rooted = {at + 1: "" for at in _columns(catalogue, relation)[1]}
+    for at, column in enumerate(table.columns):
+        if column.representation in letters:
+            rooted[at] = letters[column.representation]
+    return rooted
+
+
+@cache
 def _columns(catalogue: Catalogue, relation: str) -> tuple[tuple[str, ...], frozenset[int]]:
     """The names of a relation's columns in its table, and the positions of those with ids of stacks."""
-    names = {"stack", "_stack"} | ({"id"} if relation == "heat:stack" else set())
+    names = {"stack"} if relation.startswith("heat:") else {"_stack"}  # `stack` may be a property elsewhere
+    names |= {"id"} if relation == "heat:stack" else set()
     columns = _declaration(catalogue, relation).columns
     own = frozenset(at for at, column in enumerate(columns) if column.name in names and column.kinds & Kind.STRING)
     return fact_table(relation, catalogue).names[1:], own

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from tests.test_rejudge import (  # noqa: F401
+    test_packs_find_the_same_in_stored_facts_as_in_stacks,
+    test_rules_find_the_same_in_stored_facts_as_in_stacks,
+    test_the_stored_facts_answer_where_they_are_those_of_this_version,
+)
 from tests.test_scan import (  # noqa: F401
     store,
     test_a_feed_that_fails_loses_nothing,

@@ -6,7 +6,8 @@ told by root and relation where a value did not fit its column, or an expression
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -63,11 +64,15 @@ def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = (
 
 
 def load_facts(
-    lifted: Lifted, facts: Mapping[RelationRef, Collection[Row]], database: Database, temporary: bool = False
+    lifted: Lifted,
+    facts: Mapping[RelationRef, Collection[Row]],
+    database: Database,
+    temporary: bool = False,
+    inputs: Collection[RelationRef] | None = None,
 ) -> list[Unfit]:
-    """Store the facts of a lifted program, and return what does not fit."""
+    """Store the facts of a lifted program, or of some of its inputs, and return what does not fit."""
     unfit: list[Unfit] = []
-    for name in lifted.program.inputs:
+    for name in lifted.program.inputs if inputs is None else inputs:
         table = RelationTable.of(name, lifted.program.relations[name])
         encoded = table.encode(facts.get(name, ()))
         database.execute(table.create(temporary=temporary))
@@ -78,6 +83,24 @@ def load_facts(
         if name in lifted.relations:
             index_roots(database, table)
     return unfit
+
+
+@contextmanager
+def temporary_facts(
+    lifted: Lifted, facts: Mapping[RelationRef, Collection[Row]], database: Database, inputs: Iterable[RelationRef]
+) -> Iterator[list[Unfit]]:
+    """Store the facts of these inputs for a while, in tables that hide others of their names. Yields what does not
+    fit."""
+    unfit: list[Unfit] = []
+    created: list[exp.Table] = []
+    try:
+        for name in inputs:
+            unfit += load_facts(lifted, facts, database, temporary=True, inputs=(name,))
+            created.append(_table(table_name(name)))
+        yield unfit
+    finally:
+        for table in created:
+            database.execute(exp.Drop(kind="TABLE", tables=[table]))
 
 
 def index_roots(database: Database, table: RelationTable) -> None:
@@ -201,8 +224,9 @@ class _Evaluation:
             if key not in reading:
                 reading[key] = program.readers(*key)
             causes.add((value.root, reading[key]))
+        dependants = {relations: program.dependants(relations) for _, relations in causes}
         for root, relations in causes:
-            for relation in program.dependants(relations):
+            for relation in dependants[relations]:
                 unsettled.add((root if relation in lifted else None, relation))
         rows: dict[RelationRef, Collection[Row]] = {}
         for relation in program.wanted & program.tables.keys():

@@ -1,0 +1,173 @@
+"""What other rules find in stored stacks is the same by their stored facts as by the stacks themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+
+from datalog_gate.api import Rules
+from datalog_gate.base.values import ResourceId
+from datalog_gate.decision.policy_set import PolicySet, load
+from datalog_gate.files.rules import read_rules
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.policytest.testfile import read_cases
+from datalog_gate.scan.batch import ScanRequest, judge_batch
+from datalog_gate.scan.feed import StackEntry, TemplateFiles
+from datalog_gate.scan.scan_run import Judges, run
+from datalog_gate.scan.scan_store import ScanStore
+from datalog_gate.scan.stored_judgement import PER_REQUEST, Forecast, rejudge
+from tests.sampling import sample
+from tests.test_scan import HUGE, NAMELESS, RULES, SMALL, ListFeed, database, entry, policy_set, server, store  # noqa: F401
+
+NOW = datetime(2027, 3, 1, tzinfo=UTC)
+PACKS = load(read_rules([Path("rules")]))
+
+
+def pack_stacks() -> Iterator[StackEntry]:
+    """The fixtures, and the stacks of the cases of all packs. Many have one name, which is not their root."""
+    sources: list[StackDefinition | TemplateFiles] = []
+    for folder in sorted(Path("fixtures/stacks").iterdir()):
+        if (folder / "template.yaml").exists():
+            sources.append(TemplateFiles(str(folder.resolve()), (), str(folder.resolve()), {}))
+    for file in sorted(Path("rules").rglob("test.yaml")):
+        for case in read_cases(file):
+            given = case.given["stack"]
+            if isinstance(given, Path):
+                sources.append(TemplateFiles(str(given.resolve()), (), str(given.parent.resolve()), {}))
+            else:
+                sources.append(StackDefinition(given, case.given.get("environment") or {}))
+    for number, source in enumerate(sources):
+        yield StackEntry(f"root-{number}", ("shop", "web")[number % 2], f"project-{number}", source)
+
+
+def answerable(rules: PolicySet) -> PolicySet:
+    """The rules with the policies that stored facts answer: those that don't rest on who asks, or on grants."""
+    policies = [policy for policy in rules.policies if PER_REQUEST.isdisjoint(rules.reads[policy.relation])]
+    return replace(rules, policies=tuple(policy for policy in policies if "create" in policy.on))
+
+
+def forecast(entries: list[StackEntry], asked: ScanRequest) -> list[Forecast]:
+    """What the stacks themselves say, each judged by itself."""
+    findings: dict[tuple[str | None, str], Counter[str]] = {}
+    for result in judge_batch(entries, asked).results:
+        for finding in result.findings:
+            if finding.state in ("holds", "undetermined"):
+                findings.setdefault((result.entry.project, finding.policy), Counter())[finding.root] += 1
+    return [Forecast(*group, roots.total(), len(roots)) for group, roots in sorted(findings.items())]
+
+
+def judge_again(store: ScanStore, entries: list[StackEntry], asked: ScanRequest) -> list[Forecast]:  # noqa: F811
+    """What the store says after a run by other rules. It stays as it is."""
+    first = ScanRequest(policy_set(), asked.now)
+    run(ListFeed(entries), "test", store, Judges(first, 1), first)
+    before = store.digest()
+    forecasts = rejudge(store, asked, Judges(asked, 1))
+    assert store.digest() == before
+    return forecasts
+
+
+@pytest.mark.sampled
+def test_packs_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore) -> None:  # noqa: F811
+    entries = list(pack_stacks())
+    entries = entries[:: len(entries) // sample(len(entries))]
+    asked = ScanRequest(answerable(PACKS), NOW)
+    forecasts = judge_again(store, entries, asked)
+    assert forecasts == forecast(entries, asked)
+    assert len(forecasts) > len(entries)
+
+
+STARTS = 'starts_with(flavor, "huge")'
+UNKNOWN = StackDefinition(
+    {
+        "heat_template_version": "2018-08-31",
+        "parameters": {
+            "flavor": {"type": "string"},
+            "image": {"type": "string", "hidden": True, "default": "hidden"},
+            "wanted": {"type": "boolean"},
+        },
+        "conditions": {"wanted": {"get_param": "wanted"}},
+        "resources": {
+            "vm": {
+                "type": "OS::Nova::Server",
+                "properties": {"flavor": {"get_param": "flavor"}, "image": {"get_param": "image"}},
+            },
+            "maybe": {
+                "type": "OS::Neutron::Port",
+                "condition": "wanted",
+                "properties": {"network": "n", "name": {"get_attr": ["vm", "name"]}},
+            },
+        },
+    }
+)
+ENTRIES = [
+    entry("a", HUGE, "p1"),
+    entry("b", UNKNOWN, "p1"),
+    entry("c", SMALL, "p2"),
+    entry("d", NAMELESS, "p2"),
+    replace(entry("e", HUGE, "p3"), caller={"user": "u", "project": "p3", "roles": ["admin"]}),
+    entry("f", server(flavor="stack-f", name="stack-f/vm"), "p4"),
+]
+OF_FLAVOR = """
+@warn("policy", "{server}")
+p(server) :- os:nova:server(_id=server, flavor=flavor), is_string(flavor), """
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a value that may be unknown": (RULES, {}),
+    "a row that may not be there": ('@warn("port", "{x}")\np(x) :- os:neutron:port(_id=x, network=n), n != null.', {}),
+    "no row that is sure": (
+        '@warn("bare", "{x}")\np(x) :- heat:root(stack=x), not os:neutron:port(_stack=x).',
+        {},
+    ),
+    "a hidden value": ('@warn("image", "{x}")\np(x) :- os:nova:server(_id=x, image="hidden").', {}),
+    "who asks": (OF_FLAVOR + 'gate:role("admin").', {}),
+    "an expression that may fail": (OF_FLAVOR + "cidr_host_count(flavor, n), n > 1.", {}),
+    "the name of the stack": (OF_FLAVOR + "heat:root(stack=flavor).", {}),
+    "the name of the stack in an id": (
+        OF_FLAVOR + "os:nova:server(_id=server, name=name), is_string(name), all = list{ x : x = server },"
+        ' concat(all, "/", path), contains(path, name).',
+        {},
+    ),
+    "a relation of no stack": (OF_FLAVOR + 'starts_with(flavor, "h"), gate:service("edge").', {"services": ["edge"]}),
+    "nothing of a stack": ('@warn("always", "{x}")\np(x) :- x = 1.', {}),
+    "a number of all": ('@warn("many", "{n}")\np(n) :- n = count{ x : os:nova:server(_id=x) }, n >= 0.', {}),
+    "an inventory": (
+        OF_FLAVOR + "nova:flavors(name=flavor).",
+        {"inventory": {"nova:flavors": [["1", "huge", 1, 1, 1, 0, 1]]}},
+    ),
+    "an inventory with what stacks fill too": (
+        OF_FLAVOR + "n = count{ x : os:nova:server.tags(_id=x) }, n > 0.",
+        {"inventory": {"os:nova:server.tags": [[ResourceId("other/vm"), 0, "t"]]}},
+    ),
+    "a waiver": (
+        RULES,
+        {
+            "waivers": [
+                {"id": "W-1", "policy": "size", "owner": "o", "reason": "r", "expires": "2028-01-01", "project": "p1"}
+            ]
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rules_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore, name: str) -> None:  # noqa: F811
+    text, given = CASES[name]
+    asked = Rules(policy_set(text)).scan_request(NOW, **given)
+    forecasts = judge_again(store, ENTRIES, asked)
+    assert forecasts == forecast(ENTRIES, asked)
+
+
+def test_the_stored_facts_answer_where_they_are_those_of_this_version(store: ScanStore) -> None:  # noqa: F811
+    entries = [entry("a", HUGE), entry("b", HUGE)]
+    asked = ScanRequest(policy_set(), NOW)
+    assert judge_again(store, entries, asked) == [Forecast("p1", "size", 2, 2)]
+    store.database.execute(sqlglot.exp.update("os__nova__server", {"flavor": "Ssmall"}))
+    assert rejudge(store, asked, Judges(asked, 1)) == []
+    store.database.execute(sqlglot.exp.update("definition", {"judged_by": "other"}, where="root = 'a'"))
+    assert rejudge(store, asked, Judges(asked, 1)) == [Forecast("p1", "size", 1, 1)]
