@@ -255,6 +255,18 @@ def test_facts_are_stored_under_the_root_as_far_as_they_fit(store: ScanStore) ->
     assert columns(store, "heat:stack", "id", "name") == [("a", "p1", "a", "stack-a")]
 
 
+def test_rows_of_an_inventory_are_no_facts_of_a_stack(store: ScanStore) -> None:
+    text = '@warn("tagged", "{x}")\np(x) :- os:nova:server.tags(_id=x).'
+    rows = {"os:nova:server.tags": [[ResourceId("other/vm"), 0, "web"]]}
+    asked = Rules(policy_set(text)).scan_request(DAY, inventory=rows)
+    run(ListFeed([entry("a", server(tags=["db"])), entry("b", SMALL)]), "test", store, Judges(asked, 1), asked)
+    assert list(store.facts("os:nova:server.tags")) == [("a", "p1", (ResourceId("a/vm"), 0, "db"))]
+    assert columns(store, "os:nova:server", "_id", "flavor") == [
+        ("a", "p1", ResourceId("a/vm"), None),
+        ("b", "p1", ResourceId("b/vm"), "small"),
+    ]
+
+
 SHARED = """
 @deny("shared", "{one} has the name {name} of {other}")
 shared(one, name, other) :-

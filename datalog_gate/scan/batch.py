@@ -155,7 +155,8 @@ def judge_entry(entry: StackEntry, request: ScanRequest) -> tuple[StackResult, F
         return StackResult(entry, unread=storable(str(error))), None
     decision = judgement.decision
     findings = tuple(distinguish(findings_of(decision, entry.root, request.rules)))
-    facts = encode_facts(entry.root, stack, request.rules, judgement.reader.evaluation.facts)
+    judged = None if request.inventory and request.inventory.added else judgement.reader.evaluation.facts
+    facts = encode_facts(entry.root, stack, request.rules, judged)
     return StackResult(entry, findings, decision.id, decision.outcome), facts
 
 

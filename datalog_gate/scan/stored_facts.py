@@ -39,14 +39,14 @@ class FactRows:
         self.unfit |= other.unfit
 
 
-def encode_facts(root: str, stack: Stack, rules: PolicySet, facts: FactSet) -> FactRows:
-    """The facts of a stack, under its root. `facts` are those that the rules judged; what they don't read of the stack
-    is added to them."""
+def encode_facts(root: str, stack: Stack, rules: PolicySet, judged: FactSet | None) -> FactRows:
+    """The facts of a stack, under its root. Those that the rules `judged` spare work; what they don't read of the stack
+    is added to them. It is None where others than the stack's are among them."""
     catalogue = rules.catalogue
     encoded = FactRows()
     rows_of: dict[str, list[Row]] = {}
     filled = filled_by_stacks(catalogue)
-    flatten(stack, catalogue, filled.difference(rules.program.inputs), facts)
+    facts = flatten(stack, catalogue, filled if judged is None else filled.difference(rules.program.inputs), judged)
     rename = _renaming(stack.id, root)
     for relation, rows in facts.rows.items():
         if not isinstance(relation, str) or relation not in filled:
