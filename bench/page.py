@@ -1,4 +1,4 @@
-"""The page of the benches, of which a section may be written by itself."""
+"""The sections of the page of benches."""
 
 from __future__ import annotations
 

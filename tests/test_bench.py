@@ -144,6 +144,7 @@ def test_a_scan_is_measured_beside_single_checks() -> None:
     assert [title.split(" | ")[0], *(row.split(" | ")[0] for row in rows), end] == [
         "| 30 stacks, 179 facts each",
         "| `scan run`, 114 policies, from nothing",
+        "| `scan run`, a policy, from nothing",
         "| `scan run`, nothing changed",
         "| `scan run`, 1 % changed",
         "| `scan rejudge`, a new rule",

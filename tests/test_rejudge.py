@@ -1,4 +1,4 @@
-"""What other rules find in stored stacks is the same by their stored facts as by the stacks themselves."""
+"""Stored facts answer what the stacks themselves do."""
 
 from __future__ import annotations
 
