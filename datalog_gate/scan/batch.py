@@ -122,16 +122,15 @@ def _digest(parts: Iterable[str]) -> str:
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def judge_batch(entries: Iterable[StackEntry], request: ScanRequest) -> BatchResult:
-    """Judge each stack by itself. One that can't be read or judged says why."""
-    results = []
-    facts = FactRows()
+def judge_batch(entries: Iterable[StackEntry], request: ScanRequest, facts: bool = True) -> BatchResult:
+    """Judge each stack by itself. One that can't be read or judged says why. Without `facts` the result has none."""
+    batch = BatchResult([], FactRows())
     for entry in entries:
-        result, stored = judge_entry(entry, request)
-        results.append(result)
+        result, stored = judge_entry(entry, request, facts)
+        batch.results.append(result)
         if stored:
-            facts.extend(stored)
-    return BatchResult(results, facts)
+            batch.facts.extend(stored)
+    return batch
 
 
 def join(batches: Iterable[BatchResult]) -> BatchResult:
@@ -143,9 +142,9 @@ def join(batches: Iterable[BatchResult]) -> BatchResult:
     return joined
 
 
-def judge_entry(entry: StackEntry, request: ScanRequest) -> tuple[StackResult, FactRows | None]:
+def judge_entry(entry: StackEntry, request: ScanRequest, facts: bool = True) -> tuple[StackResult, FactRows | None]:
     """Judge a stack as `check` judges it for who asked for it, or else for somebody of its project. The facts are None
-    if it can't be read or judged."""
+    if they are not wanted, or it can't be read or judged."""
     try:
         stack = read(entry, request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
@@ -155,9 +154,11 @@ def judge_entry(entry: StackEntry, request: ScanRequest) -> tuple[StackResult, F
         return StackResult(entry, unread=storable(str(error))), None
     decision = judgement.decision
     findings = tuple(distinguish(findings_of(decision, entry.root, request.rules)))
+    result = StackResult(entry, findings, decision.id, decision.outcome)
+    if not facts:
+        return result, None
     judged = None if request.inventory and request.inventory.added else judgement.reader.evaluation.facts
-    facts = encode_facts(entry.root, stack, request.rules, judged)
-    return StackResult(entry, findings, decision.id, decision.outcome), facts
+    return result, encode_facts(entry.root, stack, request.rules, judged)
 
 
 def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgement:

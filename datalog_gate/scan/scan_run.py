@@ -7,6 +7,7 @@ gone only after a run that saw all of it.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -54,12 +55,13 @@ class Judges:
             self._pool = ProcessPoolExecutor(processes, context, _start, (request,))
             self._pool.submit(os.getpid).result()  # forks them all now
 
-    def judge(self, entries: Sequence[StackEntry]) -> Callable[[], BatchResult]:
-        """Begin to judge stacks; the function that is returned waits for the results, in order."""
+    def judge(self, entries: Sequence[StackEntry], facts: bool = True) -> Callable[[], BatchResult]:
+        """Begin to judge stacks; the function that is returned waits for the results, in order. They have the facts to
+        store if `facts` are wanted."""
         if self._pool is None:
-            return lambda: judge_batch(entries, self._request)
+            return lambda: judge_batch(entries, self._request, facts)
         chunks = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)]
-        futures: list[Future[BatchResult]] = [self._pool.submit(_judge, chunk) for chunk in chunks]
+        futures: list[Future[BatchResult]] = [self._pool.submit(_judge, chunk, facts) for chunk in chunks]
         return lambda: self._join(futures)
 
     def _join(self, futures: Sequence[Future[BatchResult]]) -> BatchResult:
@@ -141,6 +143,7 @@ _REQUEST: list[ScanRequest] = []
 def _start(request: ScanRequest) -> None:
     """Begin a process, which ends with the one that it works for, also if that is killed."""
     _REQUEST[:] = [request]
+    gc.freeze()  # what it begins with is never garbage: a collection need not walk over it
     parent = multiprocessing.parent_process()
     assert parent
 
@@ -151,5 +154,5 @@ def _start(request: ScanRequest) -> None:
     Thread(target=end_with_parent, daemon=True).start()
 
 
-def _judge(entries: Sequence[StackEntry]) -> BatchResult:
-    return judge_batch(entries, _REQUEST[0])
+def _judge(entries: Sequence[StackEntry], facts: bool) -> BatchResult:
+    return judge_batch(entries, _REQUEST[0], facts)

@@ -56,7 +56,7 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges) -> list[Fore
     findings += stored
     ordered = sorted(left)
     for start in range(0, len(ordered), BATCH):
-        batch = judges.judge(store.entries(ordered[start : start + BATCH]))()
+        batch = judges.judge(store.entries(ordered[start : start + BATCH]), facts=False)()
         for finding in (finding for result in batch.results for finding in result.findings):
             if finding.state in COUNTED and finding.policy in left[finding.root]:
                 findings.append((finding.root, finding.policy))
