@@ -129,13 +129,15 @@ class ScanStore:
         """Write what a batch found, all or nothing. What could not be judged keeps its findings and facts."""
         with self.database.transaction():
             self._name_roots(result.entry.root for result in batch.results)
+            known = self._fetch("SELECT root FROM definition WHERE root IN (SELECT root FROM named) LIMIT 1")
             self._execute("DELETE FROM definition WHERE root IN (SELECT root FROM named)")
             rows = [_definition_row(result, feed, judged_by, now) for result in batch.results]
             self.database.insert("definition", tuple(TABLES["definition"]), rows)
             judged = [result for result in batch.results if not result.unread]
             self._name_roots(result.entry.root for result in judged)
             self._merge((finding for result in judged for finding in result.findings), now, cloud=False)
-            self._delete_facts()
+            if known:  # a first run would look through all tables for nothing, with each batch longer
+                self._delete_facts()
             for relation, facts in batch.facts.rows.items():
                 table = self._fact_table(relation)
                 self.database.insert(table.name, table.names, facts)
