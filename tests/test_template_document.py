@@ -111,7 +111,7 @@ def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
         ("a: " + "9" * 5000, "yaml", (1, 4)),
         ("a: \0", "yaml", None),
         ("a: 1\nb: '\ud800'", "yaml", (2, 5)),
-        ("[" * 5000, "too-large", (1, MAX_DEPTH + 1)),
+        ("[" * 500, "too-large", (1, MAX_DEPTH + 1)),
         ('{"a": ' * 5000, "too-large", None),
         ('{"a":' * 90 + "1" + "}" * 90, "too-large", None),
         ("x" * 4_000_001, "too-large", None),
@@ -127,6 +127,14 @@ def test_a_text_that_heat_must_not_see_is_refused_with_its_place(
 ) -> None:
     [(refused, span)] = refusals(lambda: read_document(text, "t.yaml"), "code", "span")
     assert (refused, span and (span.line, span.column)) == (code, place)
+
+
+def test_brackets_are_too_deep_wherever_libyaml_gives_up() -> None:
+    [(code, message, line)] = [
+        (refused, message, span.line)
+        for refused, message, span in refusals(lambda: read_document("[" * 5000, "t.yaml"), "code", "message", "span")
+    ]
+    assert (code, message, line) == ("too-large", f"nested deeper than {MAX_DEPTH} levels", 1)
 
 
 def test_data_that_is_no_json_is_refused() -> None:

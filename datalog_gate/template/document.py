@@ -195,6 +195,10 @@ class _Open:
         self.size = 1
 
 
+_TOO_DEEP = "while increasing flow level"
+"""What libyaml 0.2.6 was doing when it gave up at 1,000 brackets, which it reads ahead of the events."""
+
+
 class _Builder:
     """One reading of one text, from the events of PyYAML's parser."""
 
@@ -235,6 +239,8 @@ class _Builder:
         except yaml.MarkedYAMLError as error:
             mark: Any = error.problem_mark or error.context_mark
             span = mark and Span(self.file, mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
+            if error.context == _TOO_DEEP:
+                raise _wrong("too-large", f"nested deeper than {MAX_DEPTH} levels", span, self.text) from None
             what = ", ".join(part for part in (error.context, error.problem) if part)
             raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
         except yaml.YAMLError as error:
