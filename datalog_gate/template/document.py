@@ -22,7 +22,7 @@ MAX_NUMBER = 400
 """Characters of a number: YAML's base 60 takes square time."""
 
 Node = tuple[int, int, int, int, Any]
-"""Start line and column, end line and column (from 0), and what is within: None for a scalar, a list of nodes, or a
+"""Start line and column, end line and column (from 0), and what is within: the text of a scalar, a list of nodes, or a
 dict from key to the nodes of key and value."""
 _TAG = "tag:yaml.org,2002:"
 _MERGE = object()
@@ -185,13 +185,18 @@ def _wrong(code: str, message: str, span: Span | None, text: str | None = None) 
     return InputError([Diagnostic(code, message, span)], {span.file: text} if span and text is not None else {})
 
 
+_Pair = tuple[Node, Any, Any]
+"""The node of a key, the key and its value."""
+
+
 class _Open:
     __slots__ = ("anchor", "data", "key", "merged", "nodes", "size", "start")
 
     def __init__(self, data: Any, nodes: Any, event: Any) -> None:
         self.data, self.nodes, self.anchor, self.start = data, nodes, event.anchor, event.start_mark
         self.key: tuple[Any, Node] | None = None
-        self.merged: list[tuple[Any, Any]] = []
+        self.merged: list[list[tuple[Any, Any]]] = []
+        """For each merge key the mappings merged by it, in the order of the text, with the nodes of their keys."""
         self.size = 1
 
 
@@ -206,6 +211,8 @@ class _Builder:
         self.text, self.file = text, file
         self.anchors: dict[str, tuple[Any, Node, int]] = {}
         self.open: list[_Open] = []
+        self.pairs: dict[int, tuple[Any, list[_Pair]]] = {}
+        """By the id of a mapping with merge keys: the mapping, and the pairs that PyYAML 6.0.4 makes of it."""
         self.result: tuple[Any, Node | None] = (None, None)
         self.size = 0
 
@@ -225,7 +232,7 @@ class _Builder:
             while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
                 match event:
                     case yaml.ScalarEvent():
-                        self._add(self._scalar(loader, event), _node(event, event, None), 1, event.anchor)
+                        self._add(self._scalar(loader, event), _node(event, event, event.value), 1, event.anchor)
                     case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                         self._start(event, mapping=isinstance(event, yaml.MappingStartEvent))
                     case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
@@ -280,14 +287,45 @@ class _Builder:
 
     def _end(self, event: Any) -> None:
         done = self.open.pop()
+        node = _node(done, event, done.nodes)
         if done.merged:  # what is merged yields to the mapping's own keys
             data: dict[Any, Any] = {}
             nodes: dict[Any, Any] = {}
-            for part, places in [*done.merged, (done.data, done.nodes)]:
+            # of a list the first wins, of several merge keys the last
+            merged = [part for parts in done.merged for part in reversed(parts)]
+            for part, places in [*merged, (done.data, done.nodes)]:
                 data.update(part)
                 nodes.update(places)
-            done.data, done.nodes = data, nodes
-        self._add(done.data, _node(done, event, done.nodes), done.size, done.anchor)
+            node = _node(done, event, nodes)
+            self._check_merge(done, data, node)
+            done.data = data
+        self._add(done.data, node, done.size, done.anchor)
+
+    def _check_merge(self, done: _Open, data: dict[Any, Any], node: Node) -> None:
+        """Refuse a mapping that PyYAML 6.0.4 reads otherwise than the versions before it, which read `data`.
+
+        It takes no two pairs whose keys are one string in memory, which are those of one node and those of one
+        character, and the last pair of what is left, while the versions before it take the first mapping of a list.
+        """
+        pairs: dict[object, _Pair] = {}
+        for part, places in (part for parts in done.merged for part in parts):
+            for pair in self._pairs_of(part, places):
+                text = pair[0][4]
+                pairs.setdefault(text if len(text) < 2 and text < "\u0100" else pair[0][:2], pair)
+        flat = [*pairs.values(), *self._pairs_of(done.data, done.nodes)]
+        newer = {key: value for _, key, value in flat}
+        keys = {key: key for _, key, _ in reversed(flat)}  # a mapping keeps the first of equal keys, as of 1 and true
+        for key, value in data.items():
+            same = value is newer.get(key, _MERGE) or repr(value) == repr(newer.get(key, _MERGE))
+            if not same or repr(key) != repr(keys[key]):
+                message = f"versions of PyYAML read `{key}` from different ones of the mappings merged here"
+                raise self._error("duplicate-key", message, node)
+        self.pairs[id(data)] = (data, flat)
+
+    def _pairs_of(self, data: Any, nodes: Any) -> list[_Pair]:
+        if known := self.pairs.get(id(data)):
+            return known[1]
+        return [(nodes[key][0], key, value) for key, value in data.items()]
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
@@ -316,15 +354,15 @@ class _Builder:
             top.key = (data, node)
         elif top.key[0] is _MERGE:
             parts = list(zip(data, node[4], strict=True)) if isinstance(data, list) else [(data, node)]
-            for part, places in reversed(parts):  # of a list the first wins, of several merge keys the last
+            for part, at in parts:
                 if not isinstance(part, dict):
-                    raise self._error("yaml", "only mappings can be merged", node)
-                top.merged.append((part, places[4]))
+                    raise self._error("yaml", "only mappings can be merged", at)
+            top.merged.append([(part, places[4]) for part, places in parts])
             top.key = None
         else:
             key = top.key[0]
             twice = key in top.data and repr(top.data[key]) != repr(data)  # the same said again says nothing else
-            if twice and not self._in_parameters():
+            if twice and (top.anchor or not self._in_parameters()):
                 raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
             top.data[key], top.nodes[key] = data, (top.key[1], node)
             top.key = None
