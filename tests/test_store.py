@@ -33,10 +33,10 @@ from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store import tables
 from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
+from datalog_gate.store.migration import migrate
 from datalog_gate.store.old_files import read
 from datalog_gate.store.tables import METADATA, REVISION, leases, locks
 from datalog_gate.store.transaction import Store, StoreError, lock_all, take_turn
-from datalog_gate.store.upgrade import migrate, upgrade
 from tests.ledger import request
 
 OLD_FILES = Path(__file__).parent / "old_files"
@@ -74,7 +74,7 @@ def test_migrations_make_the_tables_of_the_package(tmp_path: Path) -> None:
 
 
 def test_an_upgrade_tells_the_revision_before(store: Store) -> None:
-    assert [upgrade(store), upgrade(store), store.revision()] == [REVISION, REVISION, REVISION]
+    assert [store.upgrade(), store.upgrade(), store.revision()] == [REVISION, REVISION, REVISION]
 
 
 def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
@@ -86,7 +86,7 @@ def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
         rows.execute(locks.delete().where(locks.c.name == "inventory"))
         rows.execute(tables.version.update().values(version_num="0001"))
 
-    store.migrate(downgrade)
+    store.run_unchecked(downgrade)
     again = Store(store.name)
     assert again.run("inventory", lambda rows: rows.execute(select(leases.c.name)).scalars().all()) == ["l"]
     assert write_generation(again, {}, NOW) == Generation(1, NOW, {})

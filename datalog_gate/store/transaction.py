@@ -37,6 +37,7 @@ from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.store import old_files
+from datalog_gate.store.migration import migrate
 from datalog_gate.store.tables import EXCHANGED, LOCKS, METADATA, REVISION, locks, outcomes, version
 
 LOG = logging.getLogger(__name__)
@@ -87,9 +88,16 @@ class Store:
         if self.file is not None:
             self._run(self._check)
 
-    def migrate(self, work: Callable[[Connection], Result]) -> Result:
+    def run_unchecked(self, work: Callable[[Connection], Result]) -> Result:
         """Run work in one transaction, whatever tables there are."""
         return self._run(work)
+
+    def upgrade(self) -> str | None:
+        """Bring the tables to the revision of this package, and return the one before: None if there were no tables."""
+        before = self.revision()
+        if before != REVISION:
+            self._run(migrate)
+        return before
 
     def run(self, lock: str | None, work: Callable[[Connection], Result]) -> Result:
         """Run work in one transaction, after all others of this lock, and again if it meets another one. Without a lock
@@ -135,8 +143,6 @@ class Store:
         """Read the revision; make the tables of an SQLite file, or take over those of an older version."""
         revision = read_revision(rows)
         if self.file is not None and revision in EXCHANGED and revision != REVISION:
-            from datalog_gate.store.upgrade import migrate
-
             migrate(rows)
             return REVISION
         if revision is not None or self.file is None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.store.transaction import Store
-from datalog_gate.store.upgrade import upgrade
 from tests.stores.database_servers import DatabaseServer, MariaDB, PostgreSQL
 
 SIZE = os.environ.get("DATALOG_GATE_STORES", "")
@@ -53,5 +52,5 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def empty(server: DatabaseServer, name: str = "gate") -> str:
     """The URL of an empty store of a server."""
     url = server.database(name)
-    upgrade(Store(url))
+    Store(url).upgrade()
     return url

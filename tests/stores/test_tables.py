@@ -22,7 +22,6 @@ from datalog_gate.store.generations import find_newest, read_lines, write_genera
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.tables import METADATA, REVISION, locks
 from datalog_gate.store.transaction import Store, StoreError, lock_row, take_turn
-from datalog_gate.store.upgrade import upgrade
 from tests.ledger import request
 from tests.stores.conftest import empty
 from tests.stores.database_servers import DatabaseServer
@@ -41,7 +40,7 @@ def test_a_server_without_tables_is_said_and_migrations_make_those_of_the_packag
     store = Store(server.database("gate"))
     with pytest.raises(StoreError, match=r"^the store has no tables: run `datalog-gate store upgrade`$"):
         store.run("journal", lambda rows: rows)
-    assert [store.revision(), upgrade(store), upgrade(store), store.revision()] == [None, None, REVISION, REVISION]
+    assert [store.revision(), store.upgrade(), store.upgrade(), store.revision()] == [None, None, REVISION, REVISION]
     with store.engine.begin() as rows:
         context = MigrationContext.configure(
             rows, opts={"compare_type": same_type, "version_table": tables.version.name}

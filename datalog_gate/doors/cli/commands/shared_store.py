@@ -16,7 +16,6 @@ from datalog_gate.store.exchange import ExchangeError, count_rows, export_rows, 
 from datalog_gate.store.generations import find_newest
 from datalog_gate.store.tables import REVISION
 from datalog_gate.store.transaction import UPGRADE, Store, StoreError
-from datalog_gate.store.upgrade import upgrade
 
 
 def store(options: argparse.Namespace) -> int:
@@ -28,7 +27,7 @@ def store(options: argparse.Namespace) -> int:
         shared = Store(settings.store_url)
         match options.part:
             case "upgrade":
-                before = upgrade(shared)
+                before = shared.upgrade()
                 print(printable(f"{shared.name}: {before or 'no tables'} before, {REVISION} now"))
             case "check":
                 return _check(shared, settings)

@@ -70,7 +70,7 @@ def _read_stored(settings: Settings) -> tuple[list[FactLine], datetime | None]:
     from datalog_gate.store.transaction import read_revision
 
     store = open_store(settings)
-    if store.missing or store.migrate(read_revision) != REVISION:  # the latter is a finding about the store
+    if store.missing or store.run_unchecked(read_revision) != REVISION:  # the latter is a finding about the store
         return [], None
     newest = read_newest(store)
     return (read(newest[0], "the store's inventory"), newest[1]) if newest else ([], None)

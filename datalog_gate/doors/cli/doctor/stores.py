@@ -67,7 +67,7 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
         return read_revision(rows), str(problem)
 
     try:
-        revision, problem = store.migrate(look)
+        revision, problem = store.run_unchecked(look)
     except StoreError as error:
         cause: Any = error.__cause__ or error
         reason = getattr(cause, "orig", None) or cause

@@ -7,16 +7,6 @@ from pathlib import Path
 from sqlalchemy.engine import Connection
 
 from datalog_gate.store.tables import REVISION
-from datalog_gate.store.transaction import Store
-
-
-def upgrade(store: Store) -> str | None:
-    """Bring the tables to the revision of this package, and return the one before: None if there were no tables.
-    Errors: those of the store."""
-    before = store.revision()
-    if before != REVISION:
-        store.migrate(migrate)
-    return before
 
 
 def migrate(rows: Connection) -> None:
