@@ -17,8 +17,8 @@ from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.engine_start import record_start
 from datalog_gate.decision_point.point import count_failure, shared_point
 from datalog_gate.doors.heat.heat_objects import check_shape
-from datalog_gate.doors.heat.lifecycle import storable
 from datalog_gate.doors.heat.live_stack import read_operation
+from datalog_gate.doors.heat.status_reason import storable
 
 LOG = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The lifecycle plugin for Heat's legacy engine.
 
-It judges operations, and stops them with a `VetoError`. Heat ignores a plugin that it cannot import or create. So only
-the standard library is imported at module level, and an import that fails later stops the operation.
+It judges operations, and stops them with a `VetoError`. Heat ignores a plugin that it cannot import or create. So the
+modules it imports at module level need only the standard library, and an import that fails later stops the operation.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from datalog_gate.doors.heat.status_reason import storable
+
 if TYPE_CHECKING:
     from datalog_gate.decision_point.operation import Answer
 
 LOG = logging.getLogger(__name__)
 STOPPED = frozenset({"CREATE", "UPDATE", "ADOPT", "RESTORE"})
 """The actions that fail closed, as in `decision_point.operation.CLOSED`."""
-MAX_LENGTH = 2000
-"""Maximum characters of a veto, as in `decision_point.operation.REASON`."""
 
 
 class VetoError(Exception):
@@ -30,11 +30,6 @@ class VetoError(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(storable(reason))
-
-
-def storable(reason: str) -> str:
-    """The reason, cut, of characters that any database of Heat stores."""
-    return "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])
 
 
 class LifecyclePlugin:

@@ -13,6 +13,7 @@ from datalog_gate.decision_point.operation import CLOSED, REASON, Answer, Operat
 from datalog_gate.doors.heat import lifecycle
 from datalog_gate.doors.heat.lifecycle import LifecyclePlugin, VetoError
 from datalog_gate.doors.heat.live_stack import read_operation
+from datalog_gate.doors.heat.status_reason import MAX_LENGTH
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.templates import CLEAN
@@ -75,7 +76,7 @@ def outcome(action: str, of: Any) -> tuple[object, ...] | None:
 
 def test_the_plugin_says_what_the_point_says() -> None:
     assert sorted(lifecycle.STOPPED) == sorted(action.upper() for action in CLOSED)
-    assert lifecycle.MAX_LENGTH == REASON
+    assert MAX_LENGTH == REASON
 
 
 def test_an_update_is_asked_of_the_new_template_with_the_stacks_name() -> None:
