@@ -69,13 +69,16 @@ def test_the_inner_layers_do_no_input_and_output() -> None:
 
 
 def test_doors_do_not_import_each_other() -> None:
-    doors = {"cli", "wsgi", "heat", "schedulers"}
+    doors = {"cli", "wsgi", "heat", "schedulers", "server"}
+    starts = "datalog_gate.doors.server.serving"
     wrong = [
         f"{path.name} imports {name}"
         for room, path in modules()
         if room == "doors" and (door := path.relative_to(PACKAGE / "doors").with_suffix("").parts[0]) in doors
         for name in _imported(path)
-        if name.startswith("datalog_gate.doors.") and name.split(".")[2] in doors - {door}
+        if name.startswith("datalog_gate.doors.")
+        and name.split(".")[2] in doors - {door}
+        and (path.name, name) != ("http_server.py", starts)
     ]
     assert wrong == []
 
@@ -89,7 +92,24 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
     assert {room: sorted(libraries) for room, libraries in used.items() if libraries} == {
         "analysis": ["re2"],
         "decision_point": ["oslo_config", "oslo_policy"],
-        "doors": ["cinder", "duckdb", "heat", "keystoneauth1", "nova", "oslo_config", "oslo_log", "psycopg", "tqdm"],
+        "doors": [
+            "cinder",
+            "duckdb",
+            "falcon",
+            "gunicorn",
+            "heat",
+            "jsonschema",
+            "keystoneauth1",
+            "keystonemiddleware",
+            "nova",
+            "oslo_config",
+            "oslo_context",
+            "oslo_log",
+            "oslo_middleware",
+            "oslo_policy",
+            "psycopg",
+            "tqdm",
+        ],
         "doors.heat": ["heat", "oslo_config"],
         "engine": ["duckdb", "numpy", "psycopg", "pyDatalog", "sqlglot"],
         "inventory": ["keystoneauth1", "openstack"],

@@ -81,7 +81,8 @@ def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
     store.run(None, lambda rows: rows.execute(leases.insert().values(name="l", owner="o", until=1.0)))
 
     def downgrade(rows: Connection) -> None:
-        for table in (tables.inventory_generations, tables.inventory_tables, tables.inventory_rows):
+        newer = tables.inventory_generations, tables.inventory_tables, tables.inventory_rows
+        for table in (*newer, tables.api_writes, tables.api_decisions):
             table.drop(rows)
         rows.execute(locks.delete().where(locks.c.name == "inventory"))
         rows.execute(tables.version.update().values(version_num="0001"))

@@ -89,6 +89,8 @@ METRICS: Mapping[str, Metric] = {
     "datalog_gate_approvals_waiting": Metric(
         "gauge", "Requests for approval that nobody has answered, by whether an engine waits for them.", ("mode",)
     ),
+    "datalog_gate_api_requests_total": Metric("counter", "Requests to the policy server.", ("operation", "status")),
+    "datalog_gate_api_seconds": Metric("histogram", "Seconds until the policy server's answer.", ("operation",)),
 }
 """All metrics by their names."""
 

@@ -14,7 +14,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.chain import Ran
 from datalog_gate.stack.model import Stack
 
-Door = Literal["api", "cfn", "plugin", "engine"]
+Door = Literal["api", "cfn", "plugin", "engine", "server"]
 Verdict = Literal["allowed", "denied", "unreadable", "undecided"]
 CLOSED = frozenset({"create", "update", "adopt", "restore"})
 """The actions that fail closed: they stop where the gate cannot decide. Any other action goes on, with an alarm."""

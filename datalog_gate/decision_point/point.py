@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -24,7 +24,7 @@ from datalog_gate.decision_point.enabled_plugins import create_broker, load_pref
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
-from datalog_gate.decision_point.metrics import Labels, count_answer, count_outcome, measure_store
+from datalog_gate.decision_point.metrics import Labels, Numbers, count_answer, count_outcome, measure_store
 from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
@@ -84,6 +84,14 @@ class DecisionPoint:
         """The options in force."""
         return self._reloader.in_force.settings
 
+    def current(self) -> InForce:
+        """The options and rules in force, loaded again if their files have changed."""
+        return self._reloader.current()
+
+    def problems(self) -> dict[str, DiagnosticsError]:
+        """Why files, as they are now, are not in force: of options, rules, inventory and policy_file."""
+        return self._reloader.problems()
+
     def counters(self) -> dict[str, int]:
         """The counters of this process: answers by verdict, and what an operator should know."""
         with self._lock:
@@ -104,6 +112,15 @@ class DecisionPoint:
         """Begin to serve metrics in this process, if they are enabled."""
         if self._metrics:
             self._metrics.start()
+
+    def render_metrics(self) -> str:
+        """The numbers of all processes of the host, in the text of Prometheus; empty if there are none."""
+        return self._metrics.render() if self._metrics else ""
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """The numbers of this process, if any are told."""
+        return self._metrics.numbers if self._metrics else None
 
     def count_failure(self, door: str, action: str) -> None:
         """Count that the gate failed to answer."""
@@ -145,6 +162,23 @@ class DecisionPoint:
             consulted = self._ask_preflight(self._preflight, operation, answer, trace)
             answer, why = self._lift(operation, mode, consulted, why)
         return self._note(operation, answer, trace, why)
+
+    def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:
+        """Judge an operation by the policies in force, for whoever asks what they say of it: nothing is reserved, no
+        plugin is asked, and an exemption does not count. It is counted and logged as what `judge` answers. A gate that
+        is off judges as one that records. Errors: InputError, EngineError.
+        """
+        if self._metrics:
+            self._metrics.start()
+        began = self._clock()
+        in_force = self._reloader.current()
+        mode = in_force.settings.project_modes.get(operation.project, in_force.settings.mode)
+        mode = "record" if mode == "off" else mode
+        trace = self._decide(operation, mode, in_force, caller, explain)
+        answer = self._note(operation, Answer.of(trace.decision), trace)
+        if self._metrics:
+            count_answer(self._metrics.numbers, operation, answer, self._clock() - began)
+        return trace
 
     @paused()
     def decide_grants(
@@ -207,7 +241,7 @@ class DecisionPoint:
     ) -> tuple[Answer, DecisionTrace | None]:
         """The answer of the policies, and the trace if the stack could be judged."""
         try:
-            trace = self._decide(operation, mode, in_force, credentials)
+            trace = self._decide(operation, mode, in_force, build_caller(credentials))
         except InputError as error:
             problems = "; ".join(map(format_diagnostic, error.diagnostics))
             return refuse("unreadable", f"The stack can't be read: {problems}"), None
@@ -217,7 +251,12 @@ class DecisionPoint:
 
     @paused()
     def _decide(
-        self, operation: Operation, mode: str, in_force: InForce, credentials: Mapping[str, object]
+        self,
+        operation: Operation,
+        mode: str,
+        in_force: InForce,
+        caller: Mapping[str, object] | None,
+        explain: bool = False,
     ) -> DecisionTrace:
         settings, ruleset = in_force
         began = self._clock()
@@ -226,8 +265,7 @@ class DecisionPoint:
         before = _read_before(operation, ruleset.rules)
         read = self._clock()
         now = self._now()
-        services = self.entitlements.services(operation.project, credentials)
-        caller = build_caller(credentials)
+        services = self.entitlements.services(operation.project, operation.credentials or {})
         modes = dict(settings.policy_modes)
         decision = ruleset.rules.decide(
             stack,
@@ -241,6 +279,7 @@ class DecisionPoint:
             mode=mode,
             modes=modes,
             budget=_budget(settings),
+            explain=explain,
         )
         return DecisionTrace(
             rules=ruleset.rules,
@@ -430,10 +469,11 @@ def count_failure(door: str, action: str) -> None:
         _SHARED[0].count_failure(door, action)
 
 
-def create_point(conf: Any, paste_options: Mapping[str, str]) -> DecisionPoint:
-    """Create a decision point from a configuration, and the options of a paste section over it."""
+def create_point(conf: Any, paste_options: Mapping[str, str], defaults: Sequence[Any] = ()) -> DecisionPoint:
+    """Create a decision point from a configuration, and the options of a paste section over it. `defaults` are rules of
+    oslo.policy of its door."""
     settings = build_settings(conf, paste_options)
-    entitlements = Entitlements(conf, settings.services)
+    entitlements = Entitlements(conf, settings.services, defaults)
     return DecisionPoint(settings, entitlements, options=OptionFiles(conf, paste_options))
 
 

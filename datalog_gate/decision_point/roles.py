@@ -35,11 +35,11 @@ def list_rules() -> list[Any]:
 class Entitlements:
     """The rules of the host's policy files, checked against credentials that the host has verified.
 
-    Errors on creation: InputError.
+    `defaults` are more rules, of a door. Errors on creation: InputError.
     """
 
-    def __init__(self, conf: Any, services: Sequence[str]) -> None:
-        self._conf = conf
+    def __init__(self, conf: Any, services: Sequence[str], defaults: Sequence[Any] = ()) -> None:
+        self._conf, self._defaults = conf, (*list_rules(), *defaults)
         self._services = tuple(services)
         self._policy_file = policy.Enforcer(conf).policy_file
         self._enforcers = WatchedFiles(partial(read_states, self._paths), self._load)
@@ -47,26 +47,34 @@ class Entitlements:
     def services(self, project: str, credentials: Mapping[str, object]) -> frozenset[str]:
         """The enabled services that the caller may grant."""
         return frozenset(
-            service for service in self._services if self._allows(f"{GRANT}:{service}", project, credentials)
+            service
+            for service in self._services
+            if self.allows(f"{GRANT}:{service}", {"project_id": project}, credentials)
         )
 
     def may_break_glass(self, project: str, credentials: Mapping[str, object]) -> bool:
         """Whether the break-glass file may lift a refusal for the caller."""
-        return self._allows(BREAK_GLASS, project, credentials)
+        return self.allows(BREAK_GLASS, {"project_id": project}, credentials)
 
     def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
         """Load the policy files again if they have changed; call `failed` if they do not load."""
         self._enforcers.look(now, failed)
 
-    def _allows(self, rule: str, project: str, credentials: Mapping[str, object]) -> bool:
-        return bool(self._enforcers.value.authorize(rule, {"project_id": project}, dict(credentials)))
+    @property
+    def problem(self) -> DiagnosticsError | None:
+        """Why the policy files, as they are now, are not in force."""
+        return self._enforcers.problem
+
+    def allows(self, rule: str, target: Mapping[str, object], credentials: Mapping[str, object]) -> bool:
+        """Whether a rule allows its caller what it names on a target."""
+        return bool(self._enforcers.value.authorize(rule, dict(target), dict(credentials)))
 
     def _load(self, before: Any) -> Any:
         """An enforcer that is complete, and looks at no file again: threads share it."""
         if before and before.policy_path and not Path(before.policy_path).exists():
             raise InputError.of(f"{before.policy_path} is gone")
         enforcer = policy.Enforcer(self._conf)
-        enforcer.register_defaults(list_rules())
+        enforcer.register_defaults(self._defaults)
         for service in self._services:
             enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
         try:

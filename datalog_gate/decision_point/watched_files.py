@@ -35,6 +35,8 @@ class WatchedFiles(Generic[Value]):
         self._tried: FileStates = {}
         """The files that did not load."""
         self._tried_at = 0.0
+        self.problem: DiagnosticsError | None = None
+        """Why the files, as they are now, did not load."""
         self.value: Value = load(None)
 
     def has_changed(self, now: float) -> bool:
@@ -45,6 +47,8 @@ class WatchedFiles(Generic[Value]):
         """Load the files if they have changed, and call `failed` if they do not load."""
         states = self._read_states()
         if not self._is_due(states, now):
+            if states == self._states:
+                self.problem = None
             return
         problem: DiagnosticsError | None = None
         value = self.value
@@ -56,10 +60,10 @@ class WatchedFiles(Generic[Value]):
         if self._read_states() != states:
             return
         if problem:
-            self._tried, self._tried_at = states, now
+            self._tried, self._tried_at, self.problem = states, now, problem
             failed(problem)
         else:
-            self._states, self.value = states, value
+            self._states, self.value, self.problem = states, value, None
 
     def _is_due(self, states: FileStates, now: float) -> bool:
         return states != self._states and (states != self._tried or now - self._tried_at >= RETRY_SECONDS)

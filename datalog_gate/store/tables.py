@@ -13,8 +13,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary,
 from sqlalchemy.dialects.mysql import MEDIUMBLOB, MEDIUMTEXT
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0002"
-EXCHANGED = ("0001", REVISION)
+REVISION = "0003"
+EXCHANGED = ("0001", "0002", REVISION)
 """The revisions whose rows that stores exchange are those of this one; an SQLite file upgrades itself from them."""
 METADATA = MetaData()
 LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory")
@@ -168,6 +168,36 @@ inventory_tables = _table(
 
 inventory_rows = _table("inventory_rows", _id("digest", primary_key=True), _filled("content", LONG_BYTES))
 """The rows of a table as lines of facts, compressed by zlib, by the digest of the lines. Generations share them."""
+
+api_writes = _table(
+    "api_writes",
+    _id("key", primary_key=True),
+    _filled("at", SECONDS, index=True),
+    _filled("until", SECONDS),
+    _id("user"),
+    _id("project", index=True),
+    _id("operation"),
+    _filled("path", LongText),
+    _id("request_id"),
+    _id("digest"),
+    _filled("status", Integer),
+    _filled("answer", Json),
+)
+"""The requests to the server that write; see `api_records`. One without a status is at work `until` then."""
+
+api_decisions = _table(
+    "api_decisions",
+    _id("id", primary_key=True),
+    _id("project", primary_key=True),
+    _filled("at", SECONDS, index=True),
+    _id("user"),
+    _filled("stack_name", LongText),
+    _filled("action", String(16)),
+    _filled("outcome", String(32)),
+    _id("request_id"),
+    _filled("content", Json),
+)
+"""The decisions that the server was asked for, with what explains them."""
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
 """Alembic's table, under a name that is free in the database of another service."""

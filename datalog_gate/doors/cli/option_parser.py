@@ -44,6 +44,7 @@ COMMANDS = {
     "store": ("make, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
     "inventory": ("read what there is in the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
+    "serve": ("run the policy server", "--config /etc/datalog-gate/server.conf --host 127.0.0.1 --port 1789"),
     "scan": ("judge every stack, and list what is wrong since when", "run --folder templates --rules rules"),
 }
 """What each command does, and an example of its arguments."""
@@ -314,6 +315,14 @@ def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     pull.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
 
 
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = _add_command(commands, "serve", "http_server")
+    help_ = "a configuration as heat.conf is, with a section [datalog_gate_server] (default: for one person, on SQLite)"
+    serve.add_argument("--config", type=Path, metavar="FILE", help=help_)
+    serve.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="the address (default: 127.0.0.1)")
+    serve.add_argument("--port", type=_port, default=1789, metavar="N", help="the port (default: 1789)")
+
+
 def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parts = _add_command(commands, "scan", "cloud_scan").add_subparsers(dest="part", required=True, metavar="PART")
     run = _add_part(parts, "run", "judge what changed; exit 1 if a finding that denies is open, 3 if a stack is unread")
@@ -472,6 +481,12 @@ def _jobs(text: str) -> int:
     return int(text)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 65535")
+    return int(text)
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
@@ -502,6 +517,7 @@ _GROUPS = (
     (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
     (("lint", "services", "reconcile", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
+    (("serve",), _add_serve),
     (("scan",), _add_scan),
 )
 """The commands, and what adds them to a parser, in the order of the help."""

@@ -1,0 +1,151 @@
+"""Who asks, what he may do, and whose things he sees."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from datalog_gate.decision_point.roles import Entitlements
+from datalog_gate.doors.server.endpoint import ANYBODY, Endpoint
+
+ALL_PROJECTS = "datalog_gate:all_projects"
+PERSONAS = ("admin", "manager", "member", "reader")
+Environ = dict[str, Any]
+WSGI = Callable[..., Iterable[bytes]]
+
+
+@dataclass(frozen=True)
+class Client:
+    """Who asks, with the credentials of oslo.policy, which Keystone or the token of the server vouches for."""
+
+    credentials: Mapping[str, Any]
+    entitlements: Entitlements
+    domain_projects: Callable[[], frozenset[str]]
+    """The ids of the projects of his domain, where his token is one of a domain."""
+
+    @property
+    def user(self) -> str:
+        return self.credentials.get("user_id") or ""
+
+    @property
+    def project(self) -> str:
+        """The project of the token; empty for one of a domain or of the system."""
+        return self.credentials.get("project_id") or ""
+
+    def may(self, rule: str) -> bool:
+        """Whether a rule of oslo.policy allows it."""
+        return self.entitlements.allows(rule, {"project_id": self.project}, self.credentials)
+
+    @cached_property
+    def projects(self) -> frozenset[str] | None:
+        """The projects whose things he sees; None for all."""
+        if self.may(ALL_PROJECTS):
+            return None
+        if self.credentials.get("domain_id"):
+            return self.domain_projects()
+        return frozenset({self.project} - {""})
+
+    def sees(self, project: str | None) -> bool:
+        """Whether he sees what belongs to a project; what belongs to none only those see who see everything."""
+        return self.projects is None or project in self.projects
+
+
+def list_rules() -> list[Any]:
+    """The rules of the server with their defaults, for the sample generator of oslo.policy."""
+    from oslo_policy import policy
+
+    from datalog_gate.doors.server.api_table import ENDPOINTS
+
+    everything = policy.DocumentedRuleDefault(
+        ALL_PROJECTS,
+        "role:admin or system_scope:all",
+        "See and change what belongs to any project. A token of the system may, as far as its roles go.",
+        [{"path": "/v2/findings", "method": "GET"}],
+        scope_types=["system", "project"],
+    )
+    return [everything, *map(_build_rule, ENDPOINTS)]
+
+
+def _build_rule(endpoint: Endpoint) -> Any:
+    from oslo_policy import policy
+
+    return policy.DocumentedRuleDefault(
+        endpoint.rule,
+        endpoint.allowed,
+        endpoint.summary,
+        [{"path": endpoint.path, "method": endpoint.method}],
+        scope_types=list(endpoint.scopes) if endpoint.allowed != ANYBODY else None,
+    )
+
+
+class TokenAuthentication:
+    """Lets requests with the one token of the server pass as an administrator of the system."""
+
+    def __init__(self, application: WSGI, token: str) -> None:
+        self._application, self._token = application, token.encode()
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        for name in [name for name in environ if name.startswith("HTTP_X_") and name != "HTTP_X_AUTH_TOKEN"]:
+            if name.removeprefix("HTTP_X_") not in ("OPENSTACK_REQUEST_ID", "FORWARDED_FOR", "FORWARDED_PROTO"):
+                del environ[name]  # nobody but Keystone says who it is
+        given = environ.get("HTTP_X_AUTH_TOKEN") or environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ")
+        if hmac.compare_digest(given.encode("latin-1", "replace"), self._token):
+            roles = ",".join(PERSONAS)
+            environ |= {"HTTP_X_USER_ID": "operator", "HTTP_X_ROLES": roles, "HTTP_OPENSTACK_SYSTEM_SCOPE": "all"}
+            environ["HTTP_X_IDENTITY_STATUS"] = "Confirmed"
+        return self._application(environ, start_response)
+
+
+class KeystoneAuthentication:
+    """Keystone's middleware, whose refusals it gives the form of ours; it lets paths that anybody may ask for pass."""
+
+    def __init__(
+        self, application: WSGI, conf: Any, public: frozenset[str], format_error: Callable[..., Mapping[str, Any]]
+    ) -> None:
+        from keystonemiddleware import auth_token
+
+        self._application, self._public, self._format_error = application, public, format_error
+        self._middleware = auth_token.AuthProtocol(self._reached, {"oslo_config_config": conf})
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("PATH_INFO", "").rstrip("/") in self._public:
+            environ.pop("HTTP_X_IDENTITY_STATUS", None)
+            return self._application(environ, start_response)
+        answered: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            if environ.get("datalog_gate.reached"):
+                return start_response(status, headers, *more)
+            answered.append((status, headers))
+            return None
+
+        body: Iterable[bytes] = self._middleware(environ, start)
+        if not answered:
+            return body
+        status, headers = answered[0]
+        code = int(status.split()[0])
+        message = "the token is missing, or not valid any more" if code == 401 else "Keystone can't be reached"
+        content = json.dumps(self._format_error(environ, code, message)).encode()
+        kept = [header for header in headers if header[0].lower() == "www-authenticate"]
+        start_response(status, [*kept, ("Content-Type", "application/json"), ("Content-Length", str(len(content)))])
+        return [content]
+
+    def _reached(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        environ["datalog_gate.reached"] = True
+        return self._application(environ, start_response)
+
+
+def list_domain_projects(environ: Environ, conf: Any) -> frozenset[str]:
+    """Ask Keystone for the projects of the domain of a token, as its user. Errors: those of keystoneauth."""
+    from keystoneauth1.session import Session
+
+    options = conf.keystone_authtoken
+    session = Session(environ["keystone.token_auth"], verify=options.cafile or not options.insecure, timeout=10)
+    wanted = {"service_type": "identity", "interface": options.interface, "version": "3"}
+    domain = {"domain_id": environ["HTTP_X_DOMAIN_ID"]}
+    answer = session.get("/projects", endpoint_filter=wanted, params=domain)
+    return frozenset(str(project["id"]) for project in answer.json()["projects"])

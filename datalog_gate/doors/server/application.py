@@ -1,0 +1,303 @@
+"""The WSGI application: routes, authentication, errors and records of writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+
+import falcon
+from jsonschema import Draft202012Validator
+from oslo_context.context import RequestContext
+from oslo_middleware import HTTPProxyToWSGI, RequestId
+
+from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
+from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
+from datalog_gate.doors.server import api_table
+from datalog_gate.doors.server.access import (
+    WSGI,
+    Client,
+    Environ,
+    KeystoneAuthentication,
+    TokenAuthentication,
+    list_domain_projects,
+)
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply, Schema
+from datalog_gate.doors.server.json_body import read_json
+from datalog_gate.doors.server.policy_server import PolicyServer
+from datalog_gate.doors.server.system import HEALTH
+from datalog_gate.store.api_records import Write
+from datalog_gate.store.transaction import StoreError
+
+LOG = logging.getLogger(__name__)
+KEY = re.compile(r"[!-~]{1,255}")
+MOST_WRITTEN = 512 * 1024
+"""Characters of an answer that a repeated request gets again."""
+
+
+def create_app(
+    conf: Any, server: PolicyServer, token: str = "", endpoints: Sequence[Endpoint] = api_table.ENDPOINTS
+) -> WSGI:
+    """Create the application. With a token its bearer may do everything, else Keystone says who asks."""
+    server.health.update(HEALTH)
+    app = falcon.App()
+    app.req_options.strip_url_path_trailing_slash = True
+    for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
+        app.add_route(path, _Resource(conf, server, [endpoint for endpoint in endpoints if endpoint.path == path]))
+    app.add_error_handler(Exception, _answer_error)
+    public = frozenset(endpoint.path.rstrip("/") for endpoint in endpoints if endpoint.allowed == ANYBODY)
+    application: WSGI = partial(_observe, app, server)
+    if token:
+        application = TokenAuthentication(application, token)
+    else:
+        application = KeystoneAuthentication(application, conf, public, _format_refusal)
+    return RequestId(HTTPProxyToWSGI(application, conf))  # type: ignore[no-any-return]
+
+
+class _Resource:
+    """The endpoints of a path."""
+
+    def __init__(self, conf: Any, server: PolicyServer, endpoints: Sequence[Endpoint]) -> None:
+        for endpoint in endpoints:
+            setattr(self, f"on_{endpoint.method.lower()}", _Responder(conf, server, endpoint))
+
+
+class _Responder:
+    """Answers requests to an endpoint."""
+
+    def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint) -> None:
+        self._conf, self._server, self._endpoint = conf, server, endpoint
+        self._body = Draft202012Validator(endpoint.body) if endpoint.body is not None else None
+        self._query = {name: Draft202012Validator(schema) for name, schema in endpoint.query.items()}
+
+    def __call__(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        environ: Environ = req.env
+        environ["datalog_gate.operation"] = self._endpoint.name
+        client = self._identify(environ)
+        options = self._server.options
+        body = None
+        if self._endpoint.method not in ("GET", "DELETE"):
+            body = read_json(environ, options.body_limit, options.body_seconds)
+        if self._body:
+            _check(self._body, body, "the body")
+        elif body is not None:
+            raise ApiError(400, "unexpected_body", "this operation takes no body")
+        for name, value in path.items():
+            if not value.isprintable() or len(value) > 255:
+                raise ApiError(404, "not_found", f"there is no {name} of that name")
+        query = self._read_query(environ.get("QUERY_STRING", ""))
+        call = ApiCall(self._server, client, path, query, body, _request_id(environ), req.path)
+        key = req.get_header("Idempotency-Key") or ""
+        if self._endpoint.method != "GET" and (self._endpoint.writes or key):
+            reply = self._write(call, key)
+        else:
+            reply = self._endpoint.handler(call)
+        _send(reply, req, resp)
+
+    def _identify(self, environ: Environ) -> Client:
+        """Who asks, if he may. Errors: ApiError."""
+        context = RequestContext.from_environ(environ)  # which the log takes the id of the request from
+        confirmed = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed"
+        values = dict(context.to_policy_values()) if confirmed else {}
+        entitlements = self._server.point.entitlements
+        client = Client(values, entitlements, partial(list_domain_projects, environ, self._conf))
+        if client.may(self._endpoint.rule):
+            return client
+        if confirmed:
+            raise ApiError(403, "forbidden", f"the policy {self._endpoint.rule} does not allow you this")
+        raise ApiError(401, "unauthorized", "send a token in X-Auth-Token", headers={"WWW-Authenticate": "Token"})
+
+    def _read_query(self, text: str) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=100)
+        except ValueError as error:
+            raise ApiError(400, "malformed_query", f"the query can't be read: {error}") from None
+        for name, value in pairs:
+            validator = self._query.get(name)
+            if validator is None:
+                known = did_you_mean(name, self._query)
+                message = f"there is no parameter {shorten(printable(name), 100)}"
+                raise ApiError(400, "unknown_parameter", message, known or "")
+            if name in values:
+                raise ApiError(400, "repeated_parameter", f"the parameter {name} is given twice")
+            values[name] = _read_value(validator.schema, value)
+            _check(validator, values[name], f"the parameter {name}")
+            if isinstance(values[name], str) and not values[name].isprintable():
+                raise ApiError(400, "invalid", f"the parameter {name} holds characters that don't print")
+        defaults = {name: schema["default"] for name, schema in self._endpoint.query.items() if "default" in schema}
+        return defaults | values
+
+    def _write(self, call: ApiCall, key: str) -> Reply:
+        """Note a write, do it, and note its answer; repeat the answer of one that was done."""
+        if key and not KEY.fullmatch(key):
+            raise ApiError(400, "invalid_key", "Idempotency-Key has up to 255 characters of ASCII, without spaces")
+        digest = hashlib.sha256(json.dumps([call.query, call.body], sort_keys=True).encode()).hexdigest()
+        write = Write(
+            operation=self._endpoint.name,
+            path=call.url,
+            user=call.client.user,
+            project=call.client.project,
+            request_id=call.request_id,
+            digest=digest,
+            key=key,
+        )
+        records = self._server.records
+        row, known = records.begin(write)
+        if known:
+            return _repeat(known, digest)
+        status, answer = 0, dict[str, Any]()
+        try:
+            reply = self._endpoint.handler(call)
+            status, answer = reply.status, {"body": reply.body, "headers": dict(reply.headers)}
+        except (ApiError, DiagnosticsError, UsageError, EngineError) as error:
+            refusal = _to_api_error(error)
+            status = refusal.status if refusal.status < 500 else 0
+            answer = {"code": refusal.code, "message": refusal.message, "suggestion": refusal.suggestion}
+            raise
+        finally:
+            if len(json.dumps(answer)) > MOST_WRITTEN:
+                answer = {}
+            records.finish(row, status, answer if status else None)
+        return reply
+
+
+def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
+    """The answer of a write that began before. Errors: ApiError."""
+    if known["digest"] != digest:
+        raise ApiError(422, "key_reused", "the Idempotency-Key belongs to a request with another body")
+    answer = known["answer"]
+    if not known["status"]:
+        raise ApiError(409, "at_work", "the request with this Idempotency-Key is still at work", "ask again later")
+    if not answer:
+        raise ApiError(409, "answered", "the request with this Idempotency-Key was answered, too long to be kept")
+    if "code" in answer:
+        raise ApiError(known["status"], answer["code"], answer["message"], answer["suggestion"])
+    return Reply(answer["body"], known["status"], {**answer["headers"], "Idempotency-Replayed": "true"})
+
+
+def _send(reply: Reply, req: falcon.Request, resp: falcon.Response) -> None:
+    content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+    resp.status, resp.content_type = reply.status, reply.media_type
+    for name, value in reply.headers.items():
+        resp.set_header(name, value)
+    resp.set_header("X-Content-Type-Options", "nosniff")
+    resp.set_header("Cache-Control", "no-cache, private")
+    resp.text = content
+    if req.method == "GET" and reply.status == 200:
+        tag = hashlib.sha256(content.encode()).hexdigest()[:32]
+        resp.etag = tag
+        known = req.if_none_match or ()
+        if any(item == "*" or item == tag for item in known):
+            resp.status, resp.text = 304, None
+
+
+def _check(validator: Draft202012Validator, data: Any, what: str) -> None:
+    """Refuse data that does not fit its schema. Errors: ApiError with the first place that does not."""
+    for error in validator.iter_errors(data):
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+        where = f"{what} at {shorten(printable(place.lstrip('.')), 200)}" if place else what
+        if data is None and not place:
+            raise ApiError(400, "no_body", "send a body of JSON")
+        raise ApiError(400, "invalid", f"{where}: {shorten(printable(error.message), 300)}")
+
+
+def _read_value(schema: Schema, text: str) -> Any:
+    """The value of a parameter, as its schema has it; the text where it has no such form."""
+    if schema.get("type") == "integer" and re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if schema.get("type") == "boolean" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return text
+
+
+def _to_api_error(error: Exception) -> ApiError:
+    """The error of the API that says what an error of ours, or of Falcon, means."""
+    match error:
+        case ApiError():
+            return error
+        case DiagnosticsError():
+            details = [diagnostic.to_json() for diagnostic in error.diagnostics]
+            message = "; ".join(diagnostic.message for diagnostic in error.diagnostics[:5])
+            return ApiError(400, "diagnostics", message, error.diagnostics[0].suggestion or "", details)
+        case UsageError():
+            return ApiError(400, "invalid", str(error))
+        case EngineError():
+            return ApiError(422, "evaluation", str(error))
+        case StoreError():
+            return ApiError(503, "store", str(error), headers={"Retry-After": "5"})
+        case falcon.HTTPNotFound():
+            return ApiError(404, "not_found", "there is nothing at this path", "see /v2/openapi.json")
+        case falcon.HTTPMethodNotAllowed():
+            headers = dict(error.headers or ())
+            return ApiError(405, "method", "this path has no such method", f"use {headers['Allow']}", headers=headers)
+        case falcon.HTTPError():
+            return ApiError(error.status_code, "request", error.title or "the request can't be read")
+    LOG.exception("the server failed")
+    return ApiError(500, "failure", f"the server failed ({type(error).__name__})")
+
+
+def _answer_error(req: falcon.Request, resp: falcon.Response, error: Exception, _params: Any) -> None:
+    refusal = _to_api_error(error)
+    resp.status = refusal.status
+    for name, value in refusal.headers.items():
+        resp.set_header(name, value)
+    resp.content_type = "application/json"
+    resp.text = json.dumps(format_error(req.path, refusal, _request_id(req.env)))
+
+
+def format_error(path: str, error: ApiError, request_id: str) -> Mapping[str, Any]:
+    """The body of an error in the form of the version that the path belongs to."""
+    for prefix, format_ in api_table.ERROR_FORMATS.items():
+        if path == prefix or path.startswith(f"{prefix}/"):
+            return format_(error, request_id)
+    content: dict[str, Any] = {
+        "status": error.status,
+        "code": error.code,
+        "title": HTTPStatus(error.status).phrase,
+        "detail": error.message,
+        "request_id": request_id,
+    }
+    if error.suggestion:
+        content["suggestion"] = error.suggestion
+    if error.diagnostics:
+        content["diagnostics"] = list(error.diagnostics)
+    return {"errors": [content]}
+
+
+def _format_refusal(environ: Environ, status: int, message: str) -> Mapping[str, Any]:
+    code = "unauthorized" if status == 401 else "keystone"
+    return format_error(environ.get("PATH_INFO", ""), ApiError(status, code, message), _request_id(environ))
+
+
+def _request_id(environ: Environ) -> str:
+    return str(environ.get("openstack.request_id", ""))
+
+
+def _observe(
+    app: Callable[..., Iterable[bytes]], server: PolicyServer, environ: Environ, start_response: Callable[..., Any]
+) -> Iterable[bytes]:
+    """Log and count a request: no query, which may say what nobody shall read, and no header."""
+    server.point.start_metrics()
+    began, statuses = time.monotonic(), list[str]()
+
+    def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+        statuses.append(status[:3])
+        return start_response(status, headers, *more)
+
+    body = app(environ, start)
+    seconds = time.monotonic() - began
+    operation, status = environ.get("datalog_gate.operation", "none"), statuses[0] if statuses else "500"
+    if numbers := server.point.numbers:
+        numbers.count("datalog_gate_api_requests_total", operation, status)
+        numbers.observe("datalog_gate_api_seconds", seconds, operation)
+    path = shorten(printable(environ.get("PATH_INFO", "")), 200)
+    LOG.info("%s %s %s %s %.3f s", environ.get("REQUEST_METHOD"), path, operation, status, seconds)
+    return body

@@ -1,0 +1,168 @@
+"""Decisions on stacks, for tools that ask before they build."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.decision.request import read_caller
+from datalog_gate.decision_point.operation import Operation
+from datalog_gate.decision_point.point import build_caller
+from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.store.transaction import StoreError
+
+LOG = logging.getLogger(__name__)
+ANY_CALLER = "datalog_gate:all_projects"
+_TEXT_OR_OBJECT = {"type": ["string", "object"]}
+DEFINITION: Mapping[str, Any] = {
+    "template": {"type": ["string", "object"], "description": "YAML or JSON, as text or as data"},
+    "environment": {"type": ["string", "object", "null"]},
+    "environment_files": {"type": "array", "items": {"type": "string"}, "description": "names of `files`, in order"},
+    "files": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "the texts of files by name",
+    },
+    "parameters": {"type": "object"},
+}
+QUESTION: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["template"],
+    "additionalProperties": False,
+    "properties": {
+        **DEFINITION,
+        "stack_name": {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$", "default": "stack"},
+        "action": {"enum": list(ACTIONS), "description": "by default update against an older state, else create"},
+        "against": {
+            "type": "object",
+            "required": ["template"],
+            "additionalProperties": False,
+            "properties": DEFINITION,
+            "description": "the stack as it was",
+        },
+        "caller": {
+            "type": ["object", "null"],
+            "additionalProperties": False,
+            "properties": {
+                **{name: {"type": ["string", "null"]} for name in ("user", "project", "domain")},
+                "roles": {"type": "array", "items": {"type": "string"}},
+            },
+            "description": "for whom it is asked, where that is somebody else; null for nobody",
+        },
+    },
+}
+DECISION: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["schema", "id", "outcome", "action", "stacks", "violations", "undetermined", "waived", "errors"],
+    "properties": {
+        "schema": {"const": "datalog-gate/decision/1"},
+        "id": {"type": "string"},
+        "outcome": {"enum": ["allow", "allow_with_warnings", "deny", "indeterminate"]},
+    },
+}
+
+
+def _create(call: ApiCall) -> Reply:
+    body: dict[str, Any] = call.body
+    caller, project, credentials = _read_caller(call)
+    against = body.get("against")
+    operation = Operation(
+        door="server",
+        action=body.get("action") or ("update" if against else "create"),
+        stack_name=body.get("stack_name", "stack"),
+        project=project,
+        definition=lambda: _read_definition(body),
+        credentials=credentials,
+        request_id=call.request_id,
+        dry_run=True,
+        against=(lambda: _read_definition(against)) if against else None,
+    )
+    decision = call.server.point.decide(operation, caller, explain=True).decision
+    content = decision.to_json()
+    try:
+        call.server.records.add_decision(
+            content,
+            project=project or call.client.project,
+            user=call.client.user,
+            stack_name=operation.stack_name,
+            request_id=call.request_id,
+        )
+    except StoreError as error:  # who asks gets his answer whatever becomes of the record
+        LOG.error("decision %s can't be kept: %s", decision.id, error)
+    return Reply(_without_why(content), 201, {"Location": f"/v2/decisions/{decision.id}"})
+
+
+def _read_caller(call: ApiCall) -> tuple[Mapping[str, object] | None, str, Mapping[str, object]]:
+    """For whom it is asked, his project, and the credentials by which his services are found: by default who asks, if
+    his token is one of a project. Errors: ApiError."""
+    if "caller" not in call.body:
+        if not call.client.project:
+            return None, "", {}
+        return build_caller(call.client.credentials), call.client.project, call.client.credentials
+    if not call.client.may(ANY_CALLER):
+        raise ApiError(403, "forbidden", f"the policy {ANY_CALLER} does not allow you to ask for another caller")
+    given = call.body["caller"]
+    caller = read_caller(given)
+    if caller is None:
+        return None, "", {}
+    credentials = {
+        "user_id": caller.user,
+        "project_id": caller.project,
+        "project_domain_id": caller.domain,
+        "roles": list(caller.roles),
+    }
+    return given, caller.project or "", credentials
+
+
+def _read_definition(data: Mapping[str, Any]) -> StackDefinition:
+    names = tuple(data.get("environment_files", ()))
+    return StackDefinition(
+        template=data["template"],
+        environment=None if names else data.get("environment"),
+        parameters=data.get("parameters"),
+        files=data.get("files", {}),
+        environment_files=names,
+    )
+
+
+def _without_why(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The decision as `check` prints it."""
+    plain = {name: value for name, value in content.items() if name != "clean"}
+    for name in ("violations", "undetermined", "waived"):
+        findings = plain[name]
+        plain[name] = [{key: value for key, value in finding.items() if key != "why"} for finding in findings]
+    return plain
+
+
+def _show(call: ApiCall) -> Reply:
+    row = call.server.records.find_decision(call.path["decision"], call.client.projects)
+    if row is None:
+        raise ApiError(404, "not_found", "there is no such decision, or it is another project's")
+    return Reply(row["content"])
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/v2/decisions",
+        name="decision:create",
+        summary="Judge a stack that is not built yet",
+        handler=_create,
+        answer=DECISION,
+        allowed=MEMBER,
+        body=QUESTION,
+        status=201,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/decisions/{decision}",
+        name="decision:show",
+        summary="Show a decision, with why each finding holds",
+        handler=_show,
+        answer=DECISION,
+        allowed=READER,
+    ),
+)

@@ -1,0 +1,94 @@
+"""An operation of the API, a request to it, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from datalog_gate.base.errors import GateError
+
+if TYPE_CHECKING:
+    from datalog_gate.doors.server.access import Client
+    from datalog_gate.doors.server.policy_server import PolicyServer
+
+Schema = Mapping[str, Any]
+"""A schema of JSON, as OpenAPI 3.1 has it."""
+SCOPES = ("system", "domain", "project")
+ANYBODY = "@"
+READER = "role:reader"
+MEMBER = "role:member"
+OPERATOR = "role:admin"
+
+
+class ApiError(GateError):
+    """What is wrong with a request: the status of its answer, a code for programs, and a message."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        suggestion: str = "",
+        diagnostics: Sequence[Mapping[str, object]] = (),
+        headers: Mapping[str, str] | None = None,
+        data: object = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.suggestion = status, code, message, suggestion
+        self.diagnostics, self.headers, self.data = tuple(diagnostics), dict(headers or {}), data
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer of a handler: JSON data, or a text with its media type."""
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A request whose caller may make it, and whose parts fit their schemas."""
+
+    server: PolicyServer
+    client: Client
+    path: Mapping[str, str]
+    """The variables of the path."""
+    query: Mapping[str, Any]
+    """The parameters by name, with defaults for those that have one."""
+    body: Any
+    """The JSON data of the body; None without one."""
+    request_id: str
+    url: str
+    """The path as it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A method of a path. The table of all of them makes the routes, the rules of oslo.policy and the description."""
+
+    method: str
+    path: str
+    """With variables in braces, as /v2/decisions/{decision}."""
+    name: str
+    """Its id, which is also that of its rule: decision:show is datalog_gate:decision:show."""
+    summary: str
+    handler: Callable[[ApiCall], Reply]
+    answer: Schema
+    allowed: str
+    """The rule by default; `ANYBODY` is asked for no token."""
+    scopes: tuple[str, ...] = SCOPES
+    """What the token may be for."""
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    body: Schema | None = None
+    status: int = 200
+    writes: bool = False
+    """Whether it changes something, so that each call of it is recorded."""
+    media_type: str = "application/json"
+
+    @property
+    def rule(self) -> str:
+        return f"datalog_gate:{self.name}"

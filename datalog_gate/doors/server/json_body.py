@@ -1,0 +1,123 @@
+"""Read JSON bodies within limits of size, time and depth."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from contextlib import suppress
+from threading import Timer
+from typing import Any
+
+from datalog_gate.doors.server.endpoint import ApiError
+
+DEPTH = 200
+"""How deep lists and objects may be nested."""
+CHUNK = 64 * 1024
+_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
+    """Read the body of a request as JSON; None where there is none. Errors: ApiError."""
+    content = _read(environ, limit, seconds)
+    if not content:
+        return None
+    kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    if kind not in ("application/json", ""):
+        raise ApiError(415, "media_type", f"the body is {kind}", "send application/json")
+    try:
+        text = content.decode("utf-8")
+        data = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise ApiError(400, "malformed_json", f"the body is no JSON: {error}") from None
+    _check_depth(data)
+    if "\0" in text or _ESCAPE.search(text):
+        _check_texts(data)
+    return data
+
+
+def _read(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
+    stream, length = environ["wsgi.input"], _read_length(environ)
+    if length is None and not environ.get("wsgi.input_terminated"):
+        return b""
+    if length is not None and length > limit:
+        raise _too_large(limit)
+    end = time.monotonic() + seconds
+    line = environ.get("gunicorn.socket")
+    timer = Timer(seconds, _stop_reading, (line,)) if line and length != 0 else None
+    if timer:
+        timer.daemon = True
+        timer.start()
+    parts, wanted = list[bytes](), limit + 1 if length is None else length
+    try:
+        while wanted and (part := stream.read(min(wanted, CHUNK))):
+            parts.append(part)
+            wanted -= len(part)
+    except OSError:
+        pass  # the connection has ended, as one that is too slow does
+    except Exception as error:  # noqa: BLE001 - gunicorn's errors for chunks share no class with others
+        raise ApiError(400, "malformed_body", f"the body can't be read: {error}") from None
+    finally:
+        if timer:
+            timer.cancel()
+    if length is None and not wanted:
+        raise _too_large(limit)
+    if length is not None and wanted:
+        if time.monotonic() >= end:
+            raise ApiError(408, "slow_body", f"the body did not arrive in {seconds:g} seconds")
+        raise ApiError(400, "short_body", "the body is shorter than its Content-Length")
+    return b"".join(parts)
+
+
+def _read_length(environ: dict[str, Any]) -> int | None:
+    text = environ.get("CONTENT_LENGTH")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise ApiError(400, "content_length", "Content-Length is no number")
+    return int(text)
+
+
+def _stop_reading(line: Any) -> None:
+    with suppress(OSError):  # the request may end at the same moment
+        line.shutdown(socket.SHUT_RD)
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, "body_too_large", f"the body has more than {limit} bytes")
+
+
+def _too_deep() -> ApiError:
+    return ApiError(400, "json_too_deep", f"the body is nested deeper than {DEPTH} levels")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _check_depth(data: Any) -> None:
+    level, depth = [data], 0
+    while level := [
+        value
+        for part in level
+        if isinstance(part, dict | list)
+        for value in (part.values() if isinstance(part, dict) else part)
+        if isinstance(value, dict | list)
+    ]:
+        depth += 1
+        if depth >= DEPTH:
+            raise _too_deep()
+
+
+def _check_texts(data: Any) -> None:
+    """Refuse halves of surrogate pairs and NUL, which no database takes."""
+    text = json.dumps(data, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ApiError(400, "malformed_text", "a text holds half of a surrogate pair") from None
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise ApiError(400, "malformed_text", "a text holds the character NUL")

@@ -1,0 +1,98 @@
+"""The OpenAPI description, made of the table of endpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datalog_gate import __version__
+from datalog_gate.doors.server.endpoint import ANYBODY, Endpoint
+
+VARIABLE = re.compile(r"{(\w+)}")
+ERROR: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["errors"],
+    "properties": {
+        "errors": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["status", "code", "title", "detail", "request_id"],
+                "properties": {
+                    "status": {"type": "integer"},
+                    "code": {"type": "string", "description": "for programs"},
+                    "title": {"type": "string"},
+                    "detail": {"type": "string", "description": "what is wrong"},
+                    "suggestion": {"type": "string", "description": "what to write"},
+                    "diagnostics": {"type": "array", "items": {"type": "object"}},
+                    "request_id": {"type": "string"},
+                },
+            },
+        }
+    },
+}
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "A request with a key of an earlier one, and the same body, gets the same answer.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+}
+
+
+def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """Describe the endpoints as OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _describe(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "datalog_gate policy server",
+            "version": __version__,
+            "description": "Decisions on stacks, and what the gate knows of a cloud.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": ERROR},
+            "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
+        },
+    }
+
+
+def _describe(endpoint: Endpoint) -> dict[str, Any]:
+    path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 255}}
+        for name in VARIABLE.findall(endpoint.path)
+    ]
+    query = [
+        {"name": name, "in": "query", "required": False, "description": schema["description"], "schema": schema}
+        for name, schema in endpoint.query.items()
+    ]
+    error = {
+        "description": "refused",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    operation: dict[str, Any] = {
+        "operationId": endpoint.name.replace(":", "_"),
+        "summary": endpoint.summary,
+        "tags": [endpoint.name.partition(":")[0]],
+        "parameters": [*path, *query, *([KEY] if endpoint.method != "GET" else [])],
+        "responses": {
+            str(endpoint.status): {
+                "description": endpoint.summary,
+                "content": {endpoint.media_type: {"schema": endpoint.answer}},
+            },
+            "4XX": error,
+            "5XX": error,
+        },
+        "security": [] if endpoint.allowed == ANYBODY else [{"token": []}],
+    }
+    if endpoint.body is not None:
+        content = {"application/json": {"schema": endpoint.body}}
+        operation["requestBody"] = {"required": True, "content": content}
+    if endpoint.name == "health:show":
+        operation["responses"]["503"] = operation["responses"]["200"]
+    return operation

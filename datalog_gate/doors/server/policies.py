@@ -1,0 +1,78 @@
+"""The policies in force, and queries over their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.decision_point.settings import Settings
+from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.system import LIMIT, MARKER
+
+
+def _list(call: ApiCall) -> Reply:
+    settings, ruleset = call.server.point.current()
+    level, marker, limit = call.query.get("level"), call.query.get("marker", ""), call.query["limit"]
+    chosen = [policy for policy in ruleset.rules.policies if policy.id > marker and level in (None, policy.level)]
+    page = [_to_json(policy, settings) for policy in chosen[:limit]]
+    answer: dict[str, object] = {"rules": ruleset.rules.digest, "policies": page}
+    if len(chosen) > limit:
+        answer["next"] = page[-1]["id"]
+    return Reply(answer)
+
+
+def _show(call: ApiCall) -> Reply:
+    settings, ruleset = call.server.point.current()
+    for policy in ruleset.rules.policies:
+        if policy.id == call.path["policy"]:
+            return Reply(_to_json(policy, settings))
+    raise ApiError(404, "not_found", "there is no policy of this id")
+
+
+def _to_json(policy: Policy, settings: Settings) -> dict[str, Any]:
+    place = policy.span.to_json() if policy.span else None
+    return {
+        "id": policy.id,
+        "level": policy.level,
+        "mode": settings.policy_modes.get(policy.id, settings.mode),
+        "on": sorted(policy.on),
+        "message": policy.message,
+        "relation": policy.relation,
+        "place": place,
+    }
+
+
+POLICY: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["id", "level", "mode", "on", "message", "relation", "place"],
+}
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v2/policies",
+        name="policy:list",
+        summary="List the policies in force, by id",
+        handler=_list,
+        answer={
+            "type": "object",
+            "required": ["rules", "policies"],
+            "properties": {"policies": {"type": "array", "items": POLICY}},
+        },
+        allowed=READER,
+        query={
+            "level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"},
+            "limit": LIMIT,
+            "marker": MARKER,
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/policies/{policy}",
+        name="policy:show",
+        summary="Show a policy",
+        handler=_show,
+        answer=POLICY,
+        allowed=READER,
+    ),
+)

@@ -1,0 +1,42 @@
+"""What all requests of the server share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from datalog_gate.decision_point.config_options import build_settings
+from datalog_gate.decision_point.point import DecisionPoint, create_point
+from datalog_gate.doors.server.access import list_rules
+from datalog_gate.doors.server.server_options import GROUP, find_folder, register
+from datalog_gate.store.api_records import ApiRecords
+
+HealthCheck = Callable[["PolicyServer"], tuple[bool, dict[str, object]]]
+"""Tells whether a part of the server is well, and what there is to know of it."""
+
+
+@dataclass(slots=True)
+class PolicyServer:
+    """The decision point, the records and the options of a server, which threads share."""
+
+    options: Any
+    """The options of the section [datalog_gate_server]."""
+    point: DecisionPoint
+    records: ApiRecords
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    health: dict[str, HealthCheck] = field(default_factory=dict)
+    """The checks of /healthcheck by name. Other parts add theirs."""
+
+
+def create_server(conf: Any) -> PolicyServer:
+    """Create the server of a configuration. Errors: as `DecisionPoint`."""
+    register(conf)
+    options = conf[GROUP]
+    folder = find_folder(options)
+    own = {"metrics_folder": str(folder / "metrics")}
+    if not build_settings(conf).store_url:
+        own["service_journal"] = str(folder / "store")
+    point = create_point(conf, own, list_rules())
+    return PolicyServer(options, point, ApiRecords(point.settings.store_url, options.keep_days))

@@ -1,0 +1,55 @@
+"""The oslo.config options of the section ``[datalog_gate_server]``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+GROUP = "datalog_gate_server"
+OPTIONS = (
+    cfg.StrOpt(
+        "auth",
+        default="token",
+        choices=[
+            ("token", "whoever has the one token of the server may do everything: for one person on one machine"),
+            ("keystone", "Keystone says who asks, by the section [keystone_authtoken]"),
+        ],
+        help="How the server knows who asks.",
+    ),
+    cfg.StrOpt(
+        "folder",
+        default="~/.local/state/datalog-gate",
+        help="The folder of the token, of what processes count, and of the store where [datalog_gate] names none.",
+    ),
+    cfg.IntOpt("workers", default=1, min=1, help="Processes that answer."),
+    cfg.IntOpt("threads", default=8, min=1, help="Requests that a process answers at once."),
+    cfg.IntOpt("body_limit", default=4 * 1024 * 1024, min=1024, help="Bytes of the body of a request."),
+    cfg.FloatOpt("body_seconds", default=10.0, min=0.1, help="Seconds in which the body of a request must arrive."),
+    cfg.IntOpt("stop_seconds", default=30, min=1, help="Seconds that requests have to end when the server stops."),
+    cfg.IntOpt("keep_days", default=90, min=1, help="Days for which decisions and the record of writes are kept."),
+    cfg.StrOpt(
+        "scan_store",
+        default="",
+        secret=True,
+        help="The store of `datalog-gate scan`, from which findings and stacks are read: a file of DuckDB on this "
+        "host, or postgresql://USER:PASSWORD@HOST/DATABASE.",
+    ),
+)
+
+
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """The options, for the sample generator of oslo.config."""
+    return [(GROUP, list(OPTIONS))]
+
+
+def register(conf: Any) -> None:
+    conf.register_opts(OPTIONS, group=GROUP)
+
+
+def find_folder(options: Any) -> Path:
+    """The folder of the server, which is created if it is missing. Errors: OSError."""
+    folder = Path(options.folder).expanduser()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,126 @@
+"""Runs the server: its configuration, its token, its log, and gunicorn.
+
+The master process loads everything and forks the workers, so that what is wrong is said once, and their memory is
+shared. TERM and INT let requests end, HUP replaces the workers, and a worker that dies is replaced. There is no TLS
+here: that is the work of the proxy in front.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any
+
+from gunicorn import glogging
+from gunicorn.app.base import BaseApplication
+from oslo_config import cfg
+from oslo_log import log
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.doors.server.access import WSGI
+from datalog_gate.doors.server.application import create_app
+from datalog_gate.doors.server.policy_server import create_server
+from datalog_gate.doors.server.server_options import GROUP, find_folder, register
+from datalog_gate.files.templates import unreadable
+from datalog_gate.store.transaction import StoreError
+
+LOG = logging.getLogger(__name__)
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+QUIET = ("keystonemiddleware=WARNING", "keystoneauth=WARNING", "urllib3=WARNING", "oslo_policy=WARNING")
+"""What libraries log at most: the first two would log headers."""
+
+
+def serve(config: Path | None, host: str, port: int) -> int:
+    """Serve until a signal ends it. Errors: InputError, RulesError."""
+    conf = read_config(config)
+    options = conf[GROUP]
+    try:
+        token = read_token(find_folder(options)) if options.auth == "token" else ""
+        server = create_server(conf)
+        server.records.store.create()
+        application = create_app(conf, server, token)
+    except (StoreError, ValueError) as error:
+        raise InputError.of(f"{config or 'the server'}: {error}") from None
+    if token and host not in LOOPBACK:
+        LOG.warning("%s is no loopback address, and the token goes over it in the clear: set auth = keystone", host)
+    LOG.info("the policy server answers on http://%s:%s", f"[{host}]" if ":" in host else host, port)
+    _Server(application, _configure(options, host, port)).run()
+    return 0
+
+
+def read_config(path: Path | None) -> Any:
+    """Read the configuration, and set up the log, which goes to stderr or where [DEFAULT] says. Errors: InputError."""
+    conf = cfg.ConfigOpts()
+    log.register_options(conf)
+    log.set_defaults(default_log_levels=[*log.get_default_log_levels(), *QUIET])
+    register(conf)
+    try:
+        conf([], project="datalog_gate", default_config_files=[str(path)] if path else [], default_config_dirs=[])
+        log.setup(conf, "datalog_gate")
+    except cfg.ConfigFileParseError as error:
+        problem: Any = error.__context__  # its own text quotes the line, which may hold a password
+        raise InputError.of(f"{path} can't be read: {problem.msg} in line {problem.lineno}") from None
+    except (cfg.Error, log.LogConfigError) as error:
+        raise InputError.of(f"{path} can't be read: {' '.join(str(error).split())}") from None
+    except (OSError, ValueError) as error:
+        raise unreadable(path or Path("."), error) from None
+    return conf
+
+
+def read_token(folder: Path) -> str:
+    """Read the token, or make one and print it. Errors: InputError."""
+    path = folder / "token"
+    try:
+        if path.exists():
+            if path.stat().st_mode & 0o077:
+                raise InputError.of(f"others can read {path}", suggestion="remove it: a new token is made")
+            if token := path.read_text("ascii").strip():
+                return token
+        token = secrets.token_urlsafe(32)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+    except (OSError, UnicodeError) as error:
+        raise unreadable(path, error) from None
+    print(f"token: {token}", flush=True)
+    return token
+
+
+def _configure(options: Any, host: str, port: int) -> dict[str, object]:
+    """The settings of gunicorn."""
+    return {
+        "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+        "workers": options.workers,
+        "threads": options.threads,
+        "worker_class": "gthread",
+        "graceful_timeout": options.stop_seconds,
+        "timeout": 120,
+        "keepalive": 5,
+        "limit_request_line": 8190,
+        "limit_request_fields": 100,
+        "proc_name": "datalog-gate",
+        "logger_class": _Logger,
+        "control_socket_disable": True,
+    }
+
+
+class _Logger(glogging.Logger):  # type: ignore[misc]
+    """Leaves what gunicorn logs to the log of the service."""
+
+    def setup(self, _settings: Any) -> None:
+        self.error_log.propagate, self.access_log.disabled = True, True
+
+
+class _Server(BaseApplication):  # type: ignore[misc]
+    def __init__(self, application: WSGI, settings: dict[str, object]) -> None:
+        self._wsgi, self._settings = application, settings
+        super().__init__(prog=f"{Path(sys.argv[0]).name} serve")
+
+    def load_config(self) -> None:
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> WSGI:
+        return self._wsgi

@@ -1,0 +1,120 @@
+"""Versions, health, metrics, and the record of writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datalog_gate.decision_point.inventory_source import STORE
+from datalog_gate.doors.server.endpoint import ANYBODY, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.policy_server import HealthCheck, PolicyServer
+from datalog_gate.store.transaction import StoreError
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def _list_versions(_call: ApiCall) -> Reply:
+    return Reply(
+        {"versions": [{"id": "v2", "status": "CURRENT", "links": [{"rel": "self", "href": "/v2/openapi.json"}]}]}
+    )
+
+
+def _show_health(call: ApiCall) -> Reply:
+    checks: dict[str, dict[str, object]] = {}
+    for name, check in call.server.health.items():
+        well, facts = check(call.server)
+        checks[name] = {"status": "ok" if well else "failing", **facts}
+    well = all(check["status"] == "ok" for check in checks.values())
+    return Reply({"status": "ok" if well else "failing", "checks": checks}, 200 if well else 503)
+
+
+def _check_store(server: PolicyServer) -> tuple[bool, dict[str, object]]:
+    try:
+        server.records.ping()
+    except StoreError as error:
+        return False, {"problem": str(error)}
+    return True, {}
+
+
+def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
+    rules = server.point.current().ruleset.rules
+    problems = {source: str(error).splitlines()[0] for source, error in server.point.problems().items()}
+    problems.pop("inventory", None)
+    facts: dict[str, object] = {"digest": rules.digest, "policies": len(rules.policies)}
+    return not problems, {**facts, **({"problems": problems} if problems else {})}
+
+
+def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
+    """The age of what decisions rest on; an old one is no reason to send requests elsewhere."""
+    settings, ruleset = server.point.current()
+    problem = server.point.problems().get("inventory")
+    facts: dict[str, object] = (
+        {"source": STORE if settings.inventory == STORE else "file"} if settings.inventory else {}
+    )
+    facts["age_seconds"] = {name: round(age) for name, age in ruleset.ages(server.now()).items()}
+    return problem is None, {**facts, **({"problem": str(problem).splitlines()[0]} if problem else {})}
+
+
+HEALTH: dict[str, HealthCheck] = {"store": _check_store, "rules": _check_rules, "inventory": _check_inventory}
+
+
+def _show_metrics(call: ApiCall) -> Reply:
+    return Reply(call.server.point.render_metrics(), media_type=TEXT)
+
+
+def _list_writes(call: ApiCall) -> Reply:
+    before: Any = call.query.get("marker")
+    try:
+        marker = float(before) if before else None
+    except ValueError:
+        raise ApiError(400, "invalid", "the marker is none of an answer") from None
+    limit = call.query["limit"]
+    rows = call.server.records.writes(call.client.projects, marker, limit)
+    names = "at", "user", "project", "operation", "path", "request_id", "status"
+    answer: dict[str, object] = {"writes": [{name: row[name] for name in names} for row in rows]}
+    if len(rows) == limit:
+        answer["next"] = repr(rows[-1]["at"])
+    return Reply(answer)
+
+
+LIMIT = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100, "description": "how many at most"}
+MARKER = {"type": "string", "maxLength": 2000, "description": "`next` of the answer before"}
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/",
+        name="version:list",
+        summary="List the versions of the API",
+        handler=_list_versions,
+        answer={"type": "object"},
+        allowed=ANYBODY,
+    ),
+    Endpoint(
+        method="GET",
+        path="/healthcheck",
+        name="health:show",
+        summary="Show whether the server can work: its store, rules and inventory",
+        handler=_show_health,
+        answer={"type": "object", "required": ["status", "checks"]},
+        allowed=ANYBODY,
+    ),
+    Endpoint(
+        method="GET",
+        path="/metrics",
+        name="metrics:show",
+        summary="Show the numbers of all processes of the host to Prometheus",
+        handler=_show_metrics,
+        answer={"type": "string"},
+        allowed=ANYBODY,
+        media_type=TEXT,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/writes",
+        name="write:list",
+        summary="List who changed what, the newest first",
+        handler=_list_writes,
+        answer={"type": "object", "required": ["writes"]},
+        allowed=READER,
+        query={"limit": LIMIT, "marker": MARKER},
+    ),
+)

@@ -1,0 +1,133 @@
+"""Decisions that the server gave, and requests that wrote.
+
+A write is noted before it is done, under the key that its client gave it or one of our own, so that nothing is done
+that nobody can find, and a repeated request is answered and not done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
+
+from datalog_gate.store.tables import api_decisions, api_writes
+from datalog_gate.store.transaction import Store
+
+WAIT = 5.0
+"""Seconds that a transaction waits for others."""
+DAY = 86400.0
+PENDING = 60.0
+"""Seconds after which a write that nobody has answered may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A request that writes."""
+
+    operation: str
+    path: str
+    user: str
+    project: str
+    request_id: str
+    digest: str
+    """That of the body."""
+    key: str = ""
+    """The key that its client gave it; empty for none."""
+
+    @property
+    def row_key(self) -> str:
+        """The key of its row: clients share none."""
+        if not self.key:
+            return uuid4().hex
+        parts = "\0".join((self.operation, self.path, self.user, self.project, self.key))
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+class ApiRecords:
+    """The records in a store, which are kept for so many days. Errors of all methods: StoreError."""
+
+    def __init__(self, url: str, keep_days: int, clock: Callable[[], float] = time.time) -> None:
+        self.store = Store(url, wait=WAIT)
+        self._seconds, self._clock, self._cleaned = keep_days * DAY, clock, 0.0
+
+    def ping(self) -> None:
+        """Read the store."""
+        self.store.run(None, lambda rows: rows.execute(select(api_writes.c.key).limit(1)).first())
+
+    def begin(self, write: Write) -> tuple[str, Mapping[str, Any] | None]:
+        """Note a write that begins. Returns the key of its row, and its row if it began before: without a `status` it
+        is still at work."""
+        key, now = write.row_key, self._clock()
+
+        def work(rows: Connection) -> Mapping[str, Any] | None:
+            known = rows.execute(select(api_writes).where(api_writes.c.key == key)).mappings().first()
+            if known is None:
+                names = "operation", "path", "user", "project", "request_id", "digest"
+                values = {name: getattr(write, name) for name in names}
+                new = api_writes.insert().values(key=key, at=now, until=now + PENDING, status=0, answer=None, **values)
+                rows.execute(new)
+                return None
+            if known["status"] or known["until"] > now or known["digest"] != write.digest:
+                return dict(known)
+            same = api_writes.c.key == key, api_writes.c.until == known["until"]
+            taken = rows.execute(api_writes.update().where(*same).values(until=now + PENDING))
+            return None if taken.rowcount else dict(known)
+
+        return key, self.store.run(None, work)
+
+    def finish(self, key: str, status: int, answer: object) -> None:
+        """Note what was answered; status 0 lets the write be tried again."""
+        values = {"status": status, "answer": answer, "until": 0.0}
+        self.store.run(
+            None, lambda rows: rows.execute(api_writes.update().where(api_writes.c.key == key).values(**values))
+        )
+        self._clean()
+
+    def writes(self, projects: Collection[str] | None, before: float | None, limit: int) -> list[dict[str, Any]]:
+        """The newest writes before a time, of some projects, or of all with None."""
+        query = select(api_writes).order_by(api_writes.c.at.desc(), api_writes.c.key).limit(limit)
+        if projects is not None:
+            query = query.where(api_writes.c.project.in_(projects))
+        if before is not None:
+            query = query.where(api_writes.c.at < before)
+        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+
+    def add_decision(self, content: Mapping[str, object], **values: str) -> None:
+        """Keep a decision, with its `project`, `user`, `stack_name` and `request_id`. Of the same in a project the
+        newest is kept."""
+        row = {"id": content["id"], "outcome": content["outcome"], "action": content["action"], **values}
+
+        def work(rows: Connection) -> None:
+            same = api_decisions.c.id == row["id"], api_decisions.c.project == row["project"]
+            rows.execute(api_decisions.delete().where(*same))
+            rows.execute(api_decisions.insert().values(at=self._clock(), content=dict(content), **row))
+
+        self.store.run(None, work)
+        self._clean()
+
+    def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:
+        """The newest decision of this id in some projects, or in any with None."""
+        query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc()).limit(1)
+        if projects is not None:
+            query = query.where(api_decisions.c.project.in_(projects))
+        row = self.store.run(None, lambda rows: rows.execute(query).mappings().first())
+        return dict(row) if row else None
+
+    def _clean(self) -> None:
+        """Remove what is too old, once an hour."""
+        now = self._clock()
+        if now - self._cleaned < 3600:
+            return
+        self._cleaned = now
+
+        def work(rows: Connection) -> None:
+            for table in (api_writes, api_decisions):
+                rows.execute(table.delete().where(table.c.at < now - self._seconds))
+
+        self.store.run(None, work)
