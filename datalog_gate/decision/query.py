@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from datalog_gate.analysis.check import check, find_input
+from datalog_gate.analysis.check import Checked, check, find_input
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.resolve import MOST_SUGGESTIONS, Names
 from datalog_gate.analysis.types import NOT_NULL
@@ -19,7 +19,7 @@ from datalog_gate.base.values import Kind, Row, kind_of, row_key
 from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings
 from datalog_gate.decision.policy_set import RuleFile, parse_all, rests_on
 from datalog_gate.engine.budget import BUDGET
-from datalog_gate.engine.least_model import Engine, ModelError
+from datalog_gate.engine.least_model import Engine, Model, ModelError
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import NOWHERE, Atom, Body, Module, NamedArgument, Rule, Variable, Wildcard
 from datalog_gate.language.parser import parse_query
@@ -43,6 +43,20 @@ class QueryAnswer:
     errors: tuple[ModelError, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A checked program and its model."""
+
+    checked: Checked
+    model: Model
+
+    def answer(self, relation: RelationRef) -> QueryAnswer:
+        """The rows of a relation, and the errors of what it rests on."""
+        needed = rests_on(self.checked.program).get(relation, frozenset())
+        errors = tuple(error for error in self.model.errors if error.relation in needed)
+        return QueryAnswer(tuple(sorted(self.model.rows(relation), key=row_key)), self.checked.warnings, errors)
+
+
 def ask(
     files: Sequence[RuleFile],
     text: str,
@@ -64,11 +78,42 @@ def ask(
     problems += diagnostics
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise RulesError(problems, sources)
-    given = _kinds(lines, catalogue)
-    rule = _whole(question, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
+    given = read_kinds(lines, catalogue)
+    rule = whole_rule(question, Names([*modules, Module(QUERY, "<query>", ())], given, QUERY, True, catalogue))
     modules.append(Module(QUERY, "<query>", (rule,), congress))
+    run = evaluate(
+        modules,
+        lines,
+        engine,
+        given=given,
+        query=QUERY,
+        lenient=lenient,
+        found=problems,
+        sources=sources,
+        catalogue=catalogue,
+        now=now,
+    )
+    return run.answer(f"{QUERY}:{ANSWER}")
+
+
+def evaluate(
+    modules: Sequence[Module],
+    lines: Sequence[FactLine],
+    engine: Engine,
+    *,
+    given: Mapping[str, tuple[Kind, ...]] | None = None,
+    query: str | None = None,
+    lenient: bool = True,
+    found: Sequence[Diagnostic] = (),
+    sources: Mapping[str, str] | None = None,
+    catalogue: Catalogue = SHIPPED,
+    now: datetime | None = None,
+) -> Evaluated:
+    """Check the modules and evaluate them over lines of facts; the arguments are those of `check` and `ask`. `given` is
+    read from the lines where it is missing. Errors: those of `ask`."""
+    given = read_kinds(lines, catalogue) if given is None else given
     checked = check(
-        modules, given=given, query=QUERY, lenient=lenient, found=problems, sources=sources, catalogue=catalogue
+        modules, given=given, query=query, lenient=lenient, found=found, sources=sources, catalogue=catalogue
     )
     inputs = bind(checked.program, lines, lenient=True)
     if now and inputs.get("gate:now") == {}:
@@ -78,10 +123,7 @@ def ask(
     model = engine(checked.program, inputs, BUDGET)
     if model.exceeded:
         raise model.exceeded
-    answer = f"{QUERY}:{ANSWER}"
-    needed = rests_on(checked.program).get(answer, frozenset())
-    errors = tuple(error for error in model.errors if error.relation in needed)
-    return QueryAnswer(tuple(sorted(model.rows(answer), key=row_key)), checked.warnings, errors)
+    return Evaluated(checked, model)
 
 
 def bind(
@@ -129,7 +171,7 @@ def bind(
     return inputs
 
 
-def _kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
+def read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
     """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns
     may hold anything, and null where one does."""
     kinds: dict[str, list[Kind]] = {}
@@ -141,12 +183,13 @@ def _kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[K
     return {name: tuple(columns) for name, columns in kinds.items()}
 
 
-def _whole(question: Atom | Body, names: Names) -> Rule:
+def whole_rule(question: Atom | Body, names: Names, module: str = QUERY) -> Rule:
+    """The rule whose head holds all arguments of a question, a variable for each that it leaves open."""
     if not isinstance(question, Atom):
         body = question
         return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)
     blanks = (Variable(f"column {at}") for at in range(1, 1_000_000))
-    relation = names.relation(question, QUERY)
+    relation = names.relation(question, module)
     if question.named and isinstance(relation, Relation):
         written: Mapping[str, NamedArgument] = {argument.column: argument for argument in question.named}
         unknown = [argument for argument in question.named if argument.column not in relation.positions]

@@ -6,7 +6,7 @@ Each line has its place in the user's own files or in the rules. Secrets are cov
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Literal as OneOf
@@ -15,16 +15,16 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import variables
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.secrecy import MASK
-from datalog_gate.base.values import Kind, ResourceId, Value, from_python, row_key, show
+from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python, row_key, show
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
 from datalog_gate.engine.least_model import Model, ModelError
-from datalog_gate.engine.provenance import Fact
+from datalog_gate.engine.provenance import Fact, Provenance
 from datalog_gate.explain.fix import Fixes
 from datalog_gate.explain.why import FIRST, Failure, Node, Total, Why
-from datalog_gate.facts.factset import place_of
+from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import RelationRef, certain_version, given_version, parse_reference, whole_version
 from datalog_gate.schema.relations import FIXED
@@ -77,64 +77,26 @@ class FindingExplanation:
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
-class Explanation:
-    """The explanation of one decision: of its findings, and of rows that do not hold. Nothing is computed before it is
-    asked for, and nothing twice."""
+class RowExplanation:
+    """The derivations of the rows of one model, in lines. `place` tells where a fact was written."""
 
-    def __init__(self, judgement: Judgement) -> None:
-        self.judgement = judgement
-        reader = judgement.reader
-        self._facts, self._program = reader.evaluation.facts, reader.evaluation.program
-        self._why = Why(reader.provenance)
-        self._messages = _Messages(self._program, reader.evaluation.model, reader.secrets)
-        self._evidence = judgement.evidence()
-        self._fixes = Fixes(judgement)
-        self._explained: dict[Violation, FindingExplanation] = {}
+    def __init__(
+        self,
+        provenance: Provenance,
+        secrets: Secrets | None = None,
+        place: Callable[[Node], Span | None] = lambda _: None,
+    ) -> None:
+        self.why = Why(provenance)
+        program = provenance.program
+        self.messages = _Messages(program, provenance.model, secrets or Secrets(FactSet(), program))
+        self._place = place
 
-    def of(self, violation: Violation) -> FindingExplanation:
-        """Why a finding of this decision holds, and what to change."""
-        if violation not in self._explained:
-            tree = self._why.why(*self._evidence[violation])
-            change = None if violation.waiver else self._fixes.find(violation, tree)
-            fix = _line(0, "fix", f"{change.text}{_settling(change.settled)}", change.place) if change else None
-            self._explained[violation] = FindingExplanation(self._lines(tree), fix)
-        return self._explained[violation]
+    def of(self, relation: RelationRef, row: Row) -> tuple[ExplanationLine, ...]:
+        """Why a row holds; nothing for a fact."""
+        tree = self.why.why(relation, row)
+        return self.lines(tree) if tree.rule or not tree.followed else ()
 
-    def why(self, violation: Violation) -> tuple[ExplanationLine, ...]:
-        return self._lines(self._why.why(*self._evidence[violation]))
-
-    def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[ExplanationLine, ...]:
-        """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
-        a resource as its path, `...` for anything. Nothing if there is such a row.
-
-        Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
-        takes too long."""
-        program = self._program
-        relation = parse_reference(relation)
-        if not any(relation in stratum.relations for stratum in program.strata):
-            raise KeyError(relation)
-        columns = program.relations[relation].columns
-        if len(row) != len(columns):
-            raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
-        stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
-        paths = {resource.id.path for stack in stacks for resource in stack.resources}
-        wanted = tuple(_wanted(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
-        return tuple(self._failure(failure) for failure in self._why.why_not(relation, wanted) or ())
-
-    def clean(self) -> dict[str, dict[str, int]]:
-        """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
-        decision, program = self.judgement.decision, self._program
-        return {
-            policy.id: {
-                str(whole_version(relation)): len(self._facts.rows.get(relation, ()))
-                for relation in sorted(self.judgement.reader.rules.reads[policy.relation] & program.inputs, key=str)
-                if not program.relations[relation].generated
-            }
-            for policy in sorted(self.judgement.policies, key=lambda policy: policy.id)
-            if policy.id not in decision.flagged
-        }
-
-    def _lines(self, tree: Node) -> tuple[ExplanationLine, ...]:
+    def lines(self, tree: Node) -> tuple[ExplanationLine, ...]:
         if tree.rule is None:
             return (ExplanationLine(0, "holds", "it would take too long to tell why", None),)
         lines: list[ExplanationLine] = []
@@ -142,9 +104,9 @@ class Explanation:
         return tuple(lines) or (ExplanationLine(0, "holds", "the rule has no conditions", tree.rule.span),)
 
     def _below(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
-        """The premises of a row: rows, then what else holds, with as many checks on a line as have room."""
+        """Add the premises of a row: rows, then what else holds, with as many checks on a line as have room."""
         assert node.rule
-        messages = _RuleMessages(self._messages, node.rule, node.binding)
+        messages = _RuleMessages(self.messages, node.rule, node.binding)
         for premise in node.premises:
             match premise:
                 case Node():
@@ -167,8 +129,8 @@ class Explanation:
             if certain_version(only.relation) != given_version(certain_version(node.relation)):
                 break
             node = only
-        text = self._messages.row(node)
-        if self._program.relations[node.relation].generated == "in":
+        text = self.messages.row(node)
+        if self.why.provenance.program.relations[node.relation].generated == "in":
             lines.append(_line(depth, "row", text, node.rule.span if node.rule else None))
             return
         if node.rule is None:
@@ -181,6 +143,63 @@ class Explanation:
         lines.append(_line(depth, "row", f"{text} as above" if again else text, node.rule.span))
         if not again:
             self._below(node, depth + 1, lines, seen)
+
+
+class Explanation:
+    """The explanation of one decision: of its findings, and of rows that do not hold. Nothing is computed before it is
+    asked for, and nothing twice."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        self.judgement = judgement
+        reader = judgement.reader
+        self._facts, self._program = reader.evaluation.facts, reader.evaluation.program
+        self._rows = RowExplanation(reader.provenance, reader.secrets, self._place)
+        self._evidence = judgement.evidence()
+        self._fixes = Fixes(judgement)
+        self._explained: dict[Violation, FindingExplanation] = {}
+
+    def of(self, violation: Violation) -> FindingExplanation:
+        """Why a finding of this decision holds, and what to change."""
+        if violation not in self._explained:
+            tree = self._rows.why.why(*self._evidence[violation])
+            change = None if violation.waiver else self._fixes.find(violation, tree)
+            fix = _line(0, "fix", f"{change.text}{_settling(change.settled)}", change.place) if change else None
+            self._explained[violation] = FindingExplanation(self._rows.lines(tree), fix)
+        return self._explained[violation]
+
+    def why(self, violation: Violation) -> tuple[ExplanationLine, ...]:
+        return self._rows.lines(self._rows.why.why(*self._evidence[violation]))
+
+    def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[ExplanationLine, ...]:
+        """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
+        a resource as its path, `...` for anything. Nothing if there is such a row.
+
+        Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
+        takes too long."""
+        program = self._program
+        relation = parse_reference(relation)
+        if not any(relation in stratum.relations for stratum in program.strata):
+            raise KeyError(relation)
+        columns = program.relations[relation].columns
+        if len(row) != len(columns):
+            raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
+        stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
+        paths = {resource.id.path for stack in stacks for resource in stack.resources}
+        wanted = tuple(_wanted(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
+        return tuple(self._failure(failure) for failure in self._rows.why.why_not(relation, wanted) or ())
+
+    def clean(self) -> dict[str, dict[str, int]]:
+        """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
+        decision, program = self.judgement.decision, self._program
+        return {
+            policy.id: {
+                str(whole_version(relation)): len(self._facts.rows.get(relation, ()))
+                for relation in sorted(self.judgement.reader.rules.reads[policy.relation] & program.inputs, key=str)
+                if not program.relations[relation].generated
+            }
+            for policy in sorted(self.judgement.policies, key=lambda policy: policy.id)
+            if policy.id not in decision.flagged
+        }
 
     def _place(self, node: Node) -> Span | None:
         """Where a fact was written: if its literal reads one value of it, that one."""
@@ -196,11 +215,11 @@ class Explanation:
         return place_of(origin, read[0] if single else None)
 
     def _failure(self, failure: Failure) -> ExplanationLine:
-        messages = _RuleMessages(self._messages, failure.rule, failure.binding)
+        messages = _RuleMessages(self._rows.messages, failure.rule, failure.binding)
         place = failure.literal.span if failure.literal else failure.rule.span
         if failure.error:
             error = ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
-            return _line(0, "fails", self._messages.secrets.message(error), place)
+            return _line(0, "fails", self._rows.messages.secrets.message(error), place)
         match failure.literal:
             case None:
                 text = "the rule gives no such row"

@@ -6,7 +6,7 @@ and operators are limited, so that recursive functions can walk the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar, get_args
 
@@ -78,6 +78,18 @@ def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body,
     parser = _Parser(text, "<query>", congress)
     try:
         return parser.query(), ()
+    except Refused as refused:
+        return (), (refused.diagnostic,)
+
+
+def parse_sequence(
+    text: str, file: str = "<sequence>"
+) -> tuple[tuple[tuple[ast.Rule, ...], ...], tuple[Diagnostic, ...]]:
+    """The steps of a sequence like ``act(1) p+(2) move(x), stop(x) :- p(x)``, as Congress simulates them: a rule for
+    each head of a step. Terminators are optional. One that can't be read is empty, with its diagnostic."""
+    parser = _Parser(text, file, congress=True)
+    try:
+        return tuple(parser.steps()), ()
     except Refused as refused:
         return (), (refused.diagnostic,)
 
@@ -526,6 +538,16 @@ class _Parser:
             advice = "write `:-` before a query of several conditions" if isinstance(query, ast.Atom) else None
             raise self.unexpected("found {found}, expected the end of the query", advice)
         return query
+
+    def steps(self) -> Iterator[tuple[ast.Rule, ...]]:
+        while self.token.kind != "end":
+            self.nesting = self.terms = 0
+            heads = self.items(lambda: self.action() if self.at_action() else self.atom("a head"))
+            body = self.body() if self.take(":-") else ()
+            if len(heads) > 1 and not body:
+                raise self.unexpected("found {found} behind several heads", "write `:- true` behind what is one step")
+            self.take(".")
+            yield tuple(ast.Rule(head, body, span=head.span) for head in heads)
 
     def end_statement(self, expected: str, comma: str = "") -> None:
         """Take the terminator. Without one a statement ends only before a token in column 1."""

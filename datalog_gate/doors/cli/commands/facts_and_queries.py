@@ -1,4 +1,4 @@
-"""The commands `facts`, `relations` and `query`."""
+"""The commands `facts`, `relations`, `query` and `simulate`."""
 
 from __future__ import annotations
 
@@ -118,3 +118,35 @@ def query(options: argparse.Namespace) -> int:
     for error in answer.errors:
         print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
     return UNDECIDED if answer.errors else OK
+
+
+def simulate(options: argparse.Namespace) -> int:
+    """Print the rows of a query after a sequence."""
+    from datalog_gate.api import explain_simulation, simulate_files
+    from datalog_gate.decision.policy_set import texts
+    from datalog_gate.files.inputs import fact_lines
+    from datalog_gate.files.rules import read_rules
+
+    catalogue = read_catalogue(*options.catalogue)
+    files = read_rules([Path(path) for path in options.rules], options.congress)
+    simulation = simulate_files(
+        files,
+        [line for path in options.facts for line in fact_lines(path)],
+        options.policy,
+        options.query,
+        options.sequence,
+        actions=options.action_policy,
+        catalogue=catalogue,
+    )
+    sources = texts(files) | {"<query>": options.query, "<sequence>": options.sequence}
+    for warning in simulation.warnings:
+        print(render(warning, sources), file=sys.stderr)
+    rows = simulation.delta if options.delta else simulation.result
+    trace = explain_simulation(simulation) if options.trace else []
+    if options.format == "json":
+        print(json.dumps({"result": rows} | ({"trace": trace} if options.trace else {}), ensure_ascii=False))
+    else:
+        print(*rows, *trace, sep="\n", end="\n" if rows or trace else "")
+    for error in simulation.errors:
+        print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
+    return UNDECIDED if simulation.errors else OK
