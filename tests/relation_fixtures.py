@@ -153,6 +153,16 @@ JSON for each row: `{"relation": "nova:tags", "row": {"server_id": "s-17", "tag"
 are mandatory: a row that lacks one is refused. Those with a `*` are the key. A column without a kind is a text. No
 fixture fills those tables that have no row here.
 """
+LIVE = """
+## What lives
+
+What the cloud has of the resources of a stack that Heat holds, beside what the stack says of them: a row of a table
+above whose id is the resource's in `heat:physical`, with the resource as `_id`. `heat:updated` and `gate:inventory`
+tell whether the table was read since the resource was changed. Arguments are always named.
+
+    grown(v, size) :- os:cinder:volume(_id=v, size=size), live:os:cinder:volume(_id=v, size=there), there > size ?? 0.
+
+"""
 TYPES = """
 ## Resource types
 
@@ -177,6 +187,8 @@ def relations_page() -> str:
         )
     in_cloud = [description for description in described if cloud.relation(description.relation.name)]
     text += CLOUD + "".join(_brief_sections(in_cloud, 1))
+    live = [description for description in described if description.relation.name.startswith(cloud.LIVE)]
+    text += LIVE + "".join(map(_brief_entry, live))
     return text + TYPES + "".join(_brief_sections([description for description in described if description.type], 2))
 
 

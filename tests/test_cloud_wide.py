@@ -325,3 +325,15 @@ def test_a_door_lets_pass_what_only_the_whole_cloud_could_refuse_and_logs_the_co
     assert [entry["decision"]["counts"] for entry in entries if "decision" in entry] == [
         {"policies": 0, "facts": 5, "skipped": 1}
     ]
+
+
+def test_the_time_that_only_a_skipped_policy_reads_is_no_part_of_a_decision() -> None:
+    timed = '@warn("t", "{s} {now}")\nt(s, now) :- all:heat:root(stack=s), gate:now(time=now).\n'
+    stack = dg.read_stack(template=template("web"), stack_name="s")
+
+    def ids(text: str, cloud: dict[str, str] | None) -> set[str]:
+        rules = dg.Rules(load([RuleFile("m", "m.dl", text)]))
+        return {rules.decide(stack, now=f"2027-03-0{day}", cloud=cloud).id for day in (1, 2)}
+
+    local = '@warn("l", "{s} {now}")\nl(s, now) :- heat:root(stack=s), gate:now(time=now).\n'
+    assert [len(ids(ALONE + timed, None)), len(ids(ALONE + timed, {})), len(ids(local + timed, None))] == [1, 2, 2]

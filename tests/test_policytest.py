@@ -16,6 +16,7 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.policytest.comparison import CaseFinding, CaseResult, flow, report
 from datalog_gate.policytest.suite import read_suite, run, top_folder
 from datalog_gate.policytest.testfile import Case, read_cases
+from datalog_gate.stack.model import Live
 from datalog_gate.template.document import read_document
 
 FLAVOR = """
@@ -223,6 +224,23 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
 def test_a_case_compares_the_findings_of_its_own_folders_policies(tmp_path: Path, test: str, first: str) -> None:
     suite = read_suite(pack(tmp_path, test))
     assert [suite.report(case).partition("\n")[0].strip() for case in suite.cases] == [first]
+
+
+def test_a_case_says_how_heat_has_resources(tmp_path: Path) -> None:
+    stacks = "{vm: {type: OS::Nova::Server, properties: {flavor: m1.small}}}"
+    cells = "{far/vm: {id: s-1, status: UPDATE_FAILED, updated: 2027-03-01T12:00:00Z}, stack/vm: {id: s-2}}"
+    more = f"    modules: {{far: {{heat_template_version: 2018-08-31, resources: {stacks}}}}}\n    live: {cells}\n"
+    file = pack(tmp_path, case("{}", more, stack=f"{{heat_template_version: 2018-08-31, resources: {stacks}}}"))
+    suite = read_suite(file)
+    assert [stack.live for stack in suite.stacks(suite.cases[0])] == [
+        (Live(ResourceId("stack/vm"), "CREATE", "COMPLETE", "s-2"),),
+        (Live(ResourceId("far/vm"), "UPDATE", "FAILED", "s-1", "2027-03-01T12:00:00Z"),),
+    ]
+    file = pack(tmp_path, case("{}", "    live: {web: {id: s-1}, far/vm: {}}\n"))
+    suite = read_suite(file)
+    assert [(found.name, found.message) for found in suite.run(suite.cases[0]).findings] == [
+        ("bad-test", "web, far/vm of `live` is in no stack of the case")
+    ]
 
 
 def test_modules_are_judged_with_the_stack_and_files_with_the_environments_of_their_names(tmp_path: Path) -> None:

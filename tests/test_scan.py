@@ -27,6 +27,7 @@ from datalog_gate.scan.scan_run import Judges, RunReport, run
 from datalog_gate.scan.scan_store import ScanStore, StoredFinding
 from datalog_gate.scan.stored_judgement import Difference, Forecast, rejudge, verify
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.stack.model import Live
 
 RULES = """
 @deny("size", "{server} is {flavor}", hint="take a small one")
@@ -298,6 +299,36 @@ def test_policies_over_the_cloud_judge_what_is_stored(store: ScanStore) -> None:
     ]
 
 
+TIMED = """
+@warn("late", "{stack} after {day}")
+late(stack, day) :- heat:root(stack=stack), gate:now(time=now), extract_date(now, day).
+"""
+OLD_TABLES = """
+@warn("stuck", "{name} is {status}", key=["root"])
+stuck(root, name, status) :- all:heat:root(stack=root), heat:stacks(id=root, stack_name=name, stack_status=status).
+@warn("old", "{table} is {days} days old")
+old_table(table, days) :-
+  all:heat:root(stack=_), gate:inventory_age(table=table, seconds=s), gate:now(time=now), s > 0, days = s / 86400.
+"""
+
+
+def test_the_time_counts_only_where_a_stack_is_judged_by_itself(store: ScanStore) -> None:
+    def judged(text: str, day: int, status: str = "CREATE_FAILED") -> int:
+        rows = {
+            "heat:stacks": [{"id": "a", "stack_name": "web", "stack_status": status}],
+            "gate:inventory": [{"table": "heat:stacks", "read": "2027-03-01T00:00:00Z"}],
+        }
+        asked = Rules(policy_set(text)).scan_request(DAY.replace(day=day), inventory=rows)
+        return run(ListFeed([entry("a", SMALL)]), "test", store, Judges(asked, 1), asked).judged
+
+    assert [judged(text, day) for text in (RULES + TIMED, RULES + OLD_TABLES) for day in (1, 2)] == [1, 1, 1, 0]
+    assert judged(RULES + OLD_TABLES, 3, "UPDATE_FAILED") == 0
+    assert [(row.root, row.policy, row.message, row.first_seen[8:10]) for row in store.findings()] == [
+        ("", "old", "heat:stacks is 2 days old", "02"),
+        ("a", "stuck", "web is UPDATE_FAILED", "01"),
+    ]
+
+
 def test_other_rules_are_tried_on_what_is_stored(store: ScanStore) -> None:
     scan(store, entry("a", HUGE, "p1"), entry("b", HUGE, "p2"), entry("c", NAMELESS, "p2"), entry("d", NAMELESS, "p2"))
     before = store.digest()
@@ -311,6 +342,29 @@ def test_other_rules_are_tried_on_what_is_stored(store: ScanStore) -> None:
         Forecast("p2", "size", 2, 2),
     ]
     assert store.digest() == before
+
+
+DRIFT = """
+@warn("off", "{server} is {status}")
+off(server, status) :- live:os:nova:server(_id=server, status=status), status != "ACTIVE".
+@warn("gone", "{server} is gone")
+gone(server) :- heat:updated(id=server, time=time), time < "2027-02-01", not live:os:nova:server(_id=server).
+"""
+
+
+def test_what_lives_is_judged_alike_by_a_run_and_from_what_is_stored(store: ScanStore) -> None:
+    rows = {"nova:servers": [{"id": "s-a", "status": "SHUTOFF"}, {"id": "s-c", "status": "ACTIVE"}]}
+    asked = Rules(policy_set(DRIFT)).scan_request(DAY, inventory=rows)
+    stacks = [
+        replace(
+            entry(root, SMALL), live=(Live(ResourceId(f"stack-{root}/vm"), "CREATE", "COMPLETE", f"s-{root}", time),)
+        )
+        for root, time in (("a", "2027-01-01"), ("b", "2027-01-01"), ("c", "2027-01-01"), ("d", "2027-02-02"))
+    ]
+    run(ListFeed(stacks), "test", store, Judges(asked, 1), asked)
+    assert [(row.root, row.message) for row in store.findings()] == [("b", "vm is gone"), ("a", "vm is SHUTOFF")]
+    assert rejudge(store, asked, Judges(asked, 1)) == [Forecast("p1", "gone", 1, 1), Forecast("p1", "off", 1, 1)]
+    assert verify(store, asked, 9, Random(1)) == []
 
 
 def test_two_ways_to_judge_agree(store: ScanStore) -> None:

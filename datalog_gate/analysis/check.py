@@ -27,7 +27,8 @@ from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Kind
-from datalog_gate.language.ast import Module, Rule
+from datalog_gate.language.ast import NOWHERE, Module, Rule
+from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import (
     Column,
@@ -92,6 +93,9 @@ def check(
     rules += _define_unlocked(policies.unlocks)
     unlocking = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
     relations |= {relation.name: relation for relation in unlocking}
+    live_rules, live_reads = _define_live(relations, catalogue)
+    rules += live_rules
+    relations |= live_reads
     strata, wrong_cycles = stratify(rules)
     all_rules, old_relations, wrong_old = with_old_state(rules, relations, {EFFECTIVE.name}, catalogue)
     diagnostics += [*policies.diagnostics, *wrong_cycles, *wrong_old]
@@ -205,6 +209,31 @@ def _define_unlocked(unlocks: Iterable[Unlock]) -> Iterator[CheckedRule]:
             Match("gate:grant_scope", (grant, resource), span),
         )
         yield CheckedRule(UNLOCKED, (service, resource), body, span)
+
+
+def _define_live(
+    relations: Iterable[RelationRef], catalogue: Catalogue
+) -> tuple[list[CheckedRule], dict[RelationRef, Relation]]:
+    """For each `live:` relation among those that are read its rule, and the relations that this reads.
+
+    ``live:os:nova:server(r, id, ...) :- os:nova:server(r, ...), heat:physical(r, id), nova:servers(id, ...)``
+    """
+    rules: list[CheckedRule] = []
+    inputs: dict[RelationRef, Relation] = {}
+    for name in sorted(name for name in relations if isinstance(name, str) and cloud.live_relation(name)):
+        table, column = cloud.LIVE_TABLES[name.removeprefix(cloud.LIVE)]
+        type_name = name.removeprefix(cloud.LIVE).partition(".")[0]
+        declared, of_type = catalogue.relation(table), catalogue.relation(type_name)
+        assert declared
+        resource, row = Var("", "resource"), tuple(Var("", str(at)) for at in range(len(declared.columns)))
+        physical = Match("heat:physical", (resource, row[declared.positions[column]]), NOWHERE)
+        body: tuple[Match, ...] = (physical, Match(table, row, NOWHERE))
+        inputs |= {table: declared, "heat:physical": FIXED["heat:physical"]}
+        if of_type:  # an operator's catalogue may lack the type
+            body = (Match(type_name, (resource, *(None for _ in of_type.columns[1:])), NOWHERE), *body)
+            inputs[type_name] = of_type
+        rules.append(CheckedRule(name, (resource, *row), body, NOWHERE))
+    return rules, inputs
 
 
 def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> Iterator[Diagnostic]:

@@ -132,7 +132,8 @@ def _identity(rules: PolicySet, request: DecisionRequest, waivers: Sequence[Waiv
     early = [policy.id for policy in rules.policies if policy.enforce_from and request.now.date() < policy.enforce_from]
     modes = [f"{policy.id}={request.modes[policy.id]}" for policy in rules.policies if policy.id in request.modes]
     modes += [f"{policy.id}=off" for policy in rules.policies if policy.id in request.off]
-    now = request.now.isoformat() if "gate:now" in rules.program.inputs else ""
+    inputs = rules.inputs_alone if request.cloud is None else rules.program.inputs
+    now = request.now.isoformat() if "gate:now" in inputs else ""
     entries = [json.dumps([waiver.to_json(), request.now >= waiver.until], sort_keys=True) for waiver in waivers]
     cloud = ["cloud"] if rules.cloud_wide and request.cloud is not None else []
     return [request.mode, *early, *modes, now, *entries, *cloud]

@@ -14,6 +14,7 @@ from datalog_gate.analysis.check import check, matches
 from datalog_gate.analysis.congress.library import Entry, parse_library
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.slices import resting
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.gc import paused
@@ -84,7 +85,7 @@ def _add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[D
 @dataclass(frozen=True, slots=True)
 class PolicySet:
     """`reads` maps each derived relation to all relations it rests on, itself among them. `cloud_wide` are the ids of
-    the policies that rest on an `all:` relation."""
+    the policies that rest on an `all:` relation, `inputs_alone` the inputs without those that only these read."""
 
     program: CheckedProgram
     policies: tuple[Policy, ...]
@@ -95,6 +96,7 @@ class PolicySet:
     reads: Mapping[RelationRef, frozenset[RelationRef]]
     catalogue: Catalogue
     cloud_wide: frozenset[str]
+    inputs_alone: frozenset[RelationRef]
 
 
 def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet:
@@ -120,6 +122,9 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     reads = rests_on(checked.program, checked.policies)
+    cloud_wide = frozenset(policy.id for policy in checked.policies if any(map(is_all, reads[policy.relation])))
+    alone = {policy.relation for policy in checked.policies if policy.id not in cloud_wide}
+    alone |= {unlock.relation for unlock in checked.unlocks}
     return PolicySet(
         program=checked.program,
         policies=checked.policies,
@@ -129,7 +134,8 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         sources=sources,
         reads=reads,
         catalogue=catalogue,
-        cloud_wide=frozenset(policy.id for policy in checked.policies if any(map(is_all, reads[policy.relation]))),
+        cloud_wide=cloud_wide,
+        inputs_alone=resting(checked.program, frozenset(alone)).inputs if cloud_wide else checked.program.inputs,
     )
 
 

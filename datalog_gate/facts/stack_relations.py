@@ -239,6 +239,7 @@ ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, LocatedRow]]]] = 
     "heat:environment": _environment,
     "heat:status": lambda stack: _live(stack, lambda live: (live.action, live.status)),
     "heat:physical": lambda stack: _live(stack, lambda live: (live.physical,) if live.physical else ()),
+    "heat:updated": lambda stack: _live(stack, lambda live: (live.updated,) if live.updated else ()),
 }
 """The relations of a whole tree of stacks. Each function takes the root and gives each row with what locates it."""
 NEEDED = {

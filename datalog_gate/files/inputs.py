@@ -26,8 +26,9 @@ from datalog_gate.stack.model import Stack
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
-FactSource = Path | str | Mapping[str, Iterable[Sequence[object]]] | list[FactLine]
-"""The path of a file of facts as lines of JSON, or rows of plain data by relation, or lines that were read."""
+FactSource = Path | str | Mapping[str, Iterable[Sequence[object] | Mapping[str, object]]] | list[FactLine]
+"""The path of a file of facts as lines of JSON, or rows of plain data by relation, each in order or by column, or lines
+that were read."""
 WaiverSource = Path | str | Sequence[Waiver | Mapping[str, object]]
 """The path of a `waivers.yaml`, or waivers, or entries of such a file as data."""
 
@@ -115,8 +116,12 @@ def fact_lines(source: FactSource | None) -> list[FactLine]:
     for relation, rows in source.items():
         for number, row in enumerate(rows, 1):
             span = Span(f"<{relation}>", number, 1, number, 1)
-            for value in row:
+            for value in row.values() if isinstance(row, Mapping) else row:
                 if isinstance(value, float) and not isfinite(value):
                     raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
-            lines.append(FactLine(relation, tuple(map(from_python, row)), span))
+            if isinstance(row, Mapping):
+                cells = {column: from_python(value) for column, value in row.items()}
+                lines.append(FactLine(relation, cells, span))
+            else:
+                lines.append(FactLine(relation, tuple(map(from_python, row)), span))
     return lines

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError, RulesError, UsageError
+from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.judgement import judge
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
@@ -18,7 +19,7 @@ from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import list_files, read_before, read_catalogue, read_stack, read_text, resolve
 from datalog_gate.policytest.comparison import CaseFinding, CaseResult, report
 from datalog_gate.policytest.testfile import Case, read_cases
-from datalog_gate.stack.model import Stack
+from datalog_gate.stack.model import Live, Stack
 from datalog_gate.template.reader import read_assuming
 
 RULES, UNREADABLE, FAILED = 2, 3, 5
@@ -56,7 +57,8 @@ class Suite:
         (`evaluation`, `budget`). Errors: GateError if the gate can't judge the case.
         """
         rules = rules or self.rules
-        given = {key: value for key, value in case.given.items() if key not in ("stack", "modules", "environment")}
+        of_stacks = ("stack", "modules", "environment", "live")
+        given = {key: value for key, value in case.given.items() if key not in of_stacks}
         given["cloud"] = given.pop("projects", {})
         try:
             stacks = stacks or self.stacks(case)
@@ -105,7 +107,7 @@ class Suite:
             read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=catalogue)
             for name, source in given.get("modules", {}).items()
         ]
-        return (stack, *modules)
+        return tuple(_with_live((stack, *modules), case, self.file))
 
     def before(self, case: Case, name: str) -> Stack:
         """Read the older state of the case's stack, under that name. Errors: InputError."""
@@ -118,6 +120,24 @@ class Suite:
             stack_name=name,
             catalogue=self.rules.catalogue,
         )
+
+
+def _with_live(stacks: Sequence[Stack], case: Case, file: Path) -> Iterator[Stack]:
+    """The stacks with what the case says of their resources in Heat. Errors: InputError."""
+    live = dict(case.given.get("live", {}))
+    for stack in stacks:
+        own = {path: live.pop(path) for path in list(live) if path.startswith(f"{stack.id}/")}
+        yield replace(stack, live=tuple(_live_row(path, data) for path, data in own.items()))
+    if live:
+        place = Span(str(file), case.line, 1, case.line, 2)
+        names = " or ".join(f"{stack.id}/..." for stack in stacks)
+        message = f"{', '.join(live)} of `live` is in no stack of the case"
+        raise InputError([Diagnostic("bad-test", message, place, f"write {names}")])
+
+
+def _live_row(path: str, data: Mapping[str, str]) -> Live:
+    action, _, status = data.get("status", "CREATE_COMPLETE").partition("_")
+    return Live(ResourceId(path), action, status, data.get("id", ""), data.get("updated", ""))
 
 
 def _file(source: Any) -> Any:

@@ -28,6 +28,7 @@ CASE: Shape = {
     **dict.fromkeys(("environment", "caller"), (dict,)),
     "modules": {"*": (str, dict)},
     "projects": {"*": (str,)},
+    "live": {"*": {"status": (str,), "id": (str,), "updated": (str,)}},
     "services": [(str,)],
     "waivers": (list,),
     "expect": EXPECT,
@@ -48,7 +49,8 @@ class Case:
     given: Mapping[str, Any]
     """What is judged, and by what: files are paths, and `now` is a time. An inline template is its text, pushed down to
     where it stands in the test file, so that both count the same lines. `modules` are stacks by name that are judged
-    together with the one of the case: these are its whole cloud, and `projects` those of its stacks by name."""
+    together with the one of the case: these are its whole cloud, and `projects` those of its stacks by name. `live`
+    says by id how Heat has resources of these."""
     expect: Mapping[str, Any]
     policies: tuple[tuple[str, Span | None], ...] = ()
     """The ids of policies that it expects, with their places."""

@@ -19,7 +19,7 @@ from typing import Literal
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import DiagnosticsError, EngineError
 from datalog_gate.base.values import Row, Unknown, Value, to_json
-from datalog_gate.decision.cloud_state import Inventory
+from datalog_gate.decision.cloud_state import AGES, Inventory
 from datalog_gate.decision.decision import Decision, PolicyError, Violation, Waiver
 from datalog_gate.decision.judgement import Judgement, judge
 from datalog_gate.decision.policy_set import PolicySet
@@ -91,10 +91,12 @@ class ScanRequest:
     def identity(self) -> str:
         """The digest of all that judgements depend on, after that of all that facts depend on: a stack is judged again
         if it or this changes. The time counts as far as a rule reads it, a waiver or a grant ends by it, or a policy is
-        enforced from a day on."""
-        timed = "gate:now" in self.rules.program.inputs
-        policies = self.rules.policies
+        enforced from a day on. What only policies over the whole cloud read does not count: these are judged each time.
+        """
+        policies, read = self.rules.policies, self.rules.inputs_alone
+        timed = not read.isdisjoint(("gate:now", AGES))
         tables = self.inventory.summary.digests if self.inventory else {}
+        tables = {name: digest for name, digest in tables.items() if name in read}
         parts = [
             self.rules.digest,
             self.now.isoformat() if timed else self.now.date().isoformat() if self.services else "",

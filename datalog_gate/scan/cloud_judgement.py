@@ -18,6 +18,7 @@ from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import OPEN, ResourceId, Row, Unknown, in_order, show
+from datalog_gate.decision.cloud_state import AGES
 from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Model
@@ -92,6 +93,8 @@ def _evaluate(
     for service in sorted(request.services):
         facts.add("gate:service", (service,))
     inventory = request.inventory
+    for row in inventory.ages(request.now) if inventory else ():
+        facts.add(AGES, row)
     unknown = {name: frozenset(columns) for name, columns in facts.unknown.items()}
     if inventory:
         unknown.update(inventory.summary.unknown)
@@ -140,10 +143,12 @@ def _finding(
     stacks: Mapping[str, tuple[str, str | None]],
     request: ScanRequest,
 ) -> Finding:
-    """The finding of a row; without a root of its own it is one of the stack that the blamed resource is in."""
+    """The finding of a row; without a root of its own it is one of the stack that the blamed resource is in, or else of
+    the first stack that the row names."""
     value = row[policy.subject] if policy.subject is not None else None
     subject = value if isinstance(value, ResourceId) else None
-    root = root or (_root_of(subject, stacks) if subject else "")
+    named = (value for value in row if isinstance(value, str) and value in stacks)
+    root = root or (_root_of(subject, stacks) if subject else next(named, ""))
     project = stacks[root][1] if root else None
     waivers = [waiver for waiver in request.waivers if waiver.policy == policy.id]
     waiver, lapse = waiver_of(waivers, policy.columns, row, subject, project, request.now)

@@ -65,7 +65,7 @@ class StackEntry:
                 source = {"definition": self.source.to_json()}
             case TemplateFiles():
                 source = {"files": asdict(self.source)}
-        live = [[row.id.path, row.action, row.status, row.physical] for row in self.live]
+        live = [[row.id.path, row.action, row.status, row.physical, row.updated] for row in self.live]
         return {
             "root": self.root,
             "name": self.name,

@@ -92,7 +92,8 @@ def _live_resources(resources: list[dict[str, Any]], paths: Mapping[str, str]) -
     for resource in resources:
         action, _, status = str(resource.get("resource_status", "")).partition("_")
         physical = str(resource.get("physical_resource_id") or "")
-        yield Live(ResourceId(_path(resource, paths)), action, status, physical)
+        updated = str(resource.get("updated_time") or resource.get("creation_time") or "")
+        yield Live(ResourceId(_path(resource, paths)), action, status, physical, updated)
 
 
 def _path(resource: Mapping[str, Any], paths: Mapping[str, str]) -> str:

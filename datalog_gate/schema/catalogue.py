@@ -64,14 +64,14 @@ class Catalogue:
             return self._version(name)
         if name in FIXED:
             return FIXED[name]
-        if cloud_relation := cloud.relation(name):
+        if cloud_relation := cloud.relation(name) or cloud.live_relation(name):
             return cloud_relation
         owner = self.owner(name.partition(".")[0])
         return self._of_type(owner).get(name) if owner else None
 
     def _version(self, version: RelationVersion) -> Relation | None:
         """The version, old or of all stacks, of a relation that stacks fill."""
-        if version.name.startswith((OLD, ALL)) or version.name in TIMELESS:
+        if version.name.startswith((OLD, ALL, cloud.LIVE)) or version.name in TIMELESS:
             return None
         current = self.relation(version.name)
         if current is None or current is cloud.relation(version.name) or version.old is version.all:
@@ -86,6 +86,7 @@ class Catalogue:
         """The names of all relations. This parses every resource type, so use it for suggestions only."""
         yield from FIXED
         yield from cloud.names()
+        yield from map(f"{cloud.LIVE}{{}}".format, cloud.LIVE_TABLES)
         for type_name in self.types():
             yield from self._of_type(type_name)
 

@@ -19,6 +19,25 @@ CLOUD = frozenset((
 tables of Heat are in `heat`, beside the relations of a template."""
 OLD_WIDTHS = {"nova:servers": 11, "cinder:volumes": 17, "neutronv2:security_group_rules": 10}
 """The number of columns of Congress, for relations that have more since: those that follow may be null."""
+LIVE = "live:"
+"""The prefix of a relation in a rule that reads what the cloud has of the resources of a type."""
+LIVE_TABLES = {
+    "os:cinder:volume": ("cinder:volumes", "id"),
+    "os:neutron:floating_ip": ("neutronv2:floating_ips", "id"),
+    "os:neutron:net": ("neutronv2:networks", "id"),
+    "os:neutron:port": ("neutronv2:ports", "id"),
+    "os:neutron:port.fixed_ips": ("neutronv2:fixed_ips", "port_id"),
+    "os:neutron:port.security_groups": ("neutronv2:security_group_port_bindings", "port_id"),
+    "os:neutron:router": ("neutronv2:routers", "id"),
+    "os:neutron:security_group": ("neutronv2:security_groups", "id"),
+    "os:neutron:security_group.rules": ("neutronv2:security_group_rules", "security_group_id"),
+    "os:neutron:subnet": ("neutronv2:subnets", "id"),
+    "os:nova:server": ("nova:servers", "id"),
+    "os:nova:server_group": ("nova:server_groups", "id"),
+    "os:octavia:listener": ("octavia:listeners", "id"),
+    "os:octavia:load_balancer": ("octavia:load_balancers", "id"),
+}
+"""The table of an inventory with what there is of a type's resources, and its column with their physical id."""
 NUMBER, TEXT = Kind.NUMBER, Kind.STRING
 KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kind.ANY, "?": Kind.NULL}
 """The kinds by the letters in the data; several letters mean any of their kinds."""
@@ -31,6 +50,19 @@ def relation(name: str) -> Relation | None:
 
 def names() -> tuple[str, ...]:
     return tuple(_all())
+
+
+@cache
+def live_relation(name: str) -> Relation | None:
+    """The relation ``live:os:nova:server``: the rows of a table of the inventory, each with its resource as `_id`."""
+    if not name.startswith(LIVE) or name.removeprefix(LIVE) not in LIVE_TABLES:
+        return None
+    table, column = LIVE_TABLES[name.removeprefix(LIVE)]
+    declared = _all()[table]
+    own = tuple(key for key in declared.key if key != column)
+    resource = Column("_id", Kind.RESOURCE, "The resource.")
+    meaning = f"{declared.meaning} Of those that are resources of a live stack, with `_id`."
+    return Relation(name, (resource, *declared.columns), ("_id", *own), meaning, named_only=True)
 
 
 @cache

@@ -26,6 +26,7 @@ _FILLED_BY = {
     "heat:restricted": "the environments",
     "heat:status": "a stack that Heat holds, or an inventory",
     "heat:physical": "a stack that Heat holds, or an inventory",
+    "heat:updated": "a stack that Heat holds, or an inventory",
     "heat:change": "an operation on a stack whose older state is given",
     "heat:disruption": "an operation on a stack whose older state is given",
     "gate:request": "the request",
@@ -157,6 +158,8 @@ def _describe(name: str, catalogue: Catalogue) -> RelationDescription:
     filled_by = f"the template: its resources of type {resource_type}" if resource_type else "the template"
     if is_cloud:
         filled_by = "an inventory"
+    elif name.startswith(cloud.LIVE):
+        filled_by = f"`heat:physical`, with `{cloud.LIVE_TABLES[name.removeprefix(cloud.LIVE)][0]}` of an inventory"
     example, fixture = _example(relation)
     return RelationDescription(
         relation=relation,

@@ -289,6 +289,12 @@ _RELATIONS = (
         Column("physical_id", Kind.STRING, "The id of what Heat made."),
     ),
     _relation(
+        "heat:updated(id*, time)",
+        "When Heat last changed the resources of a live stack; no rows for a template.",
+        'new(r) :- heat:updated(id=r, time=time), gate:inventory(table="nova:servers", read=read), time > read ?? "".',
+        Column("time", Kind.STRING, "The time, `2027-03-01T12:00:00Z`."),
+    ),
+    _relation(
         "heat:deployment(id*, config, server*, action*, digest)",
         "The software deployments, a row for each action that triggers one.",
         'at_end(r, server) :- heat:deployment(id=r, server=server, action="DELETE").',

@@ -197,12 +197,14 @@ class EnvironmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What Heat says of a resource that it has: the last action, how that went, and the id of what it made."""
+    """What Heat says of a resource that it has: the last action, how that went, the id of what it made, and when it was
+    last changed, in ISO; empty where that is not told."""
 
     id: ResourceId
     action: str
     status: str
     physical: str
+    updated: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import Kind, Value, kind_of, show
 from datalog_gate.language.ast import Comparator
+from datalog_gate.schema.cloud import LIVE
 from datalog_gate.schema.declaration import Range, Relation, RelationRef, is_old, relation_name
 
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
@@ -120,7 +121,7 @@ def _two_types(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef
     for literal in body:
         if not isinstance(literal, ir.Match) or not relations[literal.relation].named_only or is_old(literal.relation):
             continue  # an update may change a type
-        table = relation_name(literal.relation).partition(".")[0]
+        table = relation_name(literal.relation).removeprefix(LIVE).partition(".")[0]
         for at, term in literal.column_terms:
             column = relations[literal.relation].columns[at].name
             if not isinstance(term, ir.Var):
