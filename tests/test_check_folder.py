@@ -117,6 +117,38 @@ def test_each_result_and_suite_of_a_document_names_its_template(capsys: pytest.C
     assert suites == ["repo/app", "repo/broken.yaml", "repo/ok.yaml", "repo/own.yaml", "repo/site.yaml"]
 
 
+def test_an_error_in_a_part_names_the_templates_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("repo/parts/bad.yaml").write_text(STACK.replace("get_param: f", "get_param: g"))
+    for name in ("one", "two"):
+        Path(f"repo/{name}.yaml").write_text(FILES["repo/site.yaml"].replace("part.yaml", "bad.yaml"))
+    _, _, error = check("repo/one.yaml repo/two.yaml", capsys)
+    assert [line for line in error.splitlines() if line.startswith("repo")] == [
+        f"repo/parts/bad.yaml:4:81: error[bad-reference] there is no parameter `g` (in repo/{name}.yaml)"
+        for name in ("one", "two")
+    ]
+
+
+def test_a_template_without_resources_beside_others_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    empty = "heat_template_version: 2018-08-31\noutputs: {a: {value: 1}}\n"
+    Path("repo/broken.yaml").write_text(empty)
+    code, text, error = check("repo --format compact", capsys)
+    assert (code, text.splitlines()[-1], error.splitlines()[0]) == (
+        1,
+        "total of 5: 3 denied, 0 warnings, 0 undetermined; 1 allow, 3 deny, 1 without a decision",
+        "repo/broken.yaml:1:1: warning[no-resources] repo/broken.yaml leaves nothing to judge: it has no resource, or "
+        "its conditions switch all of them off",
+    )
+    for name in ("a", "b"):
+        Path(f"empty/{name}.yaml").write_text(empty)
+    assert [check(command, capsys)[0] for command in ("empty", "empty --together", "repo/broken.yaml", "repo")] == [
+        3,
+        3,
+        3,
+        1,
+    ]
+    assert check("repo/broken.yaml repo/ok.yaml", capsys)[0] == 3
+
+
 def test_a_folder_with_one_template_is_that_template(capsys: pytest.CaptureFixture[str]) -> None:
     code, text, error = check("repo/app", capsys)
     assert (code, error) == (1, "")

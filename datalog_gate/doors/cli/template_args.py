@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from datalog_gate.analysis.policy import CHANGING
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.files.discovery import check_folder, discover_templates
 from datalog_gate.files.templates import read_before, read_stack, root_name
@@ -33,6 +33,8 @@ class RootTemplate(NamedTuple):
     assumptions: Sequence[str] = ()
     files_root: str | None = None
     """The folder in which the template was discovered."""
+    may_be_empty: bool = False
+    """Whether nobody named it: a folder has it beside others, each judged by itself."""
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
@@ -59,8 +61,16 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
         stem = options.stack_name or root_name(Path(template))
         candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
         names.append(next(name for name in candidates if not options.together or name not in names))
+    several = len(templates) > 1 and not options.together
     return [
-        RootTemplate(template, environments, name, _assumptions(options.assume, {*names} - {name}), root)
+        RootTemplate(
+            template=template,
+            environments=environments,
+            name=name,
+            assumptions=_assumptions(options.assume, {*names} - {name}),
+            files_root=root,
+            may_be_empty=several and root is not None,
+        )
         for (template, environments, root), name in zip(templates, names, strict=True)
     ]
 
@@ -107,7 +117,8 @@ def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, cata
 
 
 def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
-    """Read the stack of a root. Errors: InputError, also for a stack without resources."""
+    """Read the stack of a root. Errors: InputError, also for a stack without resources, of which it is a warning if it
+    may be empty."""
     if options.stack:
         from datalog_gate.doors.cli.heat_client import read_live
 
@@ -118,7 +129,8 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
         message = (
             f"{root.template} leaves nothing to judge: it has no resource, or its conditions switch all of them off"
         )
-        raise InputError([Diagnostic("no-resources", message, stack.place)], stack.sources)
+        severity: Severity = "warning" if root.may_be_empty else "error"
+        raise InputError([Diagnostic("no-resources", message, stack.place, severity=severity)], stack.sources)
     return stack
 
 

@@ -92,7 +92,8 @@ def check(options: argparse.Namespace) -> int:
         print_note(note)
     for form, path in options.output:
         write_file(path, format_report(form, entries, rules.policies, failing_tests))
-    return min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
+    code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
+    return code if decisions or code != OK else INPUT
 
 
 def _check_group(
@@ -142,13 +143,27 @@ def _print_entry(entry: ReportEntry, form: str, named: bool) -> None:
     if form not in FOR_PEOPLE or isinstance(entry.answer, Decision):
         print(format_entry(form, entry, named), end="", flush=True)
     elif isinstance(entry.answer, InputError):
-        print(entry.answer, file=sys.stderr)
+        print(_named_error(entry) if named else entry.answer, file=sys.stderr)
+
+
+def _named_error(entry: ReportEntry) -> InputError:
+    """The input error of an entry, whose diagnostics name its template where their place does not."""
+    assert isinstance(entry.answer, InputError)
+    diagnostics = [
+        replace(diagnostic, message=f"{diagnostic.message} (in {entry.name})")
+        if entry.name not in (diagnostic.span.file if diagnostic.span else diagnostic.message)
+        else diagnostic
+        for diagnostic in entry.answer.diagnostics
+    ]
+    return InputError(diagnostics, entry.answer.sources)
 
 
 def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], options: argparse.Namespace) -> int:
     """The exit code of one answer. `failing` are the levels of `--fail-on`."""
+    if isinstance(answer, InputError):
+        return INPUT if any(diagnostic.severity == "error" for diagnostic in answer.diagnostics) else OK
     if isinstance(answer, GateError):
-        return INPUT if isinstance(answer, InputError) else UNDECIDED
+        return UNDECIDED
     levels = {compute_severity(violation) for violation in answer.violations if not violation.tolerated}
     unknown = any(not violation.tolerated for violation in answer.undetermined)
     if options.fail_on != "never" and (answer.outcome == "deny" or levels & set(failing)):
@@ -201,12 +216,18 @@ def _unfilled_relations(
     having without."""
     from datalog_gate.analysis.check import matches
     from datalog_gate.doors.cli.commands.rule_files import is_optional
+    from datalog_gate.schema.cloud import LIVE
 
     readers: dict[RelationRef, set[Path]] = {}
     columns: set[str] = set()
+    generated = [rule for rule in rules.program.rules if str(rule.relation).startswith(LIVE)]
+    behind = {rule.relation: {match.relation for match in matches(rule.body)} for rule in generated}
     for rule in rules.program.rules:
+        if rule.relation in behind:
+            continue
         for match in matches(rule.body):
-            readers.setdefault(match.relation, set()).add(Path(rule.span.file).parent)
+            for name in behind.get(match.relation, {match.relation}):
+                readers.setdefault(name, set()).add(Path(rule.span.file).parent)
             if match.relation == "gate:caller":
                 columns |= {rules.program.relations["gate:caller"].columns[at].name for at in match.columns}
     names: dict[Diagnostic, list[str]] = {}
@@ -254,7 +275,7 @@ def _missing_input(
         return "caller", "unfilled", f"and {options.caller} has no roles", 'write {"roles": ["member"]} there'
     if name == "gate:service" and not options.services:
         return "services", "unfilled", "and no service is enabled", "give --services NAME"
-    if name in ("heat:status", "heat:physical") and not options.stack:
+    if name in ("heat:status", "heat:physical", "heat:updated") and not options.stack:
         return "inventory", "unfilled", "which only a stack in Heat has", "give --stack NAME"
     if name not in rules.program.inputs or rules.catalogue.relation(name) or has_rows:
         return None
