@@ -1,20 +1,31 @@
-"""A scan reads every stack of a running Heat as it is, and again only what changed."""
+"""A scan judges every stack of a running Heat as it is, and reads again only what changed.
+
+``DATALOG_GATE_SCAN_STACKS=200`` makes so many stacks, in place of 20.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-import datalog_gate as dg
+from datalog_gate.decision.policy_set import PolicySet, load
+from datalog_gate.engine.sql.database import open_database
+from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.inventory.cloud_api import CloudApi
 from datalog_gate.inventory.table_sources import ApiService
+from datalog_gate.scan.batch import ScanRequest
 from datalog_gate.scan.feed import Item, StackEntry, Unchanged, read
 from datalog_gate.scan.heat_feed import HeatFeed
+from datalog_gate.scan.scan_run import Judges, RunReport, run
+from datalog_gate.scan.scan_store import ScanStore
 from tests.heat.doors.rig import HERE, Heat, running, wait
 from tests.heat.doors.templates import LONG, string, template
 
@@ -23,7 +34,7 @@ PART = {
     "parameters": {"length": {"type": "number"}},
     "resources": {"s": string({"get_param": "length"})},
 }
-RULES = HERE / "rules"
+NUMBER = int(os.environ.get("DATALOG_GATE_SCAN_STACKS", "20"))
 
 
 class CountingApi(CloudApi):
@@ -46,31 +57,33 @@ def heat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield running_heat
 
 
-@pytest.mark.parametrize("number", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_every_stack_is_judged_as_it_is_and_only_what_changed_is_read_again(
-    heat: Heat, number: int, monkeypatch: pytest.MonkeyPatch
+    heat: Heat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heat.empty()
     heat.login(monkeypatch)
-    names = [create(heat, at) for at in range(number)]
+    names = [create(heat, at) for at in range(NUMBER)]
     grow(heat, names[1], 2)
     slipped = heat.created(LONG)
-    entries, _ = scan(heat, {})
-    assert judged_lengths(entries) == {name: heat.lengths(name) for name in [*names, slipped]}
-    assert {name for name, entry in entries.items() if denies(entry)} == {slipped}
+    with open_database() as database:
+        store = ScanStore(database)
+        first = scan(heat, store)
+        assert first.judged_lengths() == {name: heat.lengths(name) for name in [*names, slipped]}
+        assert (first.report.judged, first.report.unchanged, first.denied) == (NUMBER + 1, 0, {slipped})
 
-    changed = names[: max(3, number // 20)]
-    grow(heat, changed[1], 3)
-    for name in (changed[0], *changed[2:]):
-        body = {"template": template(s=string(40))} if not is_nested(name, names) else parts(40)
-        assert heat.updated(name, **body)[0] == "UPDATE_COMPLETE"
-    again, paths = scan(heat, {entry.root: entry.listing for entry in entries.values()})
-    assert judged_lengths(again) == {name: heat.lengths(name) for name in changed}
-    assert {name for name, entry in again.items() if denies(entry)} == {changed[0], *changed[2:]}
-    lists = [path for path in paths if "global_tenant" in path]
-    definitions = [entry.source for entry in again.values() if isinstance(entry.source, StackDefinition)]
+        changed = names[: max(3, NUMBER // 20)]
+        grow(heat, changed[1], 3)
+        for name in (changed[0], *changed[2:]):
+            body = {"template": template(s=string(40))} if not is_nested(name, names) else parts(40)
+            assert heat.updated(name, **body)[0] == "UPDATE_COMPLETE"
+        again = scan(heat, store)
+    assert again.judged_lengths() == {name: heat.lengths(name) for name in changed}
+    assert (again.report.judged, again.report.unchanged) == (len(changed), NUMBER + 1 - len(changed))
+    assert again.denied == {slipped, changed[0], *changed[2:]}
+    lists = [path for path in again.paths if "global_tenant" in path]
+    definitions = [entry.source for entry in again.entries.values() if isinstance(entry.source, StackDefinition)]
     nested = sum(len(definition.held.stacks) for definition in definitions)
-    assert (len(lists), len(paths)) == (1, 1 + 4 * len(changed) + 3 * nested)
+    assert (len(lists), len(again.paths)) == (1, 1 + 4 * len(changed) + 3 * nested)
 
 
 def create(heat: Heat, at: int) -> str:
@@ -112,31 +125,57 @@ def all_complete(heat: Heat) -> bool:
     return not any(stack["stack_status"].endswith("IN_PROGRESS") for stack in heat.list_stacks())
 
 
-def scan(heat: Heat, known: Mapping[str, str | None]) -> tuple[dict[str, StackEntry], list[str]]:
-    """What is read, by the name of the stack, and the paths that were asked for. The clock is ahead: no change is of
-    the last minute."""
+@dataclass
+class Scan:
+    """A run: what was read, by the name of the stack, what was asked of Heat, and what the store then has."""
+
+    feed: HeatFeed
+    items: list[Item] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    report: RunReport = field(default_factory=RunReport)
+    denied: set[str] = field(default_factory=set)
+    total: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        return self.feed.whole
+
+    def __iter__(self) -> Iterator[Item]:
+        for item in self.feed:
+            self.items.append(item)
+            yield item
+
+    @property
+    def entries(self) -> dict[str, StackEntry]:
+        return {item.name: item for item in self.items if isinstance(item, StackEntry)}
+
+    def judged_lengths(self) -> dict[str, list[object]]:
+        """The lengths of all strings in each stack as it was judged."""
+        return {
+            name: sorted(
+                resource.properties["length"]
+                for stack in read(entry).walk()
+                for resource in stack.resources
+                if resource.type == "OS::Heat::RandomString"
+            )  # type: ignore[type-var]
+            for name, entry in self.entries.items()
+        }
+
+
+def scan(heat: Heat, store: ScanStore) -> Scan:
+    """Run a scan. Its clock is ahead: no change is of the last minute."""
     api = CountingApi()
-    feed = HeatFeed(api, known, clock=lambda: time.time() + 3600)
-    items: list[Item] = list(feed)
-    stacks = heat.ask("GET", "stacks").json()["stacks"]
-    assert ({item.root for item in items}, feed.whole) == ({stack["id"] for stack in stacks}, True)
-    assert {item.root for item in items if isinstance(item, Unchanged)} <= known.keys()
-    assert not [item for item in items if not isinstance(item, StackEntry | Unchanged)]
-    return {item.name: item for item in items if isinstance(item, StackEntry)}, api.paths
+    known = {root: entry.listing for root, entry in store.known("cloud").items()}
+    result = Scan(HeatFeed(api, known, clock=lambda: time.time() + 3600))
+    request = ScanRequest(rules(), datetime.now(UTC))
+    result.report = run(result, "cloud", store, Judges(request, 1), request)
+    result.paths = api.paths
+    stacks = {stack["id"]: stack["stack_name"] for stack in heat.ask("GET", "stacks").json()["stacks"]}
+    assert ({item.root for item in result.items}, result.whole) == ({*stacks}, True)
+    assert not [item for item in result.items if not isinstance(item, StackEntry | Unchanged)]
+    result.denied = {stacks[finding.root] for finding in store.findings() if finding.denies}
+    return result
 
 
-def judged_lengths(entries: Mapping[str, StackEntry]) -> dict[str, list[object]]:
-    """The lengths of all strings in each stack as it is judged."""
-    return {
-        name: sorted(
-            resource.properties["length"]
-            for stack in read(entry).walk()
-            for resource in stack.resources
-            if resource.type == "OS::Heat::RandomString"
-        )  # type: ignore[type-var]
-        for name, entry in entries.items()
-    }
-
-
-def denies(entry: StackEntry) -> bool:
-    return dg.load_rules(RULES).decide(read(entry)).outcome == "deny"
+def rules() -> PolicySet:
+    return load(read_rules([HERE / "rules"]))
