@@ -112,7 +112,8 @@ def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_pat
 
 
 def test_the_findings_of_each_pack_were_judged() -> None:
-    assert {path.stem for path in JUDGED} == {path.name for path in (ROOT / "rules").iterdir()}
+    """Of those that a template has findings of: `cloud` and `drift` judge what lives, of which the corpus has none."""
+    assert {path.stem for path in JUDGED} == {path.name for path in (ROOT / "rules").iterdir()} - {"cloud", "drift"}
 
 
 def read_messages(entry: Mapping[str, Any]) -> list[str]:

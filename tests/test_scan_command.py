@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import duckdb
 import pytest
@@ -235,7 +238,38 @@ def test_the_commands_of_the_page_print_what_it_shows(capsys: pytest.CaptureFixt
             code, out, _ = run(capsys, *arguments)
             assert code in (0, 1)
             assert out == (shown or out)
-    assert f"ExecStart=/usr/bin/{SHOWN[2][0]}" in PAGE
+    watch = next(commands for commands, _ in SHOWN if "scan watch" in commands)
+    assert f"ExecStart=/usr/bin/{watch}" in PAGE
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_unit_of_the_page_posts_what_is_open(capsys: pytest.CaptureFixture[str]) -> None:
+    """The commands of the unit in their order, where a folder is in the place of the cloud."""
+    commands = [shlex.split(line) for line in re.findall("^ExecStart=(.*)$", PAGE, re.M)]
+    pull, judge, show, post = commands[commands.index(next(line for line in commands if line[1] == "inventory")) :]
+    assert [parse_options(line[1:]).cloud for line in (pull, judge)] == ["prod", "prod"]
+    if not (curl := shutil.which("curl")):
+        pytest.skip("there is no curl")
+    run(capsys, *SCAN, "2027-03-01")
+    program = f"{sys.executable} -m datalog_gate.doors.cli.main"
+    shell = subprocess.run([*show[:2], show[2].replace("/usr/bin/datalog-gate", program)], check=False)
+    posted: list[tuple[str, str]] = []
+
+    class Tickets(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            posted.append((self.headers["Content-Type"], body))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Tickets) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/hook"
+        sent = subprocess.run([curl, *post[1:-1], address], check=False)
+    assert (shell.returncode, sent.returncode) == (1, 0)
+    assert posted == [("application/x-ndjson", run(capsys, "scan", "findings", "--format", "json")[1])]
 
 
 @pytest.mark.usefixtures("folder")

@@ -3,5 +3,5 @@
 >>> from pathlib import Path
 >>> from datalog_gate.doors.cli.commands.rule_files import find_packs
 >>> [pack.name for pack in find_packs(Path("rules"))][:3]
-['breakpoints', 'capacity', 'congress']
+['breakpoints', 'capacity', 'cloud']
 """
