@@ -82,9 +82,9 @@ def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
 
     def downgrade(rows: Connection) -> None:
         newer = tables.inventory_generations, tables.inventory_tables, tables.inventory_rows
-        for table in (*newer, tables.api_writes, tables.api_decisions):
+        for table in (*newer, tables.api_writes, tables.api_decisions, tables.waivers):
             table.drop(rows)
-        rows.execute(locks.delete().where(locks.c.name == "inventory"))
+        rows.execute(locks.delete().where(locks.c.name.in_(["inventory", "waivers"])))
         rows.execute(tables.version.update().values(version_num="0001"))
 
     store.run_unchecked(downgrade)

@@ -66,13 +66,13 @@ def read_newest(store: Store) -> tuple[str, datetime] | None:
     return None if newest is None or text is None else (text, datetime.fromtimestamp(newest.at, UTC))
 
 
-def open_store(settings: Settings) -> Store:
-    """Open the store that the options name; its errors, and those here, are an InputError."""
+def open_store(settings: Settings, what: str = "inventory") -> Store:
+    """Open the store that the options name, to read something; its errors, and those here, are an InputError."""
     from datalog_gate.store.transaction import Store
 
     if not settings.store_url:
-        raise InputError.of("the inventory is to be in the store, and the option store names none")
+        raise InputError.of(f"the {what} is to be in the store, and the option store names none")
     try:
-        return Store(settings.store_url, lambda why: InputError.of(f"the inventory can't be read: {why}"), WAIT)
+        return Store(settings.store_url, lambda why: InputError.of(f"the {what} can't be read: {why}"), WAIT)
     except ValueError as error:
-        raise InputError.of(f"the inventory can't be read: {error}") from None
+        raise InputError.of(f"the {what} can't be read: {error}") from None

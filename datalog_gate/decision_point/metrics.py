@@ -90,6 +90,9 @@ METRICS: Mapping[str, Metric] = {
         "gauge", "Requests for approval that nobody has answered, by whether an engine waits for them.", ("mode",)
     ),
     "datalog_gate_api_requests_total": Metric("counter", "Requests to the policy server.", ("operation", "status")),
+    "datalog_gate_findings_open": Metric(
+        "gauge", "Findings of the last scan that are not resolved.", ("level", "state"), of_host=True
+    ),
     "datalog_gate_api_seconds": Metric("histogram", "Seconds until the policy server's answer.", ("operation",)),
 }
 """All metrics by their names."""

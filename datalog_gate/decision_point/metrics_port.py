@@ -91,9 +91,9 @@ class MetricsPort:
         atexit.register(self._save, self._process)
         Thread(target=self._run, args=(self._process,), name="datalog-gate-metrics", daemon=True).start()
 
-    def render(self) -> str:
-        """The numbers of all processes that share the folder, as text."""
-        return format_metrics([self.numbers.samples(), *self._others(), self._measure_host()])
+    def render(self, more: Iterable[Sample] = ()) -> str:
+        """The numbers of all processes that share the folder, and some more, as text."""
+        return format_metrics([self.numbers.samples(), *self._others(), self._measure_host(), more])
 
     def _run(self, process: int) -> None:
         while self._process == process:

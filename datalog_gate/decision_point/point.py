@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
@@ -24,7 +24,15 @@ from datalog_gate.decision_point.enabled_plugins import create_broker, load_pref
 from datalog_gate.decision_point.engine_start import LIVE, PROBE
 from datalog_gate.decision_point.grant_requests import find_objection
 from datalog_gate.decision_point.log import NOT_JUDGED, DecisionLog, DecisionTrace, build_event, build_record
-from datalog_gate.decision_point.metrics import Labels, Numbers, count_answer, count_outcome, measure_store
+from datalog_gate.decision_point.metrics import (
+    Labels,
+    Numbers,
+    Sample,
+    count_answer,
+    count_outcome,
+    format_metrics,
+    measure_store,
+)
 from datalog_gate.decision_point.metrics_port import MetricsPort
 from datalog_gate.decision_point.operation import CLOSED, Answer, Operation, format_diagnostic, new_id, refuse
 from datalog_gate.decision_point.policy_reload import InForce, PolicyReloader, Source
@@ -113,9 +121,9 @@ class DecisionPoint:
         if self._metrics:
             self._metrics.start()
 
-    def render_metrics(self) -> str:
-        """The numbers of all processes of the host, in the text of Prometheus; empty if there are none."""
-        return self._metrics.render() if self._metrics else ""
+    def render_metrics(self, more: Iterable[Sample] = ()) -> str:
+        """The numbers of all processes of the host, and some more, in the text of Prometheus."""
+        return self._metrics.render(more) if self._metrics else format_metrics([more])
 
     @property
     def numbers(self) -> Numbers | None:

@@ -23,10 +23,16 @@ from datalog_gate.base.errors import DiagnosticsError, InputError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.config_options import OptionFiles
-from datalog_gate.decision_point.inventory_source import STORE, LoadedInventory, load_inventory, read_source_states
+from datalog_gate.decision_point.inventory_source import (
+    STORE,
+    LoadedInventory,
+    load_inventory,
+    open_store,
+    read_source_states,
+)
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.decision_point.settings import LIVE_OPTIONS, Settings
-from datalog_gate.decision_point.watched_files import WatchedFiles, read_states
+from datalog_gate.decision_point.watched_files import FileStates, WatchedFiles, read_states
 from datalog_gate.files.rules import default_rules, find_rules
 from datalog_gate.files.templates import read_catalogue
 
@@ -175,7 +181,7 @@ class PolicyReloader:
                 LOG.warning("changed options that count when this service is started again: %s", ", ".join(late))
             if all(getattr(settings, name) == getattr(before.settings, name) for name in _RULE_OPTIONS):
                 return before._replace(settings=settings if settings != before.settings else before.settings)
-        states = partial(read_states, partial(_find_files, settings))
+        states = partial(_read_rule_states, settings)
         return _Loaded(settings, WatchedFiles(states, partial(_load_files, settings)))
 
 
@@ -190,7 +196,7 @@ def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
 def _load_files(settings: Settings, before: _RuleFiles | None) -> _RuleFiles:
     try:
         rules = load_rules(*_find_roots(settings), catalogue=read_catalogue(*settings.catalogue))
-        waivers = rules.waivers(settings.waivers or ())
+        waivers = rules.waivers(settings.waivers or ()) if settings.waivers != STORE else _read_stored(settings, rules)
     except OSError as error:
         raise _unreadable(error) from None
     old = before.inventory.value if before and before.rules.catalogue is rules.catalogue else None
@@ -214,9 +220,32 @@ def _unreadable(error: OSError) -> InputError:
     return InputError.of(f"the rules can't be read: {error}")
 
 
+def _read_rule_states(settings: Settings) -> FileStates:
+    """Read what changes with a ruleset but its inventory; stored waivers as if they were a file."""
+    states = read_states(partial(_find_files, settings))
+    if settings.waivers == STORE:
+        from datalog_gate.store.stored_waivers import read_turn
+
+        try:
+            states[STORE] = read_turn(open_store(settings, "waivers")), 1, 0
+        except InputError:
+            states[STORE] = 0, 0, 0
+    return states
+
+
+def _read_stored(settings: Settings, rules: Rules) -> tuple[Waiver, ...]:
+    """Read the waivers of the store, but those of policies that are gone. Errors: InputError."""
+    from datalog_gate.store.stored_waivers import read_waivers
+
+    known = {policy.id for policy in rules.policies}
+    stored = read_waivers(open_store(settings, "waivers"))
+    return rules.waivers([waiver.entry for waiver in stored if waiver.entry["policy"] in known])
+
+
 def _find_files(settings: Settings) -> Iterator[Path]:
     """All files and folders of a ruleset but its inventory."""
-    yield from map(Path, filter(None, (*settings.catalogue, settings.waivers)))
+    waivers = "" if settings.waivers == STORE else settings.waivers
+    yield from map(Path, filter(None, (*settings.catalogue, waivers)))
     for _, path in map(find_rules, _find_roots(settings)):
         yield path
         for folder, _, files in os.walk(path):

@@ -39,7 +39,8 @@ class Settings:
     )
     waivers: str = _option(
         "",
-        "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules.",
+        "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules; or `store` "
+        "for those that people gave by the policy server.",
         mutable=True,
     )
     reload_seconds: float = _option(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
@@ -95,18 +95,37 @@ class StoredFinding(Finding):
     """When it was not found any more; None while it is open."""
 
 
-class ScanStore:
-    """The tables of a scan in a database. Errors of all methods: those of the database."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a long answer: what follows `after`, of some projects, or of all with None."""
 
-    def __init__(self, database: Database, catalogue: Catalogue = SHIPPED) -> None:
+    projects: Collection[str] | None
+    limit: int
+    after: tuple[str, ...] = ()
+    """The columns of the order in the last row of the page before; empty for the first page."""
+    root: str | None = None
+    """The only root that counts."""
+
+
+class ScanStore:
+    """The tables of a scan in a database. Errors of all methods: those of the database.
+
+    They are made where they are missing, unless findings and stacks alone are read, from a database that is
+    `read_only`.
+    """
+
+    def __init__(self, database: Database, catalogue: Catalogue = SHIPPED, read_only: bool = False) -> None:
         self.database = database
         self.catalogue = catalogue
+        self._filled: set[str] = set()
+        if read_only:
+            self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))
+            return
         for name, columns in TABLES.items():
             self.database.execute(_create(name, columns))
         for name, columns in TEMPORARY.items():
             self.database.execute(_create(name, columns, temporary=True))
-        self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))
-        self._filled: set[str] = set()
+        self._fact_tables = dict(self._fetch("SELECT name, table_name FROM relation"))
 
     def known(self, feed: str) -> dict[str, Known]:
         """The stacks of a feed by root."""
@@ -193,6 +212,52 @@ class ScanStore:
             since=since,
         )
         return [StoredFinding(*row) for row in rows]
+
+    def findings_page(
+        self, page: Page, policy: str | None = None, since: str | None = None, everything: bool = False
+    ) -> list[StoredFinding]:
+        """The findings of a page, as `findings` chooses them, in the order of policy, root, key and first time."""
+        order = """policy, finding.root, finding."key", first_seen"""
+        columns = ", ".join(f'finding."{column.name}"' for column in fields(Finding))
+        chosen = [
+            "TRUE" if everything else "resolved_at IS NULL",
+            "TRUE" if policy is None else "policy = :policy",
+            "TRUE" if since is None else "first_seen >= :since",
+            "TRUE" if page.root is None else "finding.root = :root",
+            f"({order}) > (:after_policy, :after_root, :after_key, :after_time)" if page.after else "TRUE",
+        ]
+        names = "after_policy", "after_root", "after_key", "after_time"
+        query = _sql(
+            f"SELECT {columns}, definition.name, project, first_seen, last_seen, resolved_at FROM finding "
+            f"LEFT JOIN definition ON definition.root = finding.root WHERE {' AND '.join(chosen)} "
+            f"ORDER BY {order} LIMIT :number",
+            policy=policy,
+            since=since,
+            root=page.root,
+            number=page.limit,
+            **dict(zip(names, page.after, strict=False)),
+        )
+        return [StoredFinding(*row) for row in self.database.fetch(_of_projects(query, page.projects))]
+
+    def stacks_page(self, page: Page, outcome: str | None = None) -> list[dict[str, Any]]:
+        """The stacks of a page with the numbers of their open findings, in the order of their roots."""
+        names = ("root", "name", "project", "updated", "seen", "decision", "outcome", "unread")
+        chosen = [
+            "TRUE" if outcome is None else "outcome = :outcome",
+            "TRUE" if page.root is None else "definition.root = :root",
+            "definition.root > :after" if page.after else "TRUE",
+        ]
+        query = _sql(
+            f"SELECT {', '.join(f'definition.{name}' for name in names)}, (SELECT count(*) FROM finding WHERE "
+            "finding.root = definition.root AND resolved_at IS NULL) FROM definition "
+            f"WHERE {' AND '.join(chosen)} ORDER BY definition.root LIMIT :number",
+            outcome=outcome,
+            root=page.root,
+            number=page.limit,
+            after="".join(page.after),
+        )
+        rows = self.database.fetch(_of_projects(query, page.projects))
+        return [dict(zip((*names, "findings"), row, strict=True)) for row in rows]
 
     def counts(self) -> dict[tuple[str, str, bool], int]:
         """The number of open findings by level, state, and whether they deny."""
@@ -371,6 +436,15 @@ class ScanStore:
 
     def _fetch(self, text: str, **values: SqlValue) -> list[tuple[Any, ...]]:
         return self.database.fetch(_sql(text, **values))
+
+
+def _of_projects(query: exp.Expression, projects: Collection[str] | None) -> exp.Expr:
+    """The query for what belongs to one of these projects."""
+    assert isinstance(query, exp.Select)
+    if projects is None:
+        return query
+    column = exp.column("project", table="definition")
+    return query.where(column.isin(*projects) if projects else exp.false())
 
 
 def _format_columns(table: RelationTable) -> str:

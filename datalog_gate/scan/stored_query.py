@@ -16,11 +16,16 @@ from datalog_gate.scan.scan_store import ScanStore
 def query_store(store: ScanStore, text: str, files: Sequence[RuleFile] = ()) -> QueryAnswer:
     """The answer to a query that reads `all:` relations, by itself or by the rules of files. Only relations that the
     texts name are read. Errors: RulesError, EngineError."""
+    lines = read_lines(store, [text, *(file.text for file in files)])
+    return ask(files, text, lines, evaluate, catalogue=store.catalogue, now=datetime.now(UTC))
+
+
+def read_lines(store: ScanStore, texts: Sequence[str]) -> list[FactLine]:
+    """The facts of all stacks, of the relations that texts name."""
     lines = []
-    texts = [text, *(file.text for file in files)]
     for relation in store.relations():
         name = f"all:{relation}"
         if any(name in known for known in texts):
             span = Span(f"<{name}>", 1, 1, 1, 1)
             lines += [FactLine(name, (*row, project), span) for _, project, row in store.facts(relation)]
-    return ask(files, text, lines, evaluate, catalogue=store.catalogue, now=datetime.now(UTC))
+    return lines

@@ -17,7 +17,7 @@ REVISION = "0003"
 EXCHANGED = ("0001", "0002", REVISION)
 """The revisions whose rows that stores exchange are those of this one; an SQLite file upgrades itself from them."""
 METADATA = MetaData()
-LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory")
+LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers")
 """Rows of `locks`: a transaction that writes locks one first."""
 
 
@@ -198,6 +198,16 @@ api_decisions = _table(
     _filled("content", Json),
 )
 """The decisions that the server was asked for, with what explains them."""
+
+waivers = _table(
+    "waivers",
+    _filled("number", BigInteger, primary_key=True, autoincrement=False),
+    _id("project", index=True),
+    _filled("entry", Json),
+    _filled("at", SECONDS),
+    _id("who"),
+)
+"""The waivers that people gave by the server; `entry` is one of a `waivers.yaml`."""
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
 """Alembic's table, under a name that is free in the database of another service."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from datalog_gate.doors.server import decisions, policies, system
+from datalog_gate.doors.server import approvals, decisions, findings, policies, queries, system, waivers
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
 
@@ -26,7 +26,16 @@ _DESCRIPTION = Endpoint(
     answer={"type": "object"},
     allowed=ANYBODY,
 )
-ENDPOINTS: tuple[Endpoint, ...] = (*system.ENDPOINTS, _DESCRIPTION, *decisions.ENDPOINTS, *policies.ENDPOINTS)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *system.ENDPOINTS,
+    _DESCRIPTION,
+    *decisions.ENDPOINTS,
+    *policies.ENDPOINTS,
+    *queries.ENDPOINTS,
+    *findings.ENDPOINTS,
+    *approvals.ENDPOINTS,
+    *waivers.ENDPOINTS,
+)
 ERROR_FORMATS: dict[str, Callable[[ApiError, str], Mapping[str, Any]]] = {}
 """How errors look below a prefix, such as /v1; elsewhere as `openapi.ERROR` says. Takes the error, and the id of the
 request."""

@@ -43,22 +43,32 @@ MOST_WRITTEN = 512 * 1024
 
 
 def create_app(
-    conf: Any, server: PolicyServer, token: str = "", endpoints: Sequence[Endpoint] = api_table.ENDPOINTS
+    conf: Any,
+    server: PolicyServer,
+    authenticate: Callable[[WSGI], WSGI],
+    endpoints: Sequence[Endpoint] = api_table.ENDPOINTS,
 ) -> WSGI:
-    """Create the application. With a token its bearer may do everything, else Keystone says who asks."""
+    """Create the application. What `authenticate` puts around it says who asks: `trust_token` or `trust_keystone`."""
     server.health.update(HEALTH)
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = True
     for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
         app.add_route(path, _Resource(conf, server, [endpoint for endpoint in endpoints if endpoint.path == path]))
-    app.add_error_handler(Exception, _answer_error)
-    public = frozenset(endpoint.path.rstrip("/") for endpoint in endpoints if endpoint.allowed == ANYBODY)
-    application: WSGI = partial(_observe, app, server)
-    if token:
-        application = TokenAuthentication(application, token)
-    else:
-        application = KeystoneAuthentication(application, conf, public, _format_refusal)
+    for kind in (Exception, falcon.HTTPError):  # Falcon has handlers of its own for the latter
+        app.add_error_handler(kind, _answer_error)
+    application = authenticate(partial(_observe, app, server))
     return RequestId(HTTPProxyToWSGI(application, conf))  # type: ignore[no-any-return]
+
+
+def trust_token(token: str) -> Callable[[WSGI], WSGI]:
+    """Whoever has the token may do everything."""
+    return partial(TokenAuthentication, token=token)
+
+
+def trust_keystone(conf: Any) -> Callable[[WSGI], WSGI]:
+    """Keystone says who asks."""
+    public = frozenset(endpoint.path.rstrip("/") for endpoint in api_table.ENDPOINTS if endpoint.allowed == ANYBODY)
+    return partial(KeystoneAuthentication, conf=conf, public=public, format_error=_format_refusal)
 
 
 class _Resource:
@@ -185,18 +195,17 @@ def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
 
 def _send(reply: Reply, req: falcon.Request, resp: falcon.Response) -> None:
     content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
-    resp.status, resp.content_type = reply.status, reply.media_type
     for name, value in reply.headers.items():
         resp.set_header(name, value)
     resp.set_header("X-Content-Type-Options", "nosniff")
     resp.set_header("Cache-Control", "no-cache, private")
-    resp.text = content
     if req.method == "GET" and reply.status == 200:
         tag = hashlib.sha256(content.encode()).hexdigest()[:32]
         resp.etag = tag
-        known = req.if_none_match or ()
-        if any(item == "*" or item == tag for item in known):
-            resp.status, resp.text = 304, None
+        if any(known in ("*", tag) for known in req.if_none_match or ()):
+            resp.status = 304
+            return
+    resp.status, resp.content_type, resp.text = reply.status, reply.media_type, content
 
 
 def _check(validator: Draft202012Validator, data: Any, what: str) -> None:
@@ -240,7 +249,7 @@ def _to_api_error(error: Exception) -> ApiError:
             return ApiError(405, "method", "this path has no such method", f"use {headers['Allow']}", headers=headers)
         case falcon.HTTPError():
             return ApiError(error.status_code, "request", error.title or "the request can't be read")
-    LOG.exception("the server failed")
+    LOG.error("the server failed", exc_info=error)
     return ApiError(500, "failure", f"the server failed ({type(error).__name__})")
 
 

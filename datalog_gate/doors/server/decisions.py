@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.base.errors import InputError
 from datalog_gate.decision.request import read_caller
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
@@ -74,11 +75,11 @@ def _create(call: ApiCall) -> Reply:
         action=body.get("action") or ("update" if against else "create"),
         stack_name=body.get("stack_name", "stack"),
         project=project,
-        definition=lambda: _read_definition(body),
+        definition=lambda: read_definition(body),
         credentials=credentials,
         request_id=call.request_id,
         dry_run=True,
-        against=(lambda: _read_definition(against)) if against else None,
+        against=(lambda: read_definition(against)) if against else None,
     )
     decision = call.server.point.decide(operation, caller, explain=True).decision
     content = decision.to_json()
@@ -117,8 +118,11 @@ def _read_caller(call: ApiCall) -> tuple[Mapping[str, object] | None, str, Mappi
     return given, caller.project or "", credentials
 
 
-def _read_definition(data: Mapping[str, Any]) -> StackDefinition:
+def read_definition(data: Mapping[str, Any]) -> StackDefinition:
+    """Read what a stack is made of, of data that fits `DEFINITION`. Errors: InputError."""
     names = tuple(data.get("environment_files", ()))
+    if missing := [name for name in names if name not in data.get("files", {})]:
+        raise InputError.of(f"there is no file {missing[0]} among the files", suggestion="send its text in files")
     return StackDefinition(
         template=data["template"],
         environment=None if names else data.get("environment"),

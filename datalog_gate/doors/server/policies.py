@@ -8,17 +8,18 @@ from typing import Any
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.system import LIMIT, MARKER
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
 
 
 def _list(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
-    level, marker, limit = call.query.get("level"), call.query.get("marker", ""), call.query["limit"]
+    level, limit = call.query.get("level"), call.query["limit"]
+    [marker] = read_marker(call.query.get("marker"), 1) or ("",)
     chosen = [policy for policy in ruleset.rules.policies if policy.id > marker and level in (None, policy.level)]
     page = [_to_json(policy, settings) for policy in chosen[:limit]]
     answer: dict[str, object] = {"rules": ruleset.rules.digest, "policies": page}
     if len(chosen) > limit:
-        answer["next"] = page[-1]["id"]
+        answer["next"] = write_marker((page[-1]["id"],))
     return Reply(answer)
 
 
@@ -62,8 +63,7 @@ ENDPOINTS = (
         allowed=READER,
         query={
             "level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"},
-            "limit": LIMIT,
-            "marker": MARKER,
+            **PAGES,
         },
     ),
     Endpoint(

@@ -21,7 +21,7 @@ from oslo_log import log
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.server.access import WSGI
-from datalog_gate.doors.server.application import create_app
+from datalog_gate.doors.server.application import create_app, trust_keystone, trust_token
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.files.templates import unreadable
@@ -36,12 +36,13 @@ QUIET = ("keystonemiddleware=WARNING", "keystoneauth=WARNING", "urllib3=WARNING"
 def serve(config: Path | None, host: str, port: int) -> int:
     """Serve until a signal ends it. Errors: InputError, RulesError."""
     conf = read_config(config)
+    start_log(conf)
     options = conf[GROUP]
     try:
         token = read_token(find_folder(options)) if options.auth == "token" else ""
         server = create_server(conf)
         server.records.store.create()
-        application = create_app(conf, server, token)
+        application = create_app(conf, server, trust_token(token) if token else trust_keystone(conf))
     except (StoreError, ValueError) as error:
         raise InputError.of(f"{config or 'the server'}: {error}") from None
     if token and host not in LOOPBACK:
@@ -52,22 +53,28 @@ def serve(config: Path | None, host: str, port: int) -> int:
 
 
 def read_config(path: Path | None) -> Any:
-    """Read the configuration, and set up the log, which goes to stderr or where [DEFAULT] says. Errors: InputError."""
+    """Read the configuration. Errors: InputError."""
     conf = cfg.ConfigOpts()
     log.register_options(conf)
     log.set_defaults(default_log_levels=[*log.get_default_log_levels(), *QUIET])
     register(conf)
     try:
         conf([], project="datalog_gate", default_config_files=[str(path)] if path else [], default_config_dirs=[])
-        log.setup(conf, "datalog_gate")
     except cfg.ConfigFileParseError as error:
         problem: Any = error.__context__  # its own text quotes the line, which may hold a password
         raise InputError.of(f"{path} can't be read: {problem.msg} in line {problem.lineno}") from None
-    except (cfg.Error, log.LogConfigError) as error:
+    except cfg.Error as error:
         raise InputError.of(f"{path} can't be read: {' '.join(str(error).split())}") from None
     except (OSError, ValueError) as error:
         raise unreadable(path or Path("."), error) from None
     return conf
+
+
+def start_log(conf: Any) -> None:
+    """Log to stderr, or where [DEFAULT] says; with a configuration each record is JSON unless it says otherwise."""
+    conf.set_default("use_json", bool(conf.config_file))
+    conf.set_default("use_stderr", not (conf.log_file or conf.log_dir or conf.use_syslog or conf.use_journal))
+    log.setup(conf, "datalog_gate")
 
 
 def read_token(folder: Path) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections import Counter
 
 from datalog_gate.decision_point.inventory_source import STORE
+from datalog_gate.decision_point.metrics import Sample
 from datalog_gate.doors.server.endpoint import ANYBODY, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
 from datalog_gate.doors.server.policy_server import HealthCheck, PolicyServer
+from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.store.transaction import StoreError
 
+LOG = logging.getLogger(__name__)
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -58,26 +63,34 @@ HEALTH: dict[str, HealthCheck] = {"store": _check_store, "rules": _check_rules, 
 
 
 def _show_metrics(call: ApiCall) -> Reply:
-    return Reply(call.server.point.render_metrics(), media_type=TEXT)
+    samples = list[Sample]()
+    if call.server.options.scan_store:
+        try:
+            with open_scan_store(call.server.options) as store:
+                numbers = Counter[tuple[str, str]]()
+                for (level, state, _), number in store.counts().items():
+                    numbers[level, state] += number
+            samples = [("datalog_gate_findings_open", labels, [float(number)]) for labels, number in numbers.items()]
+        except ApiError as error:
+            LOG.warning("metrics: %s", error.message)
+    return Reply(call.server.point.render_metrics(samples), media_type=TEXT)
 
 
 def _list_writes(call: ApiCall) -> Reply:
-    before: Any = call.query.get("marker")
+    [marker] = read_marker(call.query.get("marker"), 1) or ("",)
     try:
-        marker = float(before) if before else None
+        before = float(marker) if marker else None
     except ValueError:
         raise ApiError(400, "invalid", "the marker is none of an answer") from None
     limit = call.query["limit"]
-    rows = call.server.records.writes(call.client.projects, marker, limit)
+    rows = call.server.records.writes(call.client.projects, before, limit)
     names = "at", "user", "project", "operation", "path", "request_id", "status"
     answer: dict[str, object] = {"writes": [{name: row[name] for name in names} for row in rows]}
     if len(rows) == limit:
-        answer["next"] = repr(rows[-1]["at"])
+        answer["next"] = write_marker((repr(rows[-1]["at"]),))
     return Reply(answer)
 
 
-LIMIT = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100, "description": "how many at most"}
-MARKER = {"type": "string", "maxLength": 2000, "description": "`next` of the answer before"}
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -115,6 +128,6 @@ ENDPOINTS = (
         handler=_list_writes,
         answer={"type": "object", "required": ["writes"]},
         allowed=READER,
-        query={"limit": LIMIT, "marker": MARKER},
+        query=PAGES,
     ),
 )

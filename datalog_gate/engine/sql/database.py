@@ -146,14 +146,15 @@ class PostgreSQL(Database):
             yield
 
 
-def open_database(url: str = ":memory:", memory: str = "2GB", threads: int = 2) -> Database:
+def open_database(url: str = ":memory:", memory: str = "2GB", threads: int = 2, read_only: bool = False) -> Database:
     """Open ``postgresql://...``, or a file of DuckDB, which is made if it is missing, within this memory and with so
-    many threads. Errors: those of the driver."""
+    many threads. With `read_only` others may read the file too. Errors: those of the driver."""
     scheme, _, rest = url.partition("://")
     if rest and scheme.partition("+")[0] == "postgresql":
         import psycopg
 
         connection = psycopg.connect(f"postgresql://{rest}", autocommit=True, cursor_factory=psycopg.RawCursor)
+        connection.read_only = read_only
         return PostgreSQL(connection)
     import duckdb
 
@@ -162,4 +163,4 @@ def open_database(url: str = ":memory:", memory: str = "2GB", threads: int = 2) 
         "threads": threads,
         "preserve_insertion_order": False,
     }
-    return DuckDB(duckdb.connect(url, config=settings))
+    return DuckDB(duckdb.connect(url, read_only=read_only, config=settings))

@@ -1,4 +1,4 @@
-"""What the server's API has answered."""
+"""What the server's API has answered, and waivers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
+    op.execute(sa.table("locks", sa.column("name"), sa.column("turn")).insert().values(name="waivers", turn=0))
+    _create(
+        "waivers",
+        sa.Column("number", sa.BigInteger, nullable=False, primary_key=True, autoincrement=False),
+        _id("project", index=True),
+        sa.Column("entry", Json, nullable=False),
+        _seconds("at"),
+        _id("who"),
+    )
     _create(
         "api_writes",
         _id("key", primary_key=True),

@@ -1,0 +1,136 @@
+"""Requests of grants for approval, and the verdicts of people."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from datalog_gate.decision_point.settings import parse_plugin_options
+from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.findings import PROJECT
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.policy_server import PolicyServer
+from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, build_event, read_webhook
+
+LOG = logging.getLogger(__name__)
+STATES = ["awaiting", "approved", "refused", "used", "superseded", "expired"]
+
+
+def _list(call: ApiCall) -> Reply:
+    state, project, limit = call.query.get("state"), call.query.get("project"), call.query["limit"]
+    [after] = read_marker(call.query.get("marker"), 1) or ("",)
+    if after and not (after.isascii() and after.isdecimal() and len(after) < 10):
+        raise ApiError(400, "invalid", "the marker is none of an answer")
+    chosen = [
+        request
+        for request in _read_requests(call.server)
+        if request.number > int(after or 0)
+        and call.client.sees(request.project)
+        and state in (None, request.state)
+        and project in (None, request.project)
+    ]
+    answer: dict[str, object] = {"approvals": [request.to_json() for request in chosen[:limit]]}
+    if len(chosen) > limit:
+        answer["next"] = write_marker((str(chosen[limit - 1].number),))
+    return Reply(answer)
+
+
+def _show(call: ApiCall) -> Reply:
+    return Reply(_find(call).to_json())
+
+
+def _answer(call: ApiCall) -> Reply:
+    """Approve or refuse as the caller, and tell the webhook."""
+    request, verdict = _find(call), call.body["verdict"]
+    who, why = call.client.user, call.body.get("why", "")
+    try:
+        now = call.server.now().timestamp()
+        request = _open(call.server).say(request.name, verdict, who, why, now)
+    except ApprovalError as error:
+        raise ApiError(409, "conflict", str(error)) from None
+    try:
+        webhook = read_webhook(_read_options(call.server), delays=(1.0,))
+        problem = webhook.deliver(build_event(verdict, request)) if webhook else ""
+    except ValueError as error:
+        problem = str(error)
+    if problem:  # the verdict stands
+        LOG.warning("the webhook was not told of %s: %s", request.name, problem)
+    return Reply(request.to_json())
+
+
+def _find(call: ApiCall) -> ApprovalRequest:
+    """The request of the path, if the caller sees it. Errors: ApiError."""
+    for request in _read_requests(call.server):
+        if request.name == call.path["approval"].upper() and call.client.sees(request.project):
+            return request
+    raise ApiError(404, "not_found", "there is no such request, or it is another project's")
+
+
+def _read_requests(server: PolicyServer) -> tuple[ApprovalRequest, ...]:
+    try:
+        return _open(server).list(server.now().timestamp())
+    except ApprovalError as error:
+        raise ApiError(503, "store", str(error), headers={"Retry-After": "5"}) from None
+
+
+def _open(server: PolicyServer) -> Approvals:
+    options = _read_options(server)
+    return Approvals(options.get("file") or options.get("store") or server.point.settings.store_url)
+
+
+def _read_options(server: PolicyServer) -> Mapping[str, str]:
+    """The settings of the service."""
+    return parse_plugin_options("service_option", server.point.settings.service_option).get("approval", {})
+
+
+APPROVAL: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["id", "state", "project", "stack", "grant", "options", "scope", "asked", "until", "said"],
+    "properties": {"id": {"type": "string"}, "state": {"enum": STATES}},
+}
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v2/approvals",
+        name="approval:list",
+        summary="List requests for approval, the oldest first",
+        handler=_list,
+        answer={
+            "type": "object",
+            "required": ["approvals"],
+            "properties": {"approvals": {"type": "array", "items": APPROVAL}},
+        },
+        allowed=READER,
+        query={"state": {"enum": STATES, "description": "only those in this state"}, "project": PROJECT, **PAGES},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/approvals/{approval}",
+        name="approval:show",
+        summary="Show a request for approval",
+        handler=_show,
+        answer=APPROVAL,
+        allowed=READER,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v2/approvals/{approval}/verdicts",
+        name="approval:answer",
+        summary="Approve or refuse a request",
+        handler=_answer,
+        answer=APPROVAL,
+        allowed=OPERATOR,
+        scopes=("system", "project"),
+        body={
+            "type": "object",
+            "required": ["verdict"],
+            "additionalProperties": False,
+            "properties": {
+                "verdict": {"enum": ["approved", "refused"]},
+                "why": {"type": "string", "maxLength": 2000, "description": "the reason, for the user"},
+            },
+        },
+        writes=True,
+    ),
+)

@@ -1,0 +1,130 @@
+"""The stacks and findings of the last scan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from datalog_gate.decision.decision import read_instant
+from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.scan.scan_store import Page, StoredFinding
+
+OUTCOMES = ["allow", "allow_with_warnings", "deny", "indeterminate"]
+ENCODED = ("key", "row", "place")
+"""The fields of a finding that are stored as JSON."""
+
+
+def _list_findings(call: ApiCall) -> Reply:
+    since = call.query.get("since")
+    if since is not None:
+        try:
+            since = read_instant(since).isoformat()
+        except ValueError:
+            raise ApiError(400, "invalid", "since is no time in ISO 8601", "write 2027-03-01T12:00:00Z") from None
+    page = _read_page(call, 4, call.query.get("stack"))
+    with open_scan_store(call.server.options) as store:
+        found = store.findings_page(page, call.query.get("policy"), since, call.query["state"] == "all")
+    answer: dict[str, object] = {"findings": [_to_json(finding) for finding in found]}
+    if len(found) == page.limit:
+        last = found[-1]
+        answer["next"] = write_marker((last.policy, last.root, last.key, last.first_seen))
+    return Reply(answer)
+
+
+def _list_stacks(call: ApiCall) -> Reply:
+    page = _read_page(call, 1)
+    with open_scan_store(call.server.options) as store:
+        stacks = store.stacks_page(page, call.query.get("outcome"))
+    answer: dict[str, object] = {"stacks": stacks}
+    if len(stacks) == page.limit:
+        answer["next"] = write_marker((stacks[-1]["root"],))
+    return Reply(answer)
+
+
+def _show_stack(call: ApiCall) -> Reply:
+    root = call.path["stack"]
+    page = Page(call.client.projects, 1000, root=root)
+    with open_scan_store(call.server.options) as store:
+        stacks = store.stacks_page(page)
+        if not stacks:
+            raise ApiError(404, "not_found", "no scan has met such a stack, or it is another project's")
+        found = store.findings_page(page)
+    return Reply({**stacks[0], "open": [_to_json(finding) for finding in found]})
+
+
+def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:
+    """The page that is asked for, of what the caller sees. Errors: ApiError."""
+    projects = call.client.projects
+    if (project := call.query.get("project")) is not None:
+        projects = frozenset({project}) if call.client.sees(project) else frozenset()
+    return Page(projects, call.query["limit"], read_marker(call.query.get("marker"), length), root)
+
+
+def _to_json(finding: StoredFinding) -> dict[str, Any]:
+    data = {member.name: getattr(finding, member.name) for member in fields(finding)}
+    return data | {name: json.loads(data[name]) if data[name] else None for name in ENCODED}
+
+
+def _text(description: str) -> Mapping[str, Any]:
+    return {"type": "string", "maxLength": 255, "description": description}
+
+
+FINDING: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["root", "policy", "key", "row", "level", "state", "message", "project", "first_seen", "resolved_at"],
+}
+STACK: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["root", "name", "project", "decision", "outcome", "findings"],
+}
+PROJECT = _text("only those of this project")
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v2/findings",
+        name="finding:list",
+        summary="List the findings of the last scan",
+        handler=_list_findings,
+        answer={
+            "type": "object",
+            "required": ["findings"],
+            "properties": {"findings": {"type": "array", "items": FINDING}},
+        },
+        allowed=READER,
+        query={
+            "policy": _text("only those of this policy"),
+            "project": PROJECT,
+            "stack": _text("only those of the stack with this root"),
+            "since": _text("only those first seen at this time, in ISO 8601, or later"),
+            "state": {"enum": ["open", "all"], "default": "open", "description": "`all` has the resolved ones too"},
+            **PAGES,
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/stacks",
+        name="stack:list",
+        summary="List the stacks of the last scan, by root",
+        handler=_list_stacks,
+        answer={"type": "object", "required": ["stacks"], "properties": {"stacks": {"type": "array", "items": STACK}}},
+        allowed=READER,
+        query={
+            "project": PROJECT,
+            "outcome": {"enum": OUTCOMES, "description": "only those that were judged so"},
+            **PAGES,
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/stacks/{stack}",
+        name="stack:show",
+        summary="Show a stack with its open findings",
+        handler=_show_stack,
+        answer=STACK,
+        allowed=READER,
+    ),
+)

@@ -1,0 +1,81 @@
+"""Queries over rules and facts that are sent, a stack, or all stacks of the last scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from datalog_gate.base.values import to_json
+from datalog_gate.decision.policy_set import RuleFile
+from datalog_gate.decision.query import ask
+from datalog_gate.doors.server.access import ALL_PROJECTS
+from datalog_gate.doors.server.decisions import DEFINITION, read_definition
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.engine.native import evaluate
+from datalog_gate.facts.flatten import flatten
+from datalog_gate.facts.lines import read, write
+from datalog_gate.files.inputs import fact_lines
+from datalog_gate.scan.stored_query import read_lines
+
+ROWS = 10_000
+"""The most rows of an answer."""
+
+
+def _answer(call: ApiCall) -> Reply:
+    body: dict[str, Any] = call.body
+    text, rules = body["query"], body.get("rules", "")
+    catalogue = call.server.point.current().ruleset.rules.catalogue
+    lines = fact_lines(body.get("facts"))
+    if "template" in body:
+        stack = read_definition(body).stack(body.get("stack_name", "stack"), catalogue)
+        lines += read("\n".join(write(flatten(stack, catalogue), catalogue)), "<stack>")
+    if "all:" in text or "all:" in rules:
+        if call.client.projects is not None:
+            raise ApiError(403, "forbidden", f"the policy {ALL_PROJECTS} does not allow you to read all stacks")
+        with open_scan_store(call.server.options) as store:
+            lines += read_lines(store, [text, rules])
+    files = [RuleFile("rules", "<rules>", rules)] if rules else []
+    answer = ask(files, text, lines, evaluate, catalogue=catalogue, now=call.server.now())
+    rows = [[to_json(value) for value in row] for row in answer.rows[:ROWS]]
+    return Reply(
+        {
+            "rows": rows,
+            "complete": len(answer.rows) <= ROWS and not answer.errors,
+            "warnings": [warning.to_json() for warning in answer.warnings],
+            "errors": [{"message": error.message, "place": str(error.span)} for error in answer.errors],
+        }
+    )
+
+
+QUESTION: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["query"],
+    "additionalProperties": False,
+    "properties": {
+        "query": {"type": "string", "maxLength": 10_000, "description": "an atom, or a body, `:- ...`"},
+        "rules": {"type": "string", "maxLength": 200_000, "description": "rules that the query reads"},
+        "facts": {
+            "type": "object",
+            "description": "rows by relation",
+            "additionalProperties": {
+                "type": "array",
+                "items": {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}},
+            },
+        },
+        "stack_name": {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"},
+        **DEFINITION,
+    },
+}
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/v2/queries",
+        name="query:create",
+        summary="Answer a query over rules and facts that are sent, a stack, or all stacks",
+        handler=_answer,
+        answer={"type": "object", "required": ["rows", "complete", "warnings", "errors"]},
+        allowed=MEMBER,
+        body=QUESTION,
+    ),
+)

@@ -1,0 +1,154 @@
+"""The waivers in force, and those that people give here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from datalog_gate.decision.decision import Waiver
+from datalog_gate.decision_point.inventory_source import STORE
+from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.findings import PROJECT
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_waivers, remove_waiver
+
+ID = re.compile(r"S-([1-9][0-9]{0,17})")
+
+
+def _list(call: ApiCall) -> Reply:
+    [after] = read_marker(call.query.get("marker"), 1) or ("",)
+    project, limit = call.query.get("project"), call.query["limit"]
+    seen = [waiver for waiver in _read_all(call) if project in (None, waiver["project"])]
+    chosen = sorted((waiver for waiver in seen if waiver["id"] > after), key=lambda waiver: waiver["id"])
+    answer: dict[str, object] = {"waivers": chosen[:limit]}
+    if len(chosen) > limit:
+        answer["next"] = write_marker((chosen[limit - 1]["id"],))
+    return Reply(answer)
+
+
+def _show(call: ApiCall) -> Reply:
+    for waiver in _read_all(call):
+        if waiver["id"] == call.path["waiver"]:
+            return Reply(waiver)
+    raise _missing()
+
+
+def _create(call: ApiCall) -> Reply:
+    """Give a waiver, if the rules take it."""
+    if call.server.point.current().settings.waivers not in ("", STORE):
+        message = "the waivers of this gate are those of a file, which is no file of this server"
+        raise ApiError(409, "file", message, "set waivers = store in [datalog_gate]")
+    entry = {"owner": call.client.user, **call.body}
+    if not call.client.sees(entry.get("project")) or not (entry.get("project") or call.client.projects is None):
+        raise ApiError(403, "forbidden", "a waiver is for a project whose things you see", "name it in project")
+    rules = call.server.point.current().ruleset.rules
+    rules.waivers([{**entry, "id": "S-0"}])
+    waiver = add_waiver(call.server.records.store, entry, call.client.user, call.server.now().timestamp())
+    data = _stored_to_json(waiver, in_force=False)
+    return Reply(data, 201, {"Location": f"/v2/waivers/{waiver.id}"})
+
+
+def _remove(call: ApiCall) -> Reply:
+    store, match = call.server.records.store, ID.fullmatch(call.path["waiver"])
+    number = int(match[1]) if match else 0
+    for waiver in read_waivers(store):
+        if waiver.number == number and call.client.sees(waiver.entry.get("project", "")):
+            remove_waiver(store, number)
+            return Reply(_stored_to_json(waiver, in_force=False))
+    raise _missing()
+
+
+def _missing() -> ApiError:
+    return ApiError(404, "not_found", "there is no such waiver, or it is another project's")
+
+
+def _read_all(call: ApiCall) -> list[dict[str, Any]]:
+    """The waivers that the caller sees, in force in the doors of this configuration or not."""
+    settings, ruleset = call.server.point.current()
+    held = {waiver.id: waiver for waiver in ruleset.waivers}
+    stored = read_waivers(call.server.records.store)
+    shown = [_stored_to_json(waiver, waiver.id in held and settings.waivers == STORE) for waiver in stored]
+    if settings.waivers != STORE:
+        shown += [_to_json(waiver, call) for waiver in held.values()]
+    else:
+        for data in shown:
+            data["in_force"] = data["in_force"] and held[data["id"]].until > call.server.now()
+    return [data for data in shown if call.client.sees(data["project"])]
+
+
+def _to_json(waiver: Waiver, call: ApiCall) -> dict[str, Any]:
+    in_force = waiver.until > call.server.now()
+    return {"project": "", **waiver.to_json(), "given_by": None, "given_at": None, "in_force": in_force}
+
+
+def _stored_to_json(waiver: StoredWaiver, in_force: bool) -> dict[str, Any]:
+    given = {"given_by": waiver.who, "given_at": waiver.at, "in_force": in_force}
+    return {"project": "", **waiver.entry, **given}
+
+
+_SHORT = {"type": "string", "minLength": 1, "maxLength": 255}
+ENTRY: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["policy", "reason", "expires"],
+    "additionalProperties": False,
+    "properties": {
+        **dict.fromkeys(("policy", "subject", "project", "owner", "ticket", "while"), _SHORT),
+        "reason": {"type": "string", "minLength": 1, "maxLength": 2000},
+        "expires": {**_SHORT, "description": "the first day without it, in ISO 8601"},
+        "key": {"type": "object", "maxProperties": 50, "description": "values of key columns of the policy"},
+    },
+}
+WAIVER: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["id", "policy", "project", "reason", "expires", "given_by", "given_at", "in_force"],
+}
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v2/waivers",
+        name="waiver:list",
+        summary="List the waivers, by id",
+        handler=_list,
+        answer={
+            "type": "object",
+            "required": ["waivers"],
+            "properties": {"waivers": {"type": "array", "items": WAIVER}},
+        },
+        allowed=READER,
+        query={"project": PROJECT, **PAGES},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/waivers/{waiver}",
+        name="waiver:show",
+        summary="Show a waiver",
+        handler=_show,
+        answer=WAIVER,
+        allowed=READER,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v2/waivers",
+        name="waiver:create",
+        summary="Waive what a policy finds until a day",
+        handler=_create,
+        answer=WAIVER,
+        allowed=OPERATOR,
+        scopes=("system", "project"),
+        body=ENTRY,
+        status=201,
+        writes=True,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v2/waivers/{waiver}",
+        name="waiver:delete",
+        summary="End a waiver that was given here",
+        handler=_remove,
+        answer=WAIVER,
+        allowed=OPERATOR,
+        scopes=("system", "project"),
+        writes=True,
+    ),
+)
