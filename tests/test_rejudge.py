@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import sqlglot
 
+import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.policytest.suite import read_suite
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.feed import StackEntry, TemplateFiles
@@ -48,8 +50,10 @@ def pack_stacks() -> Iterator[StackEntry]:
 
 
 def answerable(rules: PolicySet) -> PolicySet:
-    """The rules with the policies that stored facts answer: those that don't rest on who asks, or on grants."""
+    """The rules with the policies that stored facts answer: those of single stacks that don't rest on who asks, or on
+    grants."""
     policies = [policy for policy in rules.policies if PER_REQUEST.isdisjoint(rules.reads[policy.relation])]
+    policies = [policy for policy in policies if policy.id not in rules.cloud_wide]
     return replace(rules, policies=tuple(policy for policy in policies if "create" in policy.on))
 
 
@@ -81,6 +85,31 @@ def test_packs_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore) -> N
     forecasts = judge_again(store, entries, asked)
     assert forecasts == forecast(entries, asked)
     assert len(forecasts) > len(entries)
+
+
+DRIFT = read_suite(Path("rules/drift/test.yaml"))
+
+
+NOTHING: dict[str, Any] = {"violations": []}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(case.name, marks=[pytest.mark.slow] * (case.expect == NOTHING)) for case in DRIFT.cases],
+)
+def test_drift_is_found_the_same_in_stored_facts_as_in_stacks(store: ScanStore, name: str) -> None:  # noqa: F811
+    case = next(case for case in DRIFT.cases if case.name == name)
+    stacks = [
+        StackEntry(stack.id, stack.id, "p1", StackDefinition(case.given["stack"]), live=stack.live)
+        for stack in DRIFT.stacks(case)
+    ]
+    rules = dg.load_rules("rules/drift")
+    asked = rules.scan_request(NOW, inventory=case.given["inventory"])
+    forecasts = judge_again(store, stacks, asked)
+    assert forecasts == forecast(stacks, asked)
+    expected = [finding for key in ("violations", "undetermined") for finding in case.expect.get(key, ())]
+    found = Counter({row.policy: row.findings for row in forecasts})
+    assert found == Counter(finding["policy"] for finding in expected)
 
 
 STARTS = 'starts_with(flavor, "huge")'
