@@ -312,6 +312,20 @@ old_table(table, days) :-
 """
 
 
+def test_relations_are_filled_that_a_stack_has_a_row_of_or_may_have_one_of(store: ScanStore) -> None:
+    scan(store, entry("a", SMALL))
+    before = store.filled()
+    assert {"os:nova:server", "os:nova:server.tags", "os:neutron:port", "heat:root"} & before == {
+        "os:nova:server",
+        "heat:root",
+    }
+    unknown = server(flavor="small", tags=[{"get_param": "tag"}])
+    assert isinstance(unknown.template, dict)
+    unknown = StackDefinition({**unknown.template, "parameters": {"tag": {"type": "string"}}})
+    scan(store, entry("a", unknown))
+    assert "os:nova:server.tags" in store.filled() - before
+
+
 def test_the_time_counts_only_where_a_stack_is_judged_by_itself(store: ScanStore) -> None:
     def judged(text: str, day: int, status: str = "CREATE_FAILED") -> int:
         rows = {

@@ -7,7 +7,8 @@ from dataclasses import replace
 from weakref import ref
 
 from datalog_gate.analysis.program import MAX_ENTRIES, CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
-from datalog_gate.analysis.slices import grounded, layers, resting
+from datalog_gate.analysis.slices import derivable, grounded, layers, resting
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.schema.declaration import RelationRef
 from tests.programs import X, Y, place, program
 
@@ -34,6 +35,19 @@ def test_what_some_relations_rest_on() -> None:
 def test_what_rests_on_some_inputs_alone() -> None:
     assert parts(grounded(WHOLE, frozenset(("edge",)))) == (["a", "c"], {"edge"})
     assert parts(grounded(WHOLE, frozenset(("wide",)))) == ([], {"wide"})
+
+
+def test_what_may_have_a_row_where_only_some_inputs_have() -> None:
+    assert derivable(WHOLE, ["edge"]) == {"edge", "a"}
+    assert derivable(WHOLE, ["edge", "wide", "c"]) == {"edge", "wide", "c", "a", "b", "d"}
+    text = """relation edge(x: number). relation wide(x: number).
+    fact(1). both(x) :- edge(x), wide(x). none(x) :- edge(x), not wide(x).
+    either(x) :- edge(x). either(x) :- wide(x). all(n) :- n = count{ x : wide(x) }. all(n) :- fact(n), both(n).
+    @deny("p", "{x}") p(x) :- none(x), either(x), all(x). @deny("q", "{x}") q(x) :- both(x).
+    """
+    loaded = load([RuleFile("m", "m.dl", text)]).program
+    derived = {str(name) for name in derivable(loaded, ["m:edge"]) if name not in loaded.inputs}
+    assert derived == {"m:fact", "m:none", "m:either", "m:all", "m:p"}
 
 
 def test_layers_derive_each_stratum_once() -> None:

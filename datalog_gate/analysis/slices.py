@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from datalog_gate.analysis.program import CheckedProgram, ProgramCache, Stratum
-from datalog_gate.analysis.strata import reads
+from datalog_gate.analysis.program import CheckedProgram, Match, ProgramCache, Stratum
+from datalog_gate.analysis.strata import fixpoint, reads
 from datalog_gate.schema.declaration import RelationRef
 
 _RESTING, _GROUNDED = ProgramCache[CheckedProgram](), ProgramCache[CheckedProgram]()
@@ -36,6 +36,19 @@ def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) ->
 def grounded(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
     """The strata that read nothing but these inputs, directly or through each other."""
     return _GROUNDED.get(program, inputs, lambda: _grounded(program, inputs))
+
+
+def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> frozenset[RelationRef]:
+    """The relations that may have a row, where no other inputs than the `filled` have one."""
+
+    def step(some: frozenset[RelationRef]) -> frozenset[RelationRef]:
+        return some | {
+            rule.relation
+            for rule in program.rules
+            if all(literal.relation in some for literal in rule.body if isinstance(literal, Match))
+        }
+
+    return fixpoint(step, frozenset(filled))
 
 
 def _resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:

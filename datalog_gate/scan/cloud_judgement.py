@@ -13,7 +13,7 @@ from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import derivable, resting
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import InputError
@@ -23,6 +23,7 @@ from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.native import evaluate
+from datalog_gate.files.inputs import read_inventory
 from datalog_gate.scan.batch import Finding, ScanRequest, State, distinguish, encode_row, storable
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_store import ScanStore
@@ -42,6 +43,10 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
     if not policies:
         return []
     wanted = frozenset(policy.relation for policy in policies)
+    wanted &= derivable(rules.program, _filled(resting(rules.program, wanted), store, request))
+    policies = [policy for policy in policies if policy.relation in wanted]
+    if not policies:
+        return []
     stacks = store.stacks()
     model, lifted = _evaluate(resting(rules.program, wanted), wanted, store, request)
     findings: list[Finding] = []
@@ -62,6 +67,20 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
         if failed is not None:
             findings.append(Finding("", policy.id, "", "", policy.level, "error", False, storable(failed), "", "", ""))
     return list(distinguish(findings))
+
+
+def _filled(part: CheckedProgram, store: ScanStore, request: ScanRequest) -> set[RelationRef]:
+    """The inputs that have a row, or may have one. What policies rest on that has none need not be read: the facts of
+    all stacks are many."""
+    inventory = request.inventory or read_inventory(request.rules, {})
+    own = stack_inputs(part, request.rules.catalogue)
+    stored = store.filled()
+    return {
+        name
+        for name in part.inputs
+        if (inventory.rows[name] if name in inventory.rows else not is_all(name) or relation_name(name) in stored)
+        or name in own
+    }
 
 
 @dataclass(slots=True)

@@ -293,6 +293,15 @@ class ScanStore:
         for row, (*_, project) in zip(table.decode(row[:-1] for row in rows), rows, strict=True):
             yield str(row[0]), project, row[1:]
 
+    def filled(self) -> set[str]:
+        """The relations of which a stack has a row, or may have one that no table holds."""
+        filled = {relation for _, relation, _ in self.unfit()}
+        for relation, table in self._fact_tables.items():
+            if relation not in filled:
+                query = exp.select("1").from_(exp.to_table(table, quoted=True)).limit(1)
+                filled |= {relation for _ in self.database.fetch(query)}
+        return filled
+
     @contextmanager
     def with_stack_names(self, columns: Mapping[str, Mapping[int, str]]) -> Iterator[set[str]]:
         """Let queries see the facts of a stack as it has them by itself: by relation, these `rooted_columns` have its
