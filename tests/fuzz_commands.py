@@ -147,6 +147,7 @@ OPTIONS: dict[str, str] = {
     "relations": "--format format,--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"
     "--catalogue types",
+    "simulate": "--rules rules,--congress,--facts rows,--delta,--trace,--format format,--catalogue types",
     "test": "--init template,--update,--coverage,--min-coverage number,--agree-on template,--yes,--format format,"
     "--catalogue types,--seed number",
     "lint": "--catalogue types,--format format",
@@ -179,7 +180,8 @@ OPTIONS: dict[str, str] = {
 """The options of each command with the roles of their values."""
 OPERANDS: dict[str, list[str]] = {
     "check": ["template", "template?"], "facts": ["template", "template?"], "relations": ["relation?"],
-    "query": ["query"], "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
+    "query": ["query"],
+    "simulate": ["name", "query", "text"], "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
     "waivers check": ["waivers?"], "approval approve": ["request"],
     "store import": ["log", "rules?"], "scan query": ["query"],
@@ -188,13 +190,16 @@ NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
 """Options that are mostly given, since many commands can do nothing without them."""
 CODES = {
     "check": {0, 1, 2, 3, 4, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64}, "query": {0, 2, 3, 4, 64},
+    "simulate": {0, 2, 3, 4, 64},
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},
     "waive": {0, 2, 3, 64}, "waivers": {0, 1, 2, 3, 64}, "services": {0, 1, 3, 64}, "approval": {0, 1, 3, 64},
     "doctor": {0, 1, 3, 64}, "reconcile": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
     "inventory": {3, 64}, "scan": {0, 1, 2, 3, 4, 64},
 }  # fmt: skip
-assert {command.split()[0] for command in OPTIONS} == COMMANDS.keys() == CODES.keys()
+SERVICES = {"serve"}
+"""Commands that run until somebody ends them."""
+assert {command.split()[0] for command in OPTIONS} == COMMANDS.keys() - SERVICES == CODES.keys()
 REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a directory", "Not a directory",
            "No such file", "Input/output error", "null byte", "null character")  # fmt: skip
 
