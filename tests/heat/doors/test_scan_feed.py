@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -173,6 +174,11 @@ def scan(heat: Heat, store: ScanStore) -> Scan:
     stacks = {stack["id"]: stack["stack_name"] for stack in heat.ask("GET", "stacks").json()["stacks"]}
     assert ({item.root for item in result.items}, result.whole) == ({*stacks}, True)
     assert not [item for item in result.items if not isinstance(item, StackEntry | Unchanged)]
+    updated = {root: row[1] for root, _, row in store.facts("heat:updated")}
+    assert updated.keys() == stacks.keys()
+    assert all(
+        isinstance(time, str) and re.fullmatch(r"[0-9]{4}(-[0-9]{2}){2}T[0-9:]{8}Z", time) for time in updated.values()
+    )
     result.denied = {stacks[finding.root] for finding in store.findings() if finding.denies}
     return result
 
