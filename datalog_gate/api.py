@@ -86,6 +86,11 @@ class Rules:
         """The text of each rule file, for excerpts."""
         return self._set.sources
 
+    @property
+    def files(self) -> tuple[RuleFile, ...]:
+        """The rule files."""
+        return self._set.files
+
     def compares(self, action: str) -> bool:
         """Whether a policy that denies the action reads the older state of the stack, or what becomes of it."""
         denying = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)

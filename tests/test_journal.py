@@ -162,7 +162,7 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
     with pytest.raises(JournalError) as error:
         journal(tmp_path)
-    assert str(error.value) == (f"{path} has the revision 9, and this package 0003: run `datalog-gate store upgrade`")
+    assert str(error.value) == (f"{path} has the revision 9, and this package 0004: run `datalog-gate store upgrade`")
 
 
 def test_an_empty_file_that_somebody_made_becomes_a_journal(tmp_path: Path) -> None:

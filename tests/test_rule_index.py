@@ -1,8 +1,9 @@
-"""A rule that is added is checked as with all others, and at the cost of what it touches."""
+"""A rule that is added is checked as with all others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -58,19 +59,20 @@ def test_a_rule_is_refused_where_a_check_of_all_rules_refuses_it(steps: list[tup
         if isinstance(step, int):
             gone = sorted(rules)[step : step + 1]
             after = {identity: rule for identity, rule in rules.items() if identity not in gone}
-            answer = refused(lambda index=index, gone=gone: index.remove(gone))  # type: ignore[misc]
+            answer = refused(partial(index.remove, gone))
         else:
             module, head, body = step
             rule = read(head + (f" :- {', '.join(body)}" if body else ""), f"r{at}")
             after = {**rules, f"r{at}": (module, rule)}
-            answer = refused(lambda index=index, at=at, module=module, rule=rule: index.add(f"r{at}", module, rule)[0])  # type: ignore[misc]
-        expected = refused(lambda after=after: index_modules([OWN], after, ["a", "b"]))  # type: ignore[misc]
+            answer = refused(partial(added, index, f"r{at}", module, rule))
+        expected = refused(partial(index_modules, [OWN], after, ["a", "b"]))
         if isinstance(expected, RuleIndex):
             assert isinstance(answer, RuleIndex), (answer, texts(after))
             assert described(answer) == described(expected), texts(after)
             index = answer
         else:
-            assert answer == expected, texts(after)
+            assert isinstance(answer, set), (expected, texts(after))
+            assert set() < answer <= expected, texts(after)  # what is wrong in itself is not checked with others
 
 
 def test_what_is_refused_is_told_with_place_and_advice() -> None:
@@ -147,15 +149,19 @@ def test_the_last_of_many_rules_is_checked_with_no_more_rules_than_the_first(mon
     assert max(sizes) == 3
 
 
-def refused(action: object) -> RuleIndex | set[tuple[str, str, str, str]]:
+def refused(action: Callable[[], RuleIndex]) -> RuleIndex | set[tuple[str, str, str, str]]:
     try:
-        return action()  # type: ignore[operator, no-any-return]
+        return action()
     except RulesError as error:
         return {
             (diagnostic.code, str(diagnostic.span), diagnostic.message, "")
             for diagnostic in error.diagnostics
             if diagnostic.severity == "error"
         }
+
+
+def added(index: RuleIndex, identity: str, module: str, rule: Rule) -> RuleIndex:
+    return index.add(identity, module, rule)[0]
 
 
 def described(index: RuleIndex) -> Mapping[str, list[tuple[str, str]]]:

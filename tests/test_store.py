@@ -77,14 +77,26 @@ def test_an_upgrade_tells_the_revision_before(store: Store) -> None:
     assert [store.upgrade(), store.upgrade(), store.revision()] == [REVISION, REVISION, REVISION]
 
 
+RULES = (
+    tables.rule_generations,
+    tables.rule_policies,
+    tables.stored_rules,
+    tables.rule_changes,
+    tables.data_sources,
+    tables.pushed_rows,
+    tables.library_policies,
+)
+
+
 def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
     store.run(None, lambda rows: rows.execute(leases.insert().values(name="l", owner="o", until=1.0)))
 
     def downgrade(rows: Connection) -> None:
-        newer = tables.inventory_generations, tables.inventory_tables, tables.inventory_rows
-        for table in (*newer, tables.api_writes, tables.api_decisions, tables.waivers):
+        inventory = tables.inventory_generations, tables.inventory_tables, tables.inventory_rows
+        newer = *inventory, tables.api_writes, tables.api_decisions, tables.waivers, *RULES
+        for table in newer:
             table.drop(rows)
-        rows.execute(locks.delete().where(locks.c.name.in_(["inventory", "waivers"])))
+        rows.execute(locks.delete().where(locks.c.name.in_(["inventory", "waivers", "rules"])))
         rows.execute(tables.version.update().values(version_num="0001"))
 
     store.run_unchecked(downgrade)

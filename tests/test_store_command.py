@@ -20,7 +20,7 @@ from tests.ledger import request
 from tests.test_store import NOW, old_file
 
 EMPTY = (
-    "revision 0003; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
+    "revision 0004; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
     "placement_claims 0"
 )
 
@@ -40,7 +40,7 @@ def test_a_store_is_checked_made_and_checked(conf: Path, capsys: pytest.CaptureF
     name = f"sqlite:///{conf.parent}/store"
     nothing = f"{name}: nothing was granted yet\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (0, nothing, "")
-    assert run(capsys, "store", "upgrade", "--heat-conf", conf) == (0, f"{name}: 0003 before, 0003 now\n", "")
+    assert run(capsys, "store", "upgrade", "--heat-conf", conf) == (0, f"{name}: 0004 before, 0004 now\n", "")
     assert run(capsys, "store", "check", "--heat-conf", conf) == (0, f"{name}: {EMPTY}\n", "")
     write_generation(Store(str(conf.parent / "store")), {"nova:servers": ["{}", "{}"], "nova:hosts": []}, NOW)
     inventory = f"{EMPTY}; inventory 2 rows in 2 tables"
@@ -48,7 +48,7 @@ def test_a_store_is_checked_made_and_checked(conf: Path, capsys: pytest.CaptureF
     with closing(sqlite3.connect(conf.parent / "store")) as rows:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
         rows.commit()
-    needed = f"{name}: revision 9, and this package needs 0003: run `datalog-gate store upgrade`\n"
+    needed = f"{name}: revision 9, and this package needs 0004: run `datalog-gate store upgrade`\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (1, needed, "")
 
 
@@ -92,7 +92,7 @@ def test_an_export_is_lines_of_json_that_can_be_imported_again(
         run(capsys, "store", "import", old_file(tmp_path, name), "--heat-conf", conf)
     code, out, err = run(capsys, "store", "export", "--heat-conf", conf)
     head, *rows = map(json.loads, out.splitlines())
-    assert (code, head, err) == (0, {"schema": "datalog-gate/store/1", "revision": "0003"}, "")
+    assert (code, head, err) == (0, {"schema": "datalog-gate/store/1", "revision": "0004"}, "")
     assert {"table": "approval_claims", "row": {"key": "dead", "number": None}} in rows
     assert [row["table"] for row in rows].count("journal") == 3
     (tmp_path / "export").write_text(out)
@@ -101,7 +101,7 @@ def test_an_export_is_lines_of_json_that_can_be_imported_again(
     for path in (tmp_path / "export", tmp_path / "store"):
         assert run(capsys, "store", "import", path, "--heat-conf", conf)[0] == 0
     assert lines(tmp_path / "other") == out.splitlines()
-    (tmp_path / "export").write_text(out.replace('"0003"', '"0001"', 1))
+    (tmp_path / "export").write_text(out.replace('"0004"', '"0001"', 1))
     assert run(capsys, "store", "import", tmp_path / "export", "--heat-conf", conf)[0] == 0
 
 
@@ -145,7 +145,7 @@ HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
         ("", "DIR/file is no export of a store"),
         ("[", "DIR/file is no export of a store"),
         ('{"schema": "x"}', "DIR/file is no export of a store"),
-        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, and this package 0003"),
+        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, and this package 0004"),
         (f'{HEAD}{{"table": "locks", "row": {{}}}}', "DIR/file:2 is no row of a store"),
         (f"{HEAD}[]", "DIR/file:2 is no row of a store"),
         (f'{HEAD}{{"table": "journal", "row": {{"uuid": "u"}}}}', "DIR/file:2 is no row of a store"),

@@ -86,9 +86,13 @@ class RuleIndex:
         rules = {identity: rule for identity, rule in self.rules.items() if identity not in identities}
         relations = {name: relation for name, relation in self.relations.items() if name not in gone}
         after = replace(self, rules=rules, relations=relations)
-        again = {identity for identity, rule in rules.items() if rule.relation in gone or gone & rule.reads}
-        relations, _ = after._check(again, gone)
+        touched = {identity for identity, rule in rules.items() if rule.relation in gone or gone & rule.reads}
+        relations, _ = after._check(touched, gone)
         return replace(after, relations=relations)
+
+    def with_policy(self, module: str) -> RuleIndex:
+        """Add a policy without rules."""
+        return replace(self, policies=self.policies | {module})
 
     def without_policy(self, module: str) -> RuleIndex:
         """Remove a policy with its rules. Errors: as `remove`."""
@@ -153,7 +157,7 @@ class RuleIndex:
 
     def _check(
         self, touched: set[str], changed: Collection[str] = ()
-    ) -> tuple[Mapping[str, Relation], tuple[Diagnostic, ...]]:
+    ) -> tuple[dict[str, Relation], tuple[Diagnostic, ...]]:
         """Check the touched rules, and those that read what then changes. Returns all relations, and the warnings. The
         relations `changed` are known by these rules alone."""
         relations = {name: relation for name, relation in self.relations.items() if name not in changed}

@@ -96,6 +96,7 @@ class PolicySet:
     reads: Mapping[RelationRef, frozenset[RelationRef]]
     catalogue: Catalogue
     cloud_wide: frozenset[str]
+    files: tuple[RuleFile, ...]
     inputs_alone: frozenset[RelationRef]
 
 
@@ -135,6 +136,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         reads=reads,
         catalogue=catalogue,
         cloud_wide=cloud_wide,
+        files=files,
         inputs_alone=resting(checked.program, frozenset(alone)).inputs if cloud_wide else checked.program.inputs,
     )
 

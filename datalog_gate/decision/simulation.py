@@ -148,7 +148,7 @@ def prepare(module: Module, number: int = 1) -> Module:
     if not _action_names(module):
         return module
     statements = [
-        _prepared(statement, number) if isinstance(statement, Rule) else statement for statement in module.statements
+        prepare_rule(statement, number) if isinstance(statement, Rule) else statement for statement in module.statements
     ]
     return replace(module, statements=tuple(statements))
 
@@ -197,7 +197,8 @@ def _action_names(module: Module) -> frozenset[str]:
     return frozenset(term.value for term in values if isinstance(term, Constant) and isinstance(term.value, str))
 
 
-def _prepared(rule: Rule, number: int) -> Rule:
+def prepare_rule(rule: Rule, number: int = 1) -> Rule:
+    """A rule of an action policy as one that can be checked; see `prepare`."""
     owner, colon, name = rule.head.name.rpartition(":")
     if colon and _update(name):
         rule = replace(rule, head=replace(rule.head, name=f"update.{owner.replace(':', '.')}.{name}"))
@@ -271,7 +272,7 @@ class _Simulator:
             return []
         state = self._acting(state, facts)
         run = self._evaluate(state, self.actions)
-        written = {_prepared(rule, 0).head.name: rule.head.name for rule in state.rules(self.actions)}
+        written = {prepare_rule(rule, 0).head.name: rule.head.name for rule in state.rules(self.actions)}
         updates: dict[str, list[Rule]] = {"+": [], "-": []}
         self.results = ()
         for name in sorted(map(str, run.checked.program.relations)):

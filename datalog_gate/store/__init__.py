@@ -9,5 +9,5 @@ schema, `leases` says who may go on with what takes longer than a transaction, `
 >>> from datalog_gate.store.transaction import Store
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     Store(f"sqlite:///{folder}/store").revision()
-'0003'
+'0004'
 """

@@ -1,6 +1,6 @@
 """Rows of a store as JSON lines, and rows of other stores brought into one.
 
-The first line is ``{"schema": "datalog-gate/store/1", "revision": "0003"}``; each other one is a row, as
+The first line is ``{"schema": "datalog-gate/store/1", "revision": "0004"}``; each other one is a row, as
 ``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at
 work. So is the inventory, which is pulled again, and what the server has answered.
 """

@@ -13,11 +13,11 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, LargeBinary,
 from sqlalchemy.dialects.mysql import MEDIUMBLOB, MEDIUMTEXT
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0003"
-EXCHANGED = ("0001", "0002", REVISION)
+REVISION = "0004"
+EXCHANGED = ("0001", "0002", "0003", REVISION)
 """The revisions whose rows that stores exchange are those of this one; an SQLite file upgrades itself from them."""
 METADATA = MetaData()
-LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers")
+LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers", "rules")
 """Rows of `locks`: a transaction that writes locks one first."""
 
 
@@ -208,6 +208,66 @@ waivers = _table(
     _id("who"),
 )
 """The waivers that people gave by the server; `entry` is one of a `waivers.yaml`."""
+
+rule_generations = _table("rule_generations", _id("name", primary_key=True), _filled("number", BigInteger))
+"""`rules` counts the changes of policies, rules and sources of data, `rows` those of rows that were pushed."""
+
+rule_policies = _table(
+    "rule_policies",
+    _id("name", primary_key=True),
+    _id("id"),
+    _id("kind"),
+    _id("abbreviation"),
+    _filled("description", LongText),
+    _id("author"),
+    _filled("position", BigInteger),
+)
+"""Policies whose rules came over the API. `position` is the generation that it came with, here and below."""
+
+stored_rules = _table(
+    "stored_rules",
+    _id("id", primary_key=True),
+    _id("policy", index=True),
+    _filled("position", BigInteger),
+    Column("name", String(255)),
+    _filled("comment", LongText),
+    _filled("rule", LongText),
+    _id("author"),
+    _filled("at", SECONDS),
+)
+
+rule_changes = _table(
+    "rule_changes",
+    _filled("number", BigInteger, primary_key=True, autoincrement=False),
+    _filled("at", SECONDS),
+    _id("author"),
+    _filled("change", String(32)),
+    _id("subject"),
+    _filled("content", Json),
+)
+"""The history: who added or removed what; `subject` is a policy or source, `content` what was added or removed."""
+
+data_sources = _table(
+    "data_sources",
+    _id("name", primary_key=True),
+    _id("id"),
+    _id("driver"),
+    _filled("description", LongText),
+    _filled("config", Json),
+    _filled("position", BigInteger),
+)
+
+pushed_rows = _table(
+    "pushed_rows",
+    _id("source", primary_key=True),
+    _id("table", primary_key=True),
+    _filled("number", BigInteger),
+    _filled("size", Integer),
+    _filled("content", LONG_BYTES),
+)
+"""The rows that were put into a table of a source, as JSON compressed by zlib."""
+
+library_policies = _table("library_policies", _id("id", primary_key=True), _id("name"), _filled("content", Json))
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
 """Alembic's table, under a name that is free in the database of another service."""

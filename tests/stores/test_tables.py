@@ -77,7 +77,7 @@ def test_a_process_that_runs_stops_where_the_tables_are_upgraded(server: Databas
     journal = Journal(empty(server))
     claim = journal.begin(request("u", "a"), "", None, NOW, 9.0)
     journal.store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
-    newer = r"^the store has the revision 9, and this package 0003: run `datalog-gate store upgrade`$"
+    newer = r"^the store has the revision 9, and this package 0004: run `datalog-gate store upgrade`$"
     with pytest.raises(JournalError, match=newer):
         journal.move(claim, "reserved", NOW)
 

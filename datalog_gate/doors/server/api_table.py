@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from datalog_gate.doors.server import approvals, decisions, findings, policies, queries, system, waivers
+from datalog_gate.doors.server import (
+    approvals,
+    congress,
+    congress_sources,
+    decisions,
+    findings,
+    policies,
+    queries,
+    system,
+    waivers,
+)
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
 
@@ -35,7 +45,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *findings.ENDPOINTS,
     *approvals.ENDPOINTS,
     *waivers.ENDPOINTS,
+    *congress.ENDPOINTS,
+    *congress_sources.ENDPOINTS,
 )
-ERROR_FORMATS: dict[str, Callable[[ApiError, str], Mapping[str, Any]]] = {}
+ERROR_FORMATS: dict[str, Callable[[ApiError, str], Mapping[str, Any]]] = {"/v1": congress.format_error}
 """How errors look below a prefix, such as /v1; elsewhere as `openapi.ERROR` says. Takes the error, and the id of the
 request."""

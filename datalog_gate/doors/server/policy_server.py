@@ -10,8 +10,10 @@ from typing import Any
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.point import DecisionPoint, create_point
 from datalog_gate.doors.server.access import list_rules
+from datalog_gate.doors.server.congress_state import LivePolicies
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.store.api_records import ApiRecords
+from datalog_gate.store.rule_store import RuleStore
 
 HealthCheck = Callable[["PolicyServer"], tuple[bool, dict[str, object]]]
 """Tells whether a part of the server is well, and what there is to know of it."""
@@ -25,6 +27,8 @@ class PolicyServer:
     """The options of the section [datalog_gate_server]."""
     point: DecisionPoint
     records: ApiRecords
+    live: LivePolicies
+    """The policies of Congress's API."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     health: dict[str, HealthCheck] = field(default_factory=dict)
     """The checks of /healthcheck by name. Other parts add theirs."""
@@ -39,4 +43,6 @@ def create_server(conf: Any) -> PolicyServer:
     if not build_settings(conf).store_url:
         own["service_journal"] = str(folder / "store")
     point = create_point(conf, own, list_rules())
-    return PolicyServer(options, point, ApiRecords(point.settings.store_url, options.keep_days))
+    records = ApiRecords(point.settings.store_url, options.keep_days)
+    live = LivePolicies(point, RuleStore(records.store))
+    return PolicyServer(options, point, records, live)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from datalog_gate.base.errors import RulesError
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.metrics import Sample
 from datalog_gate.doors.server.endpoint import ANYBODY, READER, ApiCall, ApiError, Endpoint, Reply
@@ -18,9 +19,13 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def _list_versions(_call: ApiCall) -> Reply:
-    return Reply(
-        {"versions": [{"id": "v2", "status": "CURRENT", "links": [{"rel": "self", "href": "/v2/openapi.json"}]}]}
+    congress = {"id": "v1", "status": "SUPPORTED", "updated": "2013-08-12T17:42:13Z"}
+    own = {"id": "v2", "status": "CURRENT", "updated": "2026-11-25T00:00:00Z"}
+    versions = (
+        {**version, "links": [{"rel": "self", "href": href}]}
+        for version, href in ((congress, "/v1/policies"), (own, "/v2/openapi.json"))
     )
+    return Reply({"versions": list(versions)})
 
 
 def _show_health(call: ApiCall) -> Reply:
@@ -48,6 +53,16 @@ def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     return not problems, {**facts, **({"problems": problems} if problems else {})}
 
 
+def _check_stored_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
+    """Whether the newest generation of the rules that came over the API is in force here."""
+    try:
+        state = server.live.state()
+    except (StoreError, RulesError) as error:
+        return False, {"problem": str(error).splitlines()[0]}
+    problem = {"problem": server.live.problem} if server.live.problem else {}
+    return not problem, {"generation": state.stored.number, "rules": len(state.stored.rules), **problem}
+
+
 def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     """The age of what decisions rest on; an old one is no reason to send requests elsewhere."""
     settings, ruleset = server.point.current()
@@ -59,7 +74,12 @@ def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     return problem is None, {**facts, **({"problem": str(problem).splitlines()[0]} if problem else {})}
 
 
-HEALTH: dict[str, HealthCheck] = {"store": _check_store, "rules": _check_rules, "inventory": _check_inventory}
+HEALTH: dict[str, HealthCheck] = {
+    "store": _check_store,
+    "rules": _check_rules,
+    "stored_rules": _check_stored_rules,
+    "inventory": _check_inventory,
+}
 
 
 def _show_metrics(call: ApiCall) -> Reply:

@@ -1,0 +1,305 @@
+"""Sources of data, drivers and the library of Congress's API, version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.values import to_json
+from datalog_gate.doors.server.congress import (
+    FLAG,
+    NAME,
+    POLICY,
+    RESULTS,
+    TEXT,
+    endpoint,
+    find_library,
+    refuse_rules,
+    source_rows,
+)
+from datalog_gate.doors.server.congress_state import PolicyState, drivers, read_row, tables
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Reply, Schema
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.store.rule_store import Change, TooManyRowsError
+from datalog_gate.store.tables import data_sources, pushed_rows
+
+SECRET = ("password", "secret", "token", "key", "credential")
+"""What names of settings hold that are not kept: nothing here logs in by them."""
+HIDDEN = "<hidden>"
+
+
+def _source(call: ApiCall) -> Mapping[str, Any]:
+    """The source of the path. Errors: ApiError."""
+    sources, wanted = call.server.live.state().sources, call.path["source"]
+    for source in sources.values():
+        if wanted in (source["id"], source["name"]):
+            return source
+    raise ApiError(404, "not_found", f"Datasource not found {wanted}", did_you_mean(wanted, sources) or "")
+
+
+def _format(source: Mapping[str, Any]) -> dict[str, Any]:
+    names = "id", "name", "driver", "description", "config"
+    return {**{name: source[name] for name in names}, "enabled": True, "type": None}
+
+
+def _list(call: ApiCall) -> Reply:
+    return Reply({"results": [_format(source) for source in call.server.live.state().sources.values()]})
+
+
+def _show(call: ApiCall) -> Reply:
+    return Reply(_format(_source(call)))
+
+
+def _create(call: ApiCall) -> Reply:
+    name, driver = call.body["name"], call.body["driver"]
+    if driver not in drivers():
+        raise ApiError(404, "not_found", f"Invalid driver: {driver}", did_you_mean(driver, drivers()) or "")
+    config = {
+        key: HIDDEN if any(word in key.lower() for word in SECRET) else value
+        for key, value in (call.body.get("config") or {}).items()
+    }
+    source = {
+        "id": str(uuid4()),
+        "name": name,
+        "driver": driver,
+        "description": call.body.get("description") or "",
+        "config": config,
+    }
+
+    def work(state: PolicyState) -> tuple[Change, Any, None]:
+        known = [str(stored["name"]) for stored in state.stored.sources]
+        policies = {str(policy["name"]) for policy in state.policies}
+        if name in known or name in policies or name in state.modules or (name != driver and name in drivers()):
+            raise ApiError(409, "in_use", f"Datasource already in use with name {name}")
+        change = Change(call.client.user, "add source", name, (source,), ((data_sources, source),))
+        return change, state.with_sources((*state.stored.sources, source)), None
+
+    try:
+        call.server.live.change(work)
+    except RulesError as error:
+        raise refuse_rules(error, "in_use", "Rules read something else of the name") from None
+    return Reply(_format(source), 201, {"Location": f"/v1/data-sources/{source['id']}"})
+
+
+def _delete(call: ApiCall) -> Reply:
+    def work(state: PolicyState) -> tuple[Change, Any, Mapping[str, Any]]:
+        source = _source(call)
+        kept = tuple(stored for stored in state.stored.sources if stored["name"] != source["name"])
+        if len(kept) == len(state.stored.sources):
+            message = f"the source {source['name']} is there without being created"
+            raise ApiError(409, "built_in", message, "there is nothing to delete")
+        removed = ((data_sources, {"name": source["name"]}), (pushed_rows, {"source": source["name"]}))
+        change = Change(call.client.user, "remove source", source["name"], (source,), removed=removed)
+        return change, state.with_sources(kept), source
+
+    try:
+        return Reply(_format(call.server.live.change(work)))
+    except RulesError as error:
+        raise refuse_rules(error, "in_use", "Rules need the source") from None
+
+
+def _act(call: ApiCall) -> Reply:
+    source = _source(call)
+    if call.query["action"] != "request-refresh":
+        message = f"{call.query['action']} is not run: what rules execute is recorded"
+        raise ApiError(501, "unsupported", message)
+    if problem := call.server.live.rows(fresh=True).problem:
+        raise ApiError(503, "refresh", f"the rows of {source['name']} can't be read: {problem}")
+    return Reply({})
+
+
+def _schema(driver: str) -> list[dict[str, Any]]:
+    return [_describe(relation) for relation in tables(driver)]
+
+
+def _describe(relation: Relation) -> dict[str, Any]:
+    columns = [
+        {"name": column.name, "description": column.meaning or column.kinds.describe()} for column in relation.columns
+    ]
+    return {"table_id": relation.name.partition(":")[2], "columns": columns}
+
+
+def _show_schema(call: ApiCall) -> Reply:
+    return Reply({"tables": _schema(_source(call)["driver"])})
+
+
+def _table(call: ApiCall) -> tuple[Mapping[str, Any], Relation]:
+    """The source and the table of the path. Errors: ApiError."""
+    source, wanted = _source(call), call.path["table"]
+    if relation := call.server.live.table(source["driver"], wanted):
+        return source, relation
+    known = [relation.name.partition(":")[2] for relation in tables(source["driver"])]
+    message = f"Table '{wanted}' for datasource '{source['name']}' has no schema"
+    raise ApiError(404, "not_found", message, did_you_mean(wanted, known) or "")
+
+
+def _show_spec(call: ApiCall) -> Reply:
+    return Reply(_describe(_table(call)[1]))
+
+
+def _list_tables(call: ApiCall) -> Reply:
+    return Reply({"results": [{"id": table["table_id"]} for table in _schema(_source(call)["driver"])]})
+
+
+def _show_table(call: ApiCall) -> Reply:
+    _table(call)
+    return Reply({"id": call.path["table"]})
+
+
+def _list_rows(call: ApiCall) -> Reply:
+    source, _ = _table(call)
+    return Reply({"results": list(source_rows(call.server.live, f"{source['name']}:{call.path['table']}"))})
+
+
+def _push_rows(call: ApiCall) -> Reply:
+    source, relation = _table(call)
+    table, data = call.path["table"], []
+    for at, row in enumerate(call.body, 1):
+        try:
+            typed = read_row(f"{source['name']}:{table}", row, at).typed(relation)
+        except (TypeError, ValueError) as error:
+            raise ApiError(400, "bad_rows", f"row {at}: {error}") from None
+        except InputError as error:
+            message = f"row {at}: {error.diagnostics[0].message}"
+            raise ApiError(400, "bad_rows", message, error.diagnostics[0].suggestion or "") from None
+        data.append([to_json(value) for value in typed])
+    try:
+        call.server.live.store.push(source["name"], table, data)
+    except TooManyRowsError as error:
+        raise ApiError(413, "too_many_rows", str(error)) from None
+    call.server.live.rows(fresh=True)
+    return Reply({})
+
+
+def _status(call: ApiCall) -> Reply:
+    source, live = _source(call), call.server.live
+    rows = live.rows()
+    prefix = f"{source['name']}:"
+    count = sum(len(lines) for name, lines in rows.lines.items() if name.startswith(prefix))
+    written = rows.written.strftime("%Y-%m-%d %H:%M:%S") if rows.written else "None"
+    return Reply(
+        {
+            "last_updated": written,
+            "last_error": rows.problem or "None",
+            "number_of_updates": str(sum(live.store.numbers())),
+            "initialized": str(bool(count)),
+            "subscriptions": [],
+            "subscribers": [],
+            "rows": str(count),
+        }
+    )
+
+
+def _list_actions(call: ApiCall) -> Reply:
+    _source(call)
+    return Reply({"results": []})
+
+
+def _list_drivers(_call: ApiCall) -> Reply:
+    results = [{"id": name, "description": f"tables of {name}: {len(tables(name))}"} for name in drivers()]
+    return Reply({"results": results})
+
+
+def _show_driver(call: ApiCall) -> Reply:
+    name = call.path["driver"]
+    if name not in drivers():
+        raise ApiError(404, "not_found", f"Driver not found {name}", did_you_mean(name, drivers()) or "")
+    config = {"cloud": "optional: rows come from the inventory, or are pushed"}
+    described = {"id": name, "description": f"tables of {name}", "module": "datalog_gate.inventory", "secret": []}
+    return Reply({**described, "config": config, "tables": _schema(name)})
+
+
+def _list_library(call: ApiCall) -> Reply:
+    return Reply(
+        {"results": [_library(call, item["content"], item["id"]) for item in call.server.live.store.libraries()]}
+    )
+
+
+def _library(call: ApiCall, content: Mapping[str, Any], identity: str) -> dict[str, Any]:
+    shown = {"id": identity, "description": "", "kind": "nonrecursive", "abbreviation": "", **content}
+    return shown if call.query.get("include_rules", True) else {name: shown[name] for name in shown if name != "rules"}
+
+
+def _show_library(call: ApiCall) -> Reply:
+    content = find_library(call, call.path["library"])
+    return Reply(_library(call, content, content["id"]))
+
+
+def _write_library(call: ApiCall) -> Reply:
+    identity = find_library(call, call.path["library"])["id"] if "library" in call.path else str(uuid4())
+    if not (call.body or {}).get("name"):
+        raise ApiError(400, "policy_name_must_be_provided", "A name must be provided for a policy of the library")
+    content = {name: value for name, value in call.body.items() if value is not None}
+    call.server.live.store.set_library(identity, content)
+    return Reply(_library(call, content, identity), 200 if "library" in call.path else 201)
+
+
+def _delete_library(call: ApiCall) -> Reply:
+    content = find_library(call, call.path["library"])
+    call.server.live.store.set_library(content["id"], None)
+    return Reply(_library(call, content, content["id"]))
+
+
+SOURCE: Schema = {
+    "type": "object",
+    "required": ["name", "driver"],
+    "properties": {
+        "name": {**NAME, "type": "string"},
+        "driver": {"type": "string"},
+        "description": TEXT,
+        "config": {"type": ["object", "null"]},
+    },
+}
+ROWS: Schema = {"type": "array", "items": {"type": ["array", "object"]}}
+ACTION = {"type": "string", "default": "request-refresh", "description": "what is to be done"}
+ALL, ONE, TABLE = "/v1/data-sources", "/v1/data-sources/{source}", "/v1/data-sources/{source}/tables/{table}"
+LIBRARY, BOOK = "/v1/librarypolicies", "/v1/librarypolicies/{library}"
+WITH_RULES = {"include_rules": {**FLAG, "default": True, "description": "with the rules"}}
+ENDPOINTS = (
+    endpoint("GET", ALL, "source:list", "List sources of data", _list, answer=RESULTS),
+    endpoint("POST", ALL, "source:create", "Create a source", _create, body=SOURCE, status=201, writes=True),
+    endpoint("GET", ONE, "source:show", "Show a source", _show),
+    endpoint("DELETE", ONE, "source:delete", "Delete a source", _delete, writes=True),
+    endpoint(
+        "POST",
+        ONE,
+        "source:refresh",
+        "Read the rows of a source again",
+        _act,
+        body={"type": ["object", "null"]},
+        query={"action": ACTION},
+    ),
+    endpoint("GET", f"{ONE}/schema", "schema:show", "Show the tables and columns of a source", _show_schema),
+    endpoint("GET", f"{ONE}/status", "status:show", "Show how old the rows of a source are", _status),
+    endpoint(
+        "GET", f"{ONE}/actions", "action:list", "List the actions of a source: none", _list_actions, answer=RESULTS
+    ),
+    endpoint("GET", f"{ONE}/tables", "source_table:list", "List the tables of a source", _list_tables, answer=RESULTS),
+    endpoint("GET", TABLE, "source_table:show", "Show a table of a source", _show_table),
+    endpoint("GET", f"{TABLE}/spec", "source_table:describe", "Show the columns of a table", _show_spec),
+    endpoint("GET", f"{TABLE}/rows", "source_row:list", "List the rows of a table", _list_rows, answer=RESULTS),
+    endpoint(
+        "PUT", f"{TABLE}/rows", "source_row:push", "Replace the rows of a table", _push_rows, body=ROWS, writes=True
+    ),
+    endpoint("GET", "/v1/system/drivers", "driver:list", "List drivers", _list_drivers, answer=RESULTS),
+    endpoint("GET", "/v1/system/drivers/{driver}", "driver:show", "Show a driver", _show_driver),
+    endpoint("GET", LIBRARY, "library:list", "List the library", _list_library, answer=RESULTS, query=WITH_RULES),
+    endpoint(
+        "POST",
+        LIBRARY,
+        "library:create",
+        "Add a policy to the library",
+        _write_library,
+        body=POLICY,
+        status=201,
+        writes=True,
+    ),
+    endpoint("GET", BOOK, "library:show", "Show a policy of the library", _show_library, query=WITH_RULES),
+    endpoint(
+        "PUT", BOOK, "library:update", "Replace a policy of the library", _write_library, body=POLICY, writes=True
+    ),
+    endpoint("DELETE", BOOK, "library:delete", "Remove a policy of the library", _delete_library, writes=True),
+)

@@ -1,0 +1,288 @@
+"""The policies of Congress's API in one process, by generation."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from datalog_gate.analysis.rule_index import RuleIndex, index_modules
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.values import Kind, from_python
+from datalog_gate.decision.policy_set import RuleFile, parse_all
+from datalog_gate.decision.query import Evaluated, evaluate
+from datalog_gate.decision.simulation import prepare_rule
+from datalog_gate.decision_point.inventory_source import STORE, open_store, read_newest, read_source_states
+from datalog_gate.decision_point.point import DecisionPoint
+from datalog_gate.engine import engine
+from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.language.ast import Declaration, DeclaredColumn, Export, Module, Rule, Statement
+from datalog_gate.language.parser import parse
+from datalog_gate.schema import cloud
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.store.rule_store import Change, RuleStore, StaleError, StoredPolicies
+
+LOOK = 1.0
+"""Seconds after which the store is looked at for what other processes changed."""
+MOST_MODELS = 16
+"""How many evaluations are kept."""
+MOST_TRIES = 8
+"""How often a change is tried when others come between."""
+WORDS = {kind: str(kind.name).lower() for kind in (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE)}
+DEFAULTS = tuple(
+    {"id": name, "name": name, "kind": kind, "description": "default policy", "abbreviation": name[:5], "author": ""}
+    for name, kind in (("classification", "nonrecursive"), ("action", "action"))
+)
+"""The policies that Congress makes at its start."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyState:
+    """All policies: those of files, which stay as they are, and those of the store."""
+
+    stored: StoredPolicies
+    files: tuple[RuleFile, ...]
+    index: RuleIndex
+    modules: Mapping[str, Module] = field(default_factory=dict)
+    """The modules of files and of sources of data, by name."""
+
+    @property
+    def sources(self) -> dict[str, Mapping[str, Any]]:
+        """The sources of data by name; a driver whose name nothing has is a source itself."""
+        own = {name: {"id": name, "name": name, "driver": name, "description": "", "config": {}} for name in drivers()}
+        return own | {str(source["name"]): source for source in self.stored.sources}
+
+    @property
+    def policies(self) -> tuple[Mapping[str, Any], ...]:
+        """The policies of the store, after those that are always there."""
+        stored = {policy["name"] for policy in self.stored.policies}
+        return (*(policy for policy in DEFAULTS if policy["name"] not in stored), *self.stored.policies)
+
+    def policy_modules(self) -> list[Module]:
+        """The policies with their rules as they were written."""
+        return [
+            Module(name, name, _parse_rules(name, self.rules_of(name)), congress=True)
+            for name in (str(policy["name"]) for policy in self.policies)
+        ]
+
+    def with_sources(self, sources: tuple[Mapping[str, Any], ...]) -> RuleIndex:
+        """The index of the same rules over other sources. Errors: RulesError."""
+        stored = replace(self.stored, sources=sources)
+        rules = {identity: (rule.module, rule.rule) for identity, rule in self.index.rules.items()}
+        return index_modules(list(_modules(self.files, stored).values()), rules, self.index.policies)
+
+    def rules_of(self, policy: str) -> list[Mapping[str, Any]]:
+        return [rule for rule in self.stored.rules if rule["policy"] == policy]
+
+
+@dataclass(frozen=True, slots=True)
+class CloudRows:
+    """The rows of all sources, by relation."""
+
+    version: object
+    lines: Mapping[str, Sequence[FactLine]]
+    written: datetime | None
+    problem: str = ""
+
+
+class LivePolicies:
+    """What requests read, and how they change it. A generation is swapped in by one assignment; one that can't be
+    loaded leaves the one before in force, and `problem` says so."""
+
+    def __init__(self, point: DecisionPoint, store: RuleStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._point, self.store, self._clock = point, store, clock
+        self._state: PolicyState | None = None
+        self._rows = CloudRows(None, {}, None)
+        self._loading, self._looked, self._seen_rows = Lock(), float("-inf"), 0
+        self._models: OrderedDict[object, Evaluated] = OrderedDict()
+        self.problem = ""
+
+    def state(self, fresh: bool = False) -> PolicyState:
+        """The policies in force. Errors: those of the store, and RulesError before the first generation."""
+        now = self._clock()
+        state = self._state
+        if state is not None and not fresh and now - self._looked < LOOK:
+            return state
+        with self._loading:
+            number, self._seen_rows = self.store.numbers()
+            files = self._point.current().ruleset.rules.files
+            state = self._state
+            if state is None or state.stored.number != number or state.files != files:
+                try:
+                    state = _load(self.store.read(), files, state)
+                    self._state, self.problem = state, ""
+                except RulesError as error:
+                    self.problem = f"generation {number}: {error.diagnostics[0].message}"
+                    if state is None:
+                        raise
+            self._looked = now
+        return state
+
+    def change(self, work: Callable[[PolicyState], tuple[Change, RuleIndex, T]]) -> T:
+        """Make a change to the newest policies: `work` says which, and what they are after it. Errors: those of work
+        and of the store; StaleError where others change them all the time."""
+        for attempt in range(MOST_TRIES):
+            state = self.state(fresh=True)
+            if self.problem:
+                raise RulesError([Diagnostic("congress", self.problem, None)])
+            change, index, answer = work(state)
+            try:
+                number = self.store.change(state.stored.number, change)
+            except StaleError:
+                if attempt == MOST_TRIES - 1:
+                    raise
+                continue
+            with self._loading:
+                if self._state is state:
+                    stored = state.stored.after(change, number)
+                    modules = state.modules if stored.sources == state.stored.sources else _modules(state.files, stored)
+                    self._state = replace(state, stored=stored, index=index, modules=modules)
+            return answer
+        raise AssertionError
+
+    def rows(self, fresh: bool = False) -> CloudRows:
+        """The rows of the sources: of the inventory, and those that were pushed."""
+        state = self.state(fresh)
+        settings = self._point.settings
+        sources = tuple(str(source["id"]) for source in state.stored.sources)
+        version = frozenset(read_source_states(settings).items()), self._seen_rows, sources
+        if version == self._rows.version and not fresh:
+            return self._rows
+        try:
+            lines: list[FactLine] = []
+            written = None
+            if settings.inventory == STORE:
+                text, written = read_newest(open_store(settings)) or ("", None)
+                lines = read(text, "the store's inventory")
+            elif settings.inventory:
+                file = Path(settings.inventory)
+                lines = read(file.read_text("utf-8"), str(file))
+                written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            self._rows = CloudRows(version, _by_relation([*lines, *self._pushed()]), written)
+        except (InputError, OSError) as error:
+            self._rows = replace(self._rows, version=version, problem=str(error).splitlines()[0])
+        return self._rows
+
+    def evaluate(self, relation: str) -> Evaluated:
+        """The model of what a relation rests on. Errors: RulesError, EngineError."""
+        state, rows = self.state(), self.rows()
+        key = relation, state.stored.number, id(state.files), rows.version
+        if known := self._models.get(key):
+            return known
+        modules = [*state.index.program_of(relation)]
+        evaluated = evaluate(modules, self.lines(rows), engine("native"), query="rows#", now=datetime.now(UTC))
+        if not any(str(name).startswith("gate:") for name in evaluated.checked.program.inputs):
+            with self._loading:
+                self._models[key] = evaluated
+                while len(self._models) > MOST_MODELS:
+                    self._models.popitem(last=False)
+        return evaluated
+
+    def table(self, driver: str, table: str) -> Relation | None:
+        """The relation that describes a table of a driver."""
+        return cloud.relation(f"{driver}:{table}")
+
+    def lines(self, rows: CloudRows) -> list[FactLine]:
+        return [line for lines in rows.lines.values() for line in lines]
+
+    def _pushed(self) -> Iterable[FactLine]:
+        for (source, table), data in self.store.pushed().items():
+            relation = f"{source}:{table}"
+            for at, row in enumerate(data, 1):
+                yield read_row(relation, row, at)
+
+
+def read_row(relation: str, row: Any, at: int) -> FactLine:
+    """A row that was put into a table. Errors: ValueError, TypeError."""
+    span = Span(f"PUT {relation}", at, 1, at, 1)
+    if isinstance(row, Mapping):
+        return FactLine(relation, {name: from_python(value) for name, value in row.items()}, span)
+    return FactLine(relation, tuple(map(from_python, row)), span)
+
+
+def drivers() -> list[str]:
+    """The names of the drivers: of whose services there are tables."""
+    return sorted({name.partition(":")[0] for name in cloud.names()})
+
+
+def tables(driver: str) -> list[Relation]:
+    """The tables of a driver."""
+    relations = (cloud.relation(name) for name in cloud.names() if name.partition(":")[0] == driver)
+    return [relation for relation in relations if relation]
+
+
+def read_rule(text: str, policy: str, kind: str, identity: str) -> Rule:
+    """Read one rule. Errors: RulesError; ValueError with the number of statements where there is not one."""
+    module, diagnostics = parse(text, f"{policy}:{identity}", policy, congress=True)
+    if diagnostics:
+        raise RulesError(diagnostics, {f"{policy}:{identity}": text})
+    rules = [statement for statement in module.statements if isinstance(statement, Rule)]
+    if len(rules) != 1 or len(module.statements) != 1:
+        raise ValueError(len(module.statements))
+    return prepare_rule(rules[0]) if kind == "action" else rules[0]
+
+
+def _load(stored: StoredPolicies, files: tuple[RuleFile, ...], before: PolicyState | None) -> PolicyState:
+    """The state of a generation; it goes on from the one before if only some rules differ. Errors: RulesError."""
+    modules = _modules(files, stored)
+    names = [str(policy["name"]) for policy in (*DEFAULTS, *stored.policies)]
+    if before is None or before.files != files or before.stored.sources != stored.sources:
+        parsed = _read_rules(stored, stored.rules)
+        return PolicyState(stored, files, index_modules(list(modules.values()), parsed, names), modules)
+    known, now = ({str(rule["id"]) for rule in generation.rules} for generation in (before.stored, stored))
+    index = before.index.remove(known - now)
+    for identity, (policy, rule) in _read_rules(stored, [r for r in stored.rules if r["id"] not in known]).items():
+        index, _ = index.add(identity, policy, rule)
+    return PolicyState(stored, files, replace(index, policies=frozenset(names)), modules)
+
+
+def _read_rules(stored: StoredPolicies, rules: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, Rule]]:
+    kinds = {policy["name"]: str(policy["kind"]) for policy in (*DEFAULTS, *stored.policies)}
+    parsed = {}
+    for rule in rules:
+        policy = str(rule["policy"])
+        parsed[str(rule["id"])] = policy, read_rule(str(rule["rule"]), policy, kinds[policy], str(rule["id"]))
+    return parsed
+
+
+def _parse_rules(policy: str, rules: Iterable[Mapping[str, Any]]) -> tuple[Statement, ...]:
+    parsed = (parse(str(rule["rule"]), f"{policy}:{rule['id']}", policy, congress=True)[0] for rule in rules)
+    return tuple(statement for module in parsed for statement in module.statements)
+
+
+def _modules(files: tuple[RuleFile, ...], stored: StoredPolicies) -> dict[str, Module]:
+    """The modules of files, and for each source that has not the name of its driver one that declares its tables."""
+    modules, _ = parse_all(files)
+    for source in stored.sources:
+        if source["name"] != source["driver"]:
+            modules.append(_source_module(str(source["name"]), str(source["driver"])))
+    return {module.name: module for module in modules}
+
+
+def _source_module(name: str, driver: str) -> Module:
+    declared = []
+    for relation in tables(driver):
+        columns = [
+            DeclaredColumn(column.name, tuple(word for kind, word in WORDS.items() if kind & column.kinds))
+            for column in relation.columns
+        ]
+        declared.append(Declaration(relation.name.partition(":")[2], tuple(columns)))
+    return Module(name, name, (*declared, Export(tuple(declaration.name for declaration in declared))))
+
+
+def _by_relation(lines: Iterable[FactLine]) -> dict[str, list[FactLine]]:
+    """The lines by relation. Those that were pushed take the place of those of the inventory."""
+    by_relation: dict[str, list[FactLine]] = {}
+    for line in lines:
+        known = by_relation.setdefault(line.relation, [])
+        if known and line.span.file.startswith("PUT ") and not known[0].span.file.startswith("PUT "):
+            known.clear()
+        known.append(line)
+    return by_relation

@@ -1,0 +1,183 @@
+"""Policies, rules and sources of data that came over the API.
+
+Each change has a number, the generation that it makes. Who changes something names the generation that he has seen, so
+that nothing is added to rules that he did not check it with.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Table, select
+from sqlalchemy.engine import Connection
+
+from datalog_gate.base.errors import GateError
+from datalog_gate.store.tables import (
+    data_sources,
+    library_policies,
+    pushed_rows,
+    rule_changes,
+    rule_generations,
+    rule_policies,
+    stored_rules,
+)
+from datalog_gate.store.transaction import Store
+
+RULES, ROWS = "rules", "rows"
+MOST_BYTES = 8 * 1024 * 1024
+"""What the rows of a table may take when they are compressed, as in `generations`."""
+Record = Mapping[str, Any]
+
+
+class StaleError(GateError):
+    """Somebody has changed the rules since."""
+
+
+class TooManyRowsError(GateError):
+    """The rows of a table take too much room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one change adds, or removes: rows of tables, the latter by values that they have."""
+
+    author: str
+    change: str
+    """As the history tells it: add rule, remove policy."""
+    subject: str
+    content: tuple[Mapping[str, Any], ...] = ()
+    """What the history keeps: the policies, rules or sources whole."""
+    added: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
+    removed: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicies:
+    """A generation: each list in the order in which its items came."""
+
+    number: int
+    policies: tuple[Record, ...]
+    rules: tuple[Record, ...]
+    sources: tuple[Record, ...]
+
+    def after(self, change: Change, number: int) -> StoredPolicies:
+        """The generation that a change makes of this one."""
+        lists = {rule_policies: self.policies, stored_rules: self.rules, data_sources: self.sources}
+        for table, key in change.removed:
+            if table in lists:
+                kept = (row for row in lists[table] if any(row[name] != value for name, value in key.items()))
+                lists[table] = tuple(kept)
+        for table, values in change.added:
+            lists[table] = (*lists[table], {**values, "position": number})
+        return StoredPolicies(number, lists[rule_policies], lists[stored_rules], lists[data_sources])
+
+
+class RuleStore:
+    """The rules of a store. Errors of all methods: those of the store."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+
+    def numbers(self) -> tuple[int, int]:
+        """The generations of the rules and of the rows; 0 before the first."""
+        rows = self._store.run(None, lambda rows: rows.execute(select(rule_generations)).all())
+        numbers = {row.name: int(row.number) for row in rows}
+        return numbers.get(RULES, 0), numbers.get(ROWS, 0)
+
+    def read(self) -> StoredPolicies:
+        """The newest generation."""
+
+        def work(rows: Connection) -> StoredPolicies:
+            def every(table: Table, *more: Any) -> tuple[Record, ...]:
+                return tuple(dict(row) for row in rows.execute(select(table).order_by(*more)).mappings())
+
+            number = _number(rows, RULES)
+            policies = every(rule_policies, rule_policies.c.position)
+            rules = every(stored_rules, stored_rules.c.position, stored_rules.c.id)
+            return StoredPolicies(number, policies, rules, every(data_sources, data_sources.c.position))
+
+        return self._store.run(RULES, work)
+
+    def change(self, seen: int, change: Change) -> int:
+        """Make a change to the generation `seen`, and return the number of the new one. Errors: StaleError."""
+
+        def work(rows: Connection) -> int:
+            if (now := _number(rows, RULES)) != seen:
+                raise StaleError(f"the rules are at generation {now}, and were seen at {seen}")
+            number = seen + 1
+            for table, key in change.removed:
+                rows.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))
+            for table, values in change.added:
+                position = {"position": number} if "position" in table.c else {}
+                rows.execute(table.insert().values(**values, **position))
+            content = [dict(item) for item in change.content]
+            values = {"author": change.author, "change": change.change, "subject": change.subject[:255]}
+            rows.execute(rule_changes.insert().values(number=number, at=self._clock(), content=content, **values))
+            _set_number(rows, RULES, number)
+            return number
+
+        return self._store.run(RULES, work)
+
+    def history(self, before: int | None, limit: int) -> list[dict[str, Any]]:
+        """The newest changes, those before a number."""
+        query = select(rule_changes).order_by(rule_changes.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(rule_changes.c.number < before)
+        return self._store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+
+    def push(self, source: str, table: str, data: Sequence[Any]) -> None:
+        """Replace the rows of a table. Errors: TooManyRowsError."""
+        content = zlib.compress(json.dumps(data).encode())
+        if len(content) > MOST_BYTES:
+            raise TooManyRowsError(f"{len(data)} rows take {len(content)} bytes, more than {MOST_BYTES}")
+
+        def work(rows: Connection) -> None:
+            number = _number(rows, ROWS) + 1
+            same = pushed_rows.c.source == source, pushed_rows.c.table == table
+            rows.execute(pushed_rows.delete().where(*same))
+            values = {"source": source, "table": table, "number": number, "size": len(data), "content": content}
+            rows.execute(pushed_rows.insert().values(**values))
+            _set_number(rows, ROWS, number)
+
+        self._store.run(RULES, work)
+
+    def pushed(self) -> dict[tuple[str, str], list[Any]]:
+        """The rows that were pushed, by source and table."""
+
+        def work(rows: Connection) -> list[Any]:
+            order = pushed_rows.c.source, pushed_rows.c.table
+            return list(rows.execute(select(pushed_rows).order_by(*order)))
+
+        found = self._store.run(None, work)
+        return {(row.source, row.table): json.loads(zlib.decompress(row.content)) for row in found}
+
+    def libraries(self) -> list[dict[str, Any]]:
+        """The policies of the library, by name."""
+        query = select(library_policies).order_by(library_policies.c.name, library_policies.c.id)
+        return self._store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+
+    def set_library(self, identity: str, content: Mapping[str, Any] | None) -> None:
+        """Replace a policy of the library, or remove it with None."""
+
+        def work(rows: Connection) -> None:
+            rows.execute(library_policies.delete().where(library_policies.c.id == identity))
+            if content is not None:
+                rows.execute(library_policies.insert().values(id=identity, name=content["name"], content=dict(content)))
+
+        self._store.run(RULES, work)
+
+
+def _number(rows: Connection, name: str) -> int:
+    return int(rows.execute(select(rule_generations.c.number).where(rule_generations.c.name == name)).scalar() or 0)
+
+
+def _set_number(rows: Connection, name: str, number: int) -> None:
+    if not rows.execute(
+        rule_generations.update().where(rule_generations.c.name == name).values(number=number)
+    ).rowcount:
+        rows.execute(rule_generations.insert().values(name=name, number=number))
