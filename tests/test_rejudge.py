@@ -15,7 +15,7 @@ import sqlglot
 import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.base.values import ResourceId
-from datalog_gate.decision.policy_set import PolicySet, load
+from datalog_gate.decision.policy_set import load
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.policytest.suite import read_suite
@@ -24,7 +24,7 @@ from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.feed import StackEntry, TemplateFiles
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.stored_judgement import PER_REQUEST, Forecast, rejudge
+from datalog_gate.scan.stored_judgement import Forecast, rejudge
 from tests.sampling import sample
 from tests.test_scan import HUGE, NAMELESS, RULES, SMALL, ListFeed, database, entry, policy_set, server, store  # noqa: F401
 
@@ -47,14 +47,6 @@ def pack_stacks() -> Iterator[StackEntry]:
                 sources.append(StackDefinition(given, case.given.get("environment") or {}))
     for number, source in enumerate(sources):
         yield StackEntry(f"root-{number}", ("shop", "web")[number % 2], f"project-{number}", source)
-
-
-def answerable(rules: PolicySet) -> PolicySet:
-    """The rules with the policies that stored facts answer: those of single stacks that don't rest on who asks, or on
-    grants."""
-    policies = [policy for policy in rules.policies if PER_REQUEST.isdisjoint(rules.reads[policy.relation])]
-    policies = [policy for policy in policies if policy.id not in rules.cloud_wide]
-    return replace(rules, policies=tuple(policy for policy in policies if "create" in policy.on))
 
 
 def forecast(entries: list[StackEntry], asked: ScanRequest) -> list[Forecast]:
@@ -81,7 +73,8 @@ def judge_again(store: ScanStore, entries: list[StackEntry], asked: ScanRequest)
 def test_packs_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore) -> None:  # noqa: F811
     entries = list(pack_stacks())
     entries = entries[:: len(entries) // sample(len(entries))]
-    asked = ScanRequest(answerable(PACKS), NOW)
+    local = tuple(policy for policy in PACKS.policies if policy.id not in PACKS.cloud_wide)
+    asked = ScanRequest(replace(PACKS, policies=local), NOW)
     forecasts = judge_again(store, entries, asked)
     assert forecasts == forecast(entries, asked)
     assert len(forecasts) > len(entries)
@@ -135,6 +128,15 @@ UNKNOWN = StackDefinition(
         },
     }
 )
+GRANTED = StackDefinition(
+    {
+        "heat_template_version": "2018-08-31",
+        "resources": {
+            "vm": {"type": "OS::Nova::Server", "properties": {"flavor": "huge"}},
+            "grant": {"type": "DatalogGate::Policy", "properties": {"service": "edge", "scope": ["vm"]}},
+        },
+    }
+)
 ENTRIES = [
     entry("a", HUGE, "p1"),
     entry("b", UNKNOWN, "p1"),
@@ -142,6 +144,7 @@ ENTRIES = [
     entry("d", NAMELESS, "p2"),
     replace(entry("e", HUGE, "p3"), caller={"user": "u", "project": "p3", "roles": ["admin"]}),
     entry("f", server(flavor="stack-f", name="stack-f/vm"), "p4"),
+    entry("g", GRANTED, "p4"),
 ]
 OF_FLAVOR = """
 @warn("policy", "{server}")
@@ -155,6 +158,13 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "a hidden value": ('@warn("image", "{x}")\np(x) :- os:nova:server(_id=x, image="hidden").', {}),
     "who asks": (OF_FLAVOR + 'gate:role("admin").', {}),
+    "whose project asks": (OF_FLAVOR + 'gate:caller(project=project), project != "p1".', {}),
+    "what a grant opens": (
+        '@unlock("edge") open(grant) :- gate:grant(id=grant, service="edge").\n'
+        + OF_FLAVOR
+        + 'not gate:unlocked("edge", server).',
+        {"services": ["edge"]},
+    ),
     "an expression that may fail": (OF_FLAVOR + "cidr_host_count(flavor, n), n > 1.", {}),
     "the name of the stack": (OF_FLAVOR + "heat:root(stack=flavor).", {}),
     "the name of the stack in an id": (

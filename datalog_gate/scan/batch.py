@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from datalog_gate.analysis.program import ProgramCache
+from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import DiagnosticsError, EngineError
 from datalog_gate.base.values import Row, Unknown, Value, to_json
@@ -124,15 +126,38 @@ def _digest(parts: Iterable[str]) -> str:
     return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def judge_batch(entries: Iterable[StackEntry], request: ScanRequest, facts: bool = True) -> BatchResult:
-    """Judge each stack by itself. One that can't be read or judged says why. Without `facts` the result has none."""
+Policies = Mapping[str, frozenset[str]]
+"""The policies that are to judge each stack, by root."""
+
+
+def judge_batch(
+    entries: Iterable[StackEntry], request: ScanRequest, facts: bool = True, policies: Policies | None = None
+) -> BatchResult:
+    """Judge each stack by itself, by these `policies` if not by all. One that can't be read or judged says why. Without
+    `facts` the result has none."""
     batch = BatchResult([], FactRows())
     for entry in entries:
-        result, stored = judge_entry(entry, request, facts)
+        asked = request if policies is None else _restrict(request, policies[entry.root])
+        result, stored = judge_entry(entry, asked, facts)
         batch.results.append(result)
         if stored:
             batch.facts.extend(stored)
     return batch
+
+
+_RESTRICTED = ProgramCache[PolicySet]()
+
+
+def _restrict(request: ScanRequest, policies: frozenset[str]) -> ScanRequest:
+    """The request by some of its policies alone."""
+    rules = request.rules
+
+    def restrict() -> PolicySet:
+        chosen = tuple(policy for policy in rules.policies if policy.id in policies)
+        program = resting(rules.program, frozenset(policy.relation for policy in chosen))
+        return replace(rules, program=program, policies=chosen, unlocks=())
+
+    return replace(request, rules=_RESTRICTED.get(rules.program, policies, restrict))
 
 
 def join(batches: Iterable[BatchResult]) -> BatchResult:
@@ -168,7 +193,7 @@ def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgem
     stack_request = read_request(
         request.rules,
         (stack,),
-        caller=entry.caller or ({"project": entry.project} if entry.project else None),
+        caller=entry.asker,
         services=request.services,
         inventory=request.inventory,
         waivers=request.waivers,

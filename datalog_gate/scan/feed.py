@@ -58,6 +58,11 @@ class StackEntry:
         read = {name: data[name] for name in ("name", "project", "source", "caller", "live")}
         return sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()
 
+    @property
+    def asker(self) -> Mapping[str, object] | None:
+        """For whom it is judged: who asked for it, or else somebody of its project."""
+        return self.caller or ({"project": self.project} if self.project else None)
+
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON data."""
         match self.source:

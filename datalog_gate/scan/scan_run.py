@@ -20,7 +20,7 @@ from threading import Thread
 from types import TracebackType
 
 from datalog_gate.base.errors import EngineError
-from datalog_gate.scan.batch import BatchResult, ScanRequest, join, judge_batch, storable
+from datalog_gate.scan.batch import BatchResult, Policies, ScanRequest, join, judge_batch, storable
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import Feed, Gone, StackEntry, Unchanged, Unread
 from datalog_gate.scan.scan_store import ScanStore
@@ -55,13 +55,17 @@ class Judges:
             self._pool = ProcessPoolExecutor(processes, context, _start, (request,))
             self._pool.submit(os.getpid).result()  # forks them all now
 
-    def judge(self, entries: Sequence[StackEntry], facts: bool = True) -> Callable[[], BatchResult]:
-        """Begin to judge stacks; the function that is returned waits for the results, in order. They have the facts to
-        store if `facts` are wanted."""
+    def judge(
+        self, entries: Sequence[StackEntry], facts: bool = True, policies: Policies | None = None
+    ) -> Callable[[], BatchResult]:
+        """Begin to judge stacks, by these `policies` if not by all; the function that is returned waits for the
+        results, in order. They have the facts to store if `facts` are wanted."""
         if self._pool is None:
-            return lambda: judge_batch(entries, self._request, facts)
+            return lambda: judge_batch(entries, self._request, facts, policies)
         chunks = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)]
-        futures: list[Future[BatchResult]] = [self._pool.submit(_judge, chunk, facts) for chunk in chunks]
+        futures: list[Future[BatchResult]] = [
+            self._pool.submit(_judge, chunk, facts, _of(chunk, policies)) for chunk in chunks
+        ]
         return lambda: self._join(futures)
 
     def _join(self, futures: Sequence[Future[BatchResult]]) -> BatchResult:
@@ -154,5 +158,9 @@ def _start(request: ScanRequest) -> None:
     Thread(target=end_with_parent, daemon=True).start()
 
 
-def _judge(entries: Sequence[StackEntry], facts: bool) -> BatchResult:
-    return judge_batch(entries, _REQUEST[0], facts)
+def _judge(entries: Sequence[StackEntry], facts: bool, policies: Policies | None) -> BatchResult:
+    return judge_batch(entries, _REQUEST[0], facts, policies)
+
+
+def _of(entries: Sequence[StackEntry], policies: Policies | None) -> Policies | None:
+    return None if policies is None else {entry.root: policies[entry.root] for entry in entries}

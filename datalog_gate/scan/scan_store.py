@@ -35,6 +35,7 @@ TABLES = {
         "listing": "TEXT",
         "feed": "TEXT",
         "entry": "TEXT",
+        "caller": "TEXT",
         "judged_by": "TEXT",
         "decision": "TEXT",
         "outcome": "TEXT",
@@ -67,6 +68,7 @@ TEMPORARY = {
     "incoming": {name: TABLES["finding"][name] for name in INCOMING},
     "named": {"root": "TEXT"},
     "listed": {"root": "TEXT", "listing": "TEXT"},
+    "batch": {"root": "TEXT", "name": "TEXT"},
 }
 CHANGING = tuple(name for name in INCOMING if name not in ("root", "policy", "key"))
 """What a finding may change and be the same."""
@@ -123,6 +125,8 @@ class ScanStore:
             return
         for name, columns in TABLES.items():
             self.database.execute(_create(name, columns))
+            for column, of in columns.items():
+                self._execute(f'ALTER TABLE {name} ADD COLUMN IF NOT EXISTS "{column}" {of}')
         for name, columns in TEMPORARY.items():
             self.database.execute(_create(name, columns, temporary=True))
         self._fact_tables = dict(self._fetch("SELECT name, table_name FROM relation"))
@@ -303,16 +307,20 @@ class ScanStore:
         return filled
 
     @contextmanager
-    def with_stack_names(self, columns: Mapping[str, Mapping[int, str]]) -> Iterator[set[str]]:
-        """Let queries see the facts of a stack as it has them by itself: by relation, these `rooted_columns` have its
-        name in place of its root. Yields the relations that are stored with the columns of now."""
+    def with_stack_names(self, columns: Mapping[str, Mapping[int, str]], roots: Iterable[str]) -> Iterator[set[str]]:
+        """Let queries see the facts of these stacks alone, each as it has them by itself: by relation, these
+        `rooted_columns` have its name in place of its root. Yields the relations that are stored with the columns of
+        now."""
         written = dict(self._fetch("SELECT name, columns FROM relation"))
         tables = {name: fact_table(name, self.catalogue) for name in columns}
         stored = {name for name, table in tables.items() if written.get(name) == _format_columns(table)}
         [place] = self._fetch("SELECT current_schema(), current_database()")
+        self._name_roots(roots)
+        self._execute("DELETE FROM batch")
+        self._execute("INSERT INTO batch SELECT root, name FROM definition WHERE root IN (SELECT root FROM named)")
         views: list[exp.Table] = []
         try:
-            for name in sorted(name for name in stored if columns[name]):
+            for name in sorted(stored):
                 view = exp.to_table(tables[name].name, quoted=True)
                 query = _with_names(tables[name], columns[name], *place)
                 properties = exp.Properties(expressions=[exp.TemporaryProperty()])
@@ -322,6 +330,12 @@ class ScanStore:
         finally:
             for view in views:
                 self.database.execute(exp.Drop(kind="VIEW", tables=[view.copy()]))
+
+    def callers(self, roots: Iterable[str]) -> list[tuple[str, dict[str, object] | None]]:
+        """Who asked for each of these stacks, or else its project, as `read_caller` reads it."""
+        self._name_roots(roots)
+        rows = self._fetch("SELECT root, caller FROM definition WHERE root IN (SELECT root FROM named)")
+        return [(root, json.loads(caller)) for root, caller in rows]
 
     def outdated(self, version: str) -> set[str]:
         """The stacks whose facts are not those that this version stores."""
@@ -464,7 +478,7 @@ def _format_columns(table: RelationTable) -> str:
 def _with_names(table: RelationTable, columns: Mapping[int, str], schema: str, catalog: str) -> exp.Select:
     """The rows of a stored table, with the name of the stack in place of its root in some columns, each with the
     letter before it."""
-    root, name = exp.column(ROOT, table="facts", quoted=True), exp.column("name", table="definition")
+    root, name = exp.column(ROOT, table="facts", quoted=True), exp.column("name", table="batch")
     chosen: list[exp.Expr] = []
     for at, column in enumerate(table.names):
         value = exp.column(column, table="facts", quoted=True)
@@ -480,8 +494,8 @@ def _with_names(table: RelationTable, columns: Mapping[int, str], schema: str, c
         else:
             chosen.append(value)
     facts = exp.Table(this=identifier(table.name), db=identifier(schema), catalog=identifier(catalog))
-    same = exp.column("root", table="definition").eq(root)
-    return exp.select(*chosen).from_(facts.as_("facts")).join("definition", on=same)
+    same = exp.column("root", table="batch").eq(root)
+    return exp.select(*chosen).from_(facts.as_("facts")).join("batch", on=same)
 
 
 def _definition_row(result: StackResult, feed: str, judged_by: str, now: str) -> tuple[SqlValue, ...]:
@@ -495,6 +509,7 @@ def _definition_row(result: StackResult, feed: str, judged_by: str, now: str) ->
         entry.listing,
         feed,
         json.dumps(entry.to_json(), default=str),
+        json.dumps(entry.asker),
         "" if result.unread else judged_by,
         result.decision,
         result.outcome,

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
+from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row, Unknown, in_order
 from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.database import open_database
-from datalog_gate.engine.sql.evaluation import Unfit, load_facts, temporary_facts
+from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, load_facts, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
 from datalog_gate.files.inputs import read_inventory
-from datalog_gate.scan.batch import ScanRequest, facts_version
+from datalog_gate.scan.batch import Finding, ScanRequest, facts_version
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_run import BATCH, Judges
@@ -31,8 +33,10 @@ from datalog_gate.stack.model import Stack
 
 COUNTED = ("holds", "undetermined")
 """The states of findings that a forecast counts."""
-PER_REQUEST = frozenset({"gate:caller", "gate:role", "gate:grant", "gate:grant_scope", "gate:effective#"})
+PER_REQUEST = frozenset({"gate:caller", "gate:role", "gate:grant", "gate:grant_scope", EFFECTIVE.name})
 """Relations that depend on who asked for a stack, and on what its grants open."""
+STORED_BATCH = 20_000
+"""The stacks whose stored facts are judged at once: more take more memory."""
 Left = Mapping[str, Collection[str]]
 """Policies by the root of a stack."""
 
@@ -51,72 +55,109 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges) -> list[Fore
     """What the rules of a request would find in all stored stacks, by project and policy. The stored facts answer; what
     they don't settle is judged from the stacks. The store stays as it is."""
     projects = {root: project for root, (_, project) in store.stacks().items()}
-    findings = [(finding.root, finding.policy) for finding in judge_cloud(store, request) if finding.state in COUNTED]
-    stored, left = _judge_stored(store, request, projects.keys())
-    findings += stored
-    ordered = sorted(left)
-    for start in range(0, len(ordered), BATCH):
-        batch = judges.judge(store.entries(ordered[start : start + BATCH]), facts=False)()
-        for finding in (finding for result in batch.results for finding in result.findings):
-            if finding.state in COUNTED and finding.policy in left[finding.root]:
-                findings.append((finding.root, finding.policy))
-    roots_of: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for root, policy in findings:
-        roots_of[projects.get(root) or "", policy].append(root)
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    """The number of findings of each stack by project and policy."""
+
+    def count(findings: Iterable[Finding]) -> None:
+        counted = Counter((finding.root, finding.policy) for finding in findings if finding.state in COUNTED)
+        for (root, policy), number in counted.items():
+            groups[projects.get(root) or "", policy].append(number)
+
+    count(judge_cloud(store, request))
+    judgement = _StoredJudgement(store, request)
+    ordered = sorted(projects)
+    for start in range(0, len(ordered), STORED_BATCH):
+        findings, left = judgement.judge(ordered[start : start + STORED_BATCH])
+        for root, policy, number in findings:
+            groups[projects[root] or "", policy].append(number)
+        open_ = sorted(left)
+        for at in range(0, len(open_), BATCH):
+            roots = open_[at : at + BATCH]
+            batch = judges.judge(store.entries(roots), False, {root: frozenset(left[root]) for root in roots})()
+            count(finding for result in batch.results for finding in result.findings)
     return [
-        Forecast(project or None, policy, len(roots), len(set(roots)))
-        for (project, policy), roots in sorted(roots_of.items())
+        Forecast(project or None, policy, sum(numbers), len(numbers))
+        for (project, policy), numbers in sorted(groups.items())
     ]
 
 
-def _judge_stored(store: ScanStore, request: ScanRequest, roots: Collection[str]) -> tuple[list[tuple[str, str]], Left]:
-    """Judge each stack by its stored facts: the root and policy of each finding, and what that leaves to another
-    engine. This is everything, if the rules read what no table holds."""
-    rules, database = request.rules, store.database
-    policies = _local_policies(rules)
-    if not policies:
-        return [], {}
-    everything: Left = dict.fromkeys(roots, frozenset(policies.values()))
-    wanted = frozenset(policies)
-    part = resting(rules.program, wanted)
-    lifted = lift(part, stack_inputs(part, rules.catalogue))
-    inventory = request.inventory or read_inventory(rules, {})
-    shared = {**_shared(request), **inventory.rows, ROOTS: [(root,) for root in roots]}
-    filled = filled_by_stacks(rules.catalogue) - inventory.added.keys() - PER_REQUEST
-    if request.waivers or not part.inputs <= filled | shared.keys() or not wanted <= lifted.relations:
-        return [], everything
-    program = compile_program(lifted, wanted, database.dialect)
-    tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
-    matches = [match for rule in program.program.rules for _, match in reads(rule.body)]
-    read = {(str(match.relation), at) for match in matches for at in match.columns}
-    outdated = store.outdated(facts_version(rules.catalogue))
-    unfit = []
-    for root, name, column in store.unfit():
-        if name in tables and root not in outdated:
-            at = None if column == UNCERTAIN else tables[name].names.index(column)
-            if at is None or (name, at) in read:
-                unfit.append(Unfit(root, name, at))
-    rooted = {
-        name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
-        for name in tables
-    }
-    with (
-        store.with_stack_names(rooted) as stored,
-        temporary_facts(lifted, shared, database, lifted.program.inputs - stored) as unfit_shared,
-    ):
-        answer = evaluate_sql(program, database, [*unfit, *unfit_shared])
-    left: dict[str, set[str]] = defaultdict(set)
-    for apart, relation in answer.unsettled:
-        if apart is None:
-            return [], everything
-        left[apart].add(policies[relation])
-    findings = [
-        (str(row[0]), policies[relation])
-        for relation, rows in answer.rows.items()
-        for row in rows
-        if str(row[0]) not in outdated
-    ]
-    return findings, left | {root: everything[root] for root in outdated}
+class _StoredJudgement:
+    """Judges stacks by their stored facts."""
+
+    def __init__(self, store: ScanStore, request: ScanRequest) -> None:
+        rules = request.rules
+        self._store, self._request, self._catalogue = store, request, rules.catalogue
+        self._policies = _local_policies(rules)
+        inventory = request.inventory or read_inventory(rules, {})
+        self._filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
+        self._shared = {**_shared(request), **inventory.rows}
+        known = self._filled | self._shared.keys() | PER_REQUEST
+        inputs = rules.program.inputs
+        wanted = {name for name in self._policies if rules.reads[name] & inputs <= known and not request.waivers}
+        self._wanted = frozenset(wanted)
+        part = resting(rules.program, self._wanted)
+        self._lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
+        self._program = compile_program(self._lifted, self._wanted, store.database.dialect)
+        matches = [match for rule in self._program.program.rules for _, match in reads(rule.body)]
+        self._read = {(str(match.relation), at) for match in matches for at in match.columns}
+        self._tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & self._filled}
+        self._outdated = store.outdated(facts_version(rules.catalogue))
+        self._unfit: dict[str, list[Unfit]] = defaultdict(list)
+        for root, name, column in store.unfit():
+            if name in self._tables and root not in self._outdated:
+                at = None if column == UNCERTAIN else self._tables[name].names.index(column)
+                if at is None or (name, at) in self._read:
+                    self._unfit[root].append(Unfit(root, name, at))
+
+    def judge(self, roots: Sequence[str]) -> tuple[list[tuple[str, str, int]], Left]:
+        """The root, policy and number of the findings of stacks, and the policies that another engine has to judge."""
+        everything = frozenset(self._policies.values())
+        left: dict[str, set[str]] = defaultdict(set)
+        left |= {root: {*everything} for root in roots if root in self._outdated}
+        current = [root for root in roots if root not in self._outdated]
+        if current and (apart := everything - {self._policies[name] for name in self._wanted}):
+            left |= {root: {*apart} for root in current}
+        answer = self._evaluate(current)
+        for root, relation in answer.unsettled:
+            for each in (root,) if root is not None else current:
+                left[each].add(self._policies[relation])
+        findings = [
+            (each, self._policies[relation], number)
+            for relation, counts in answer.counts.items()
+            for root, number in counts
+            for each in ((root,) if root is not None else current)
+        ]
+        return findings, left
+
+    def _evaluate(self, roots: Sequence[str]) -> SqlAnswer:
+        store, database = self._store, self._store.database
+        inputs = self._lifted.program.inputs
+        facts = {**self._shared, **self._facts_of_requests(roots), ROOTS: [(root,) for root in roots]}
+        unfit = [value for root in roots for value in self._unfit.get(root, ())]
+        if EFFECTIVE.name in inputs and self._request.services:
+            unfit += [Unfit(root, EFFECTIVE.name, None) for root, _, _ in store.facts("gate:grant", roots)]
+        columns = {
+            name: {
+                at: letter for at, letter in rooted_columns(name, self._catalogue).items() if (name, at) in self._read
+            }
+            for name in self._tables
+        }
+        with (
+            store.with_stack_names(columns, roots) as stored,
+            temporary_facts(self._lifted, facts, database, inputs - stored) as unfit_shared,
+        ):
+            return evaluate_sql(self._program, database, [*unfit, *unfit_shared], counted=True)
+
+    def _facts_of_requests(self, roots: Sequence[str]) -> dict[RelationRef, Collection[Row]]:
+        """Who asked for each stack, and no grant: those of stacks that have some are judged from the stack."""
+        callers: list[Row] = []
+        roles: list[Row] = []
+        if not self._lifted.program.inputs.isdisjoint(("gate:caller", "gate:role")):
+            for root, caller in self._store.callers(roots):
+                if asker := read_caller(caller):
+                    callers.append((root, asker.user, asker.project, asker.domain))
+                    roles += ((root, role) for role in asker.roles)
+        return {"gate:caller": callers, "gate:role": roles, EFFECTIVE.name: ()}
 
 
 def _local_policies(rules: PolicySet) -> dict[RelationRef, str]:

@@ -50,15 +50,18 @@ class SqlAnswer:
     rows: Mapping[RelationRef, Collection[Row]]
     unsettled: frozenset[tuple[Root, RelationRef]]
     """The roots whose rows of a wanted relation are not settled; None is every root."""
+    counts: Mapping[RelationRef, Collection[tuple[Root, int]]] = field(default_factory=dict)
+    """In place of rows, where only their number is asked for: that by root, or for None if they are not lifted."""
 
 
-def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = ()) -> SqlAnswer:
+def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = (), counted: bool = False) -> SqlAnswer:
     """Evaluate over the tables of the inputs; an input without a table has no rows. Tables of PostgreSQL need an index
-    on the root. Nothing but temporary tables is written, and none is left."""
+    on the root. Nothing but temporary tables is written, and none is left. The rows are only counted if that is
+    enough."""
     evaluation = _Evaluation(program, database)
     try:
         evaluation.run()
-        return evaluation.answer(unfit)
+        return evaluation.answer(unfit, counted)
     finally:
         evaluation.drop(*evaluation.created)
 
@@ -213,7 +216,7 @@ class _Evaluation:
         for name in names:
             self.database.execute(exp.Drop(kind="TABLE", tables=[_table(name)], exists=True))
 
-    def answer(self, unfit: Iterable[Unfit]) -> SqlAnswer:
+    def answer(self, unfit: Iterable[Unfit], counted: bool) -> SqlAnswer:
         program, lifted = self.program, self.program.lifted.relations
         unsettled: set[tuple[Root, RelationRef]] = set()
         causes = {(root, frozenset((relation,))) for root, relation in self.errors}
@@ -224,21 +227,35 @@ class _Evaluation:
             if key not in reading:
                 reading[key] = program.readers(*key)
             causes.add((value.root, reading[key]))
-        dependants = {relations: program.dependants(relations) for _, relations in causes}
+        distinct = {relations for _, relations in causes}
+        dependants = {relations: program.dependants(relations) for relations in distinct}
         for root, relations in causes:
             for relation in dependants[relations]:
                 unsettled.add((root if relation in lifted else None, relation))
         rows: dict[RelationRef, Collection[Row]] = {}
+        counts: dict[RelationRef, Collection[tuple[Root, int]]] = {}
         for relation in program.wanted & program.tables.keys():
             if (None, relation) in unsettled:
+                continue
+            is_lifted = relation in lifted
+            if counted:
+                fetched = self.count(relation) if relation in self.filled else []
+                counts[relation] = [pair for pair in fetched if (pair[0], relation) not in unsettled]
                 continue
             table = program.tables[relation]
             query = exp.select(*map(exp.column, map(identifier, table.names)))
             fetched = self.database.fetch(query.from_(_table(table.name))) if relation in self.filled else []
             decoded = table.decode(fetched)
-            is_lifted = relation in lifted
             rows[relation] = {row for row in decoded if not is_lifted or (row[0], relation) not in unsettled}
-        return SqlAnswer(rows, frozenset(unsettled))
+        return SqlAnswer(rows, frozenset(unsettled), counts)
+
+    def count(self, relation: RelationRef) -> list[tuple[Root, int]]:
+        """The number of rows of each root, or of all for None."""
+        table, number = self.program.tables[relation], exp.Count(this=exp.Star())
+        if relation not in self.program.lifted.relations:
+            return [(None, count) for (count,) in self.database.fetch(exp.select(number).from_(_table(table.name)))]
+        root = exp.column(identifier(table.names[0]))
+        return self.database.fetch(exp.select(root, number).from_(_table(table.name)).group_by(root.copy()))
 
 
 def _compute(builtin: str, inputs: SqlRow, representation: Representation) -> tuple[SqlValue, bool]:
