@@ -33,6 +33,18 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
             yield cloud
 
 
+@pytest.fixture(scope="module", params=["convergence", "legacy"])
+def engine(cloud: Cloud, request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    """A cloud of examples/cloud with each engine."""
+    if cloud.folder is None:
+        pytest.skip("it needs the licence of examples/cloud, and changes the engine")
+    if request.param == "convergence":
+        yield cloud
+    else:
+        with cloud.options("[DEFAULT]\nconvergence_engine = false\n", "heat-engine"):
+            yield cloud
+
+
 @pytest.fixture
 def own_cloud(cloud: Cloud) -> Cloud:
     """The cloud, if it is one of examples/cloud, whose options and rules a test may change."""

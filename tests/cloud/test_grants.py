@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-
-import pytest
 
 from tests.cloud.rig import COMMAND, Cloud, without_ids
 from tests.cloud.templates import NET, of, server, template
@@ -22,18 +19,6 @@ def licensed(seats: int) -> dict[str, object]:
     options = {"name": "acme_db", "seats": seats}
     web = server(metadata={"licence": {"get_attr": ["grant", "decision", "web", "licence"]}})
     return template(grant=of("DatalogGate::Policy", service="licence", scope=["web"], options=options), web=web, **NET)
-
-
-@pytest.fixture(scope="module", params=["convergence", "legacy"])
-def engine(cloud: Cloud, request: pytest.FixtureRequest) -> Iterator[Cloud]:
-    """A cloud of examples/cloud with each engine."""
-    if cloud.folder is None:
-        pytest.skip("it needs the licence of examples/cloud, and changes the engine")
-    if request.param == "convergence":
-        yield cloud
-    else:
-        with cloud.options("[DEFAULT]\nconvergence_engine = false\n", "heat-engine"):
-            yield cloud
 
 
 def seats(cloud: Cloud) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.cloud.rig import Cloud, User, waited
+from tests.cloud.rig import COMMAND, STACKS, Cloud, User, waited
 from tests.cloud.templates import of, template
 
-STACKS = int(os.environ.get("DATALOG_GATE_CLOUD_STACKS", "5"))
+NUMBER = STACKS or 5
 """How many are made at once."""
 CLASSES = ("CUSTOM_GATE_VCPU", "CUSTOM_GATE_MEMORY_MB", "CUSTOM_GATE_DISK_GB")
 
@@ -109,8 +108,8 @@ def refusal(user: User, body: Mapping[str, Any]) -> str:
 
 
 def test_stacks_made_at_once_are_where_they_were_granted(cloud: Cloud, ann: User) -> None:
-    kinds = [KINDS[number % len(KINDS)] for number in range(STACKS)]
-    with ThreadPoolExecutor(STACKS) as pool:
+    kinds = [KINDS[number % len(KINDS)] for number in range(NUMBER)]
+    with ThreadPoolExecutor(NUMBER) as pool:
         names = list(pool.map(lambda kind: create(ann, kind[0]), kinds))
     outcomes = {name: ann.outcome(name) for name in names}
     assert outcomes == dict.fromkeys(names, ("CREATE_COMPLETE", "Stack CREATE completed successfully"))
@@ -122,6 +121,18 @@ def test_stacks_made_at_once_are_where_they_were_granted(cloud: Cloud, ann: User
         ann.ask("DELETE", f"stacks/{name}/{ann.stack(name)['id']}")
     waited(ann.names, lambda left: not left)
     assert holdings(cloud) == {}
+
+
+def test_a_rack_and_three_of_four_hosts_hold_in_both_engines(engine: Cloud, ann: User) -> None:
+    names = [create(ann, body) for body in (KINDS[0][0], KINDS[4][0])]
+    for name in names:
+        assert ann.outcome(name)[0] == "CREATE_COMPLETE"
+        places = {path: place["host"] for path, place in decision(ann, name).items()}
+        assert locations(engine, ann, name) == places
+    assert len(set(places.values())) == 3
+    for name in names:
+        ann.delete(name)
+    assert holdings(engine) == {}
 
 
 def test_hints_that_are_forged_or_reserved_for_another_project_lead_nowhere(cloud: Cloud, ann: User) -> None:
@@ -188,11 +199,20 @@ def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, ann
         compute.delete_flavor(flavor)
 
 
+UNSTEERED = (
+    "the zone az1 has the racks r1, r2, and nothing leads a {} to the right one: the operator makes a zone of each "
+    "rack, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+)
+
+
 def test_without_the_filters_a_rack_in_a_zone_of_several_is_refused(own_cloud: Cloud, ann: User) -> None:
     options = "[datalog_gate]\nservice_option = rack_affinity.steering=zone\nservice_option = rack_affinity.hint=\n"
     with own_cloud.options(options, "heat-engine", "heat-api"):
         message = refusal(ann, KINDS[0][0])
-        assert "the zone az1 has the racks r1, r2, and nothing leads a server to the right one" in message
+        assert UNSTEERED.format("server") in message
+        findings = [line.partition("finding[services] ")[2] for line in run_gate(own_cloud, "doctor")]
+        kinds = ("server", "volume")
+        assert [*filter(None, findings)] == [f"rack_affinity: {UNSTEERED.format(kind)}" for kind in kinds]
         name = create(ann, KINDS[2][0])
         assert ann.outcome(name)[0] == "CREATE_COMPLETE"
         ann.delete(name)
@@ -221,16 +241,17 @@ def test_a_server_that_moves_stays_in_its_rack_and_is_named(own_cloud: Cloud, an
         cloud.admin.compute.confirm_server_resize(server_id)
     after = locations(cloud, ann, moved)["a"]
     assert {before, after} == {"compute-2", "compute-3"}
-    reconciled = [reconcile(cloud) for _ in range(2)][-1]
+    lines = [run_gate(cloud, "services", "reconcile", "--format", "json") for _ in range(2)][-1]
+    events = {event["stack"]: (event["done"], event["why"]) for event in map(json.loads, lines)}
     text = f"1 server of those granted on {before} is not there, and the stack has others on {after}"
-    assert [line for line in reconciled if text in line]
+    assert events[ann.stack(moved)["id"]] == ("misplaced", text)
     ann.delete(moved)
     ann.delete(other if moved == name else name)
 
 
-def reconcile(cloud: Cloud) -> list[str]:
-    """The lines of `services reconcile`."""
-    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "services", "reconcile", "--heat-conf"]
-    shown = run([*command, f"{cloud.folder}/etc/heat/heat.conf"], capture_output=True, text=True, check=False)
+def run_gate(cloud: Cloud, *arguments: str) -> list[str]:
+    """The lines that `datalog-gate` prints."""
+    shown = run([COMMAND, *arguments, "--heat-conf", f"{cloud.folder}/etc/heat/heat.conf"], capture_output=True,
+                text=True, check=False)  # fmt: skip
     assert shown.returncode in (0, 1), shown.stderr
     return shown.stdout.splitlines()

@@ -7,10 +7,10 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.cloud.rig import COMMAND, PASSWORD, Cloud, User
+from tests.cloud.rig import COMMAND, PASSWORD, STACKS, Cloud, User
 from tests.cloud.templates import WHOLE, of, template
 
-NUMBER = int(os.environ.get("DATALOG_GATE_CLOUD_STACKS", "10"))
+NUMBER = STACKS or 10
 """Stacks that are created at once."""
 
 

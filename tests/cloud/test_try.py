@@ -1,6 +1,6 @@
-"""The commands of docs/try.md do in the cloud what the page shows.
+"""The commands of docs/try.md and docs/placement.md do in the cloud what the pages show.
 
-Those that would install something, or start, restart or stop a cloud, are left out. `REGENERATE=1` writes the page.
+Those that would install something, or start, restart or stop a cloud, are left out. `REGENERATE=1` writes the pages.
 """
 
 from __future__ import annotations
@@ -11,18 +11,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cloud.rig import Cloud, without_ids
 from tests.sources import ROOT
 
-PAGE = ROOT / "docs" / "try.md"
+PAGES = {"try.md": "demo", "placement.md": "admin"}
+"""The user who makes the stacks of each page."""
 BLOCK = re.compile(r"```sh\n(.*?)```(?:\n\n```\n(.*?)```)?", re.S)
 ELSEWHERE = ("apt-get ", "python3 -m venv ", "python -m examples.cloud ")
 """How blocks begin that are not run."""
 NOISE = re.compile(r"^(Could not load|WARNING).*\n", re.M)
 
 
-def test_the_commands_of_the_page_do_what_it_shows(own_cloud: Cloud, tmp_path: Path) -> None:
-    text = PAGE.read_text("utf-8")
+@pytest.mark.parametrize("name", PAGES)
+def test_the_commands_of_a_page_do_what_it_shows(own_cloud: Cloud, tmp_path: Path, name: str) -> None:
+    page = ROOT / "docs" / name
+    text = page.read_text("utf-8")
     (tmp_path / "cloud").symlink_to(str(own_cloud.folder))
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("OS_", "DATALOG_GATE_"))}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -42,13 +47,15 @@ def test_the_commands_of_the_page_do_what_it_shows(own_cloud: Cloud, tmp_path: P
                 number = next(iter(re.findall(r"\bA-\d+", done.stdout)), number)
     finally:
         (tmp_path / "cloud" / "rules" / "volumes.dl").unlink(missing_ok=True)
-        demo = 'for name in web db near; do openstack stack delete --yes --wait "$name"; done'
-        subprocess.run(["bash", "-c", f". ~/cloud/demo-openrc; {demo}"], capture_output=True, check=False,
+        delete = 'for name in web db near racked; do openstack stack delete --yes --wait "$name"; done'
+        subprocess.run(["bash", "-c", f". ~/cloud/{PAGES[name]}-openrc; {delete}"], capture_output=True, check=False,
                        env={**variables, "HOME": str(tmp_path), "PATH": path})  # fmt: skip
+        for pool in own_cloud.admin.placement.resource_providers(name="cloud@p4#fake"):
+            own_cloud.admin.placement.delete_resource_provider(pool)
     if os.environ.get("REGENERATE"):
         for before, now in zip(shown, printed, strict=True):
             text = text.replace(f"```\n{before}```", f"```\n{now}```", 1) if now else text
-        PAGE.write_text(text, "utf-8")
+        page.write_text(text, "utf-8")
     assert list(map(same, printed)) == list(map(same, shown))
 
 
