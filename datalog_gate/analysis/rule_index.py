@@ -184,7 +184,7 @@ class RuleIndex:
         for rule, atom in atoms:
             if atom.name_span == warning.span and warning.suggestion is None:
                 own = [name.removeprefix(f"{rule.module}:") for name in self.relations]
-                return replace(warning, suggestion=did_you_mean(atom.name, [*own, *self.catalogue.names()]))
+                return replace(warning, suggestion=did_you_mean(atom.name, own))
         return warning
 
     def _check_once(self, touched: Collection[str], alone: Collection[str]) -> Checked:

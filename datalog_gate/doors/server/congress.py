@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from uuid import uuid4
 from datalog_gate.api import explain_simulation
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
 from datalog_gate.base.errors import EngineError, RulesError
-from datalog_gate.base.values import row_key, to_json
+from datalog_gate.base.values import to_json
 from datalog_gate.decision.simulation import simulate
 from datalog_gate.doors.server.congress_state import LivePolicies, PolicyState, read_rule
 from datalog_gate.doors.server.endpoint import OPERATOR, ApiCall, ApiError, Endpoint, Reply, Schema
@@ -276,20 +277,17 @@ def _list_rows(call: ApiCall) -> Reply:
     if relation.rpartition(":")[0] in state.sources:
         rows = list(source_rows(call.server.live, relation))
         return Reply({"results": rows} | ({"trace": "rows of a source"} if call.query["trace"] else {}))
-    evaluated = call.server.live.evaluate(relation)
-    if errors := evaluated.answer(relation).errors:
-        raise EngineError(f"{errors[0].span}: {errors[0].message}")
-    ordered = sorted(evaluated.model.rows(relation), key=row_key)
-    answer: dict[str, Any] = {"results": [{"data": [to_json(value) for value in row]} for row in ordered]}
+    listed, trace = call.server.live.row_list(relation), ""
     if call.query["trace"]:
+        evaluated = call.server.live.evaluate(relation)
         explanation = RowExplanation(Provenance(evaluated.checked.program, evaluated.model))
         told = [
             line
-            for row in ordered[:TRACED]
+            for row in evaluated.answer(relation).rows[:TRACED]
             for line in format_lines(explanation.of(relation, row), str(row[0]) if row else "")
         ]
-        answer["trace"] = "\n".join(told)
-    return Reply(answer)
+        trace = f', "trace": {json.dumps(chr(10).join(told))}'
+    return Reply(f'{{"results": {listed}{trace}}}')
 
 
 def source_rows(live: LivePolicies, relation: str) -> Iterator[dict[str, Any]]:

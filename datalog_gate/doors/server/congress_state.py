@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +14,8 @@ from typing import Any, TypeVar
 
 from datalog_gate.analysis.rule_index import RuleIndex, index_modules
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.errors import InputError, RulesError
-from datalog_gate.base.values import Kind, from_python
+from datalog_gate.base.errors import EngineError, InputError, RulesError
+from datalog_gate.base.values import Kind, from_python, to_json
 from datalog_gate.decision.policy_set import RuleFile, parse_all
 from datalog_gate.decision.query import Evaluated, evaluate
 from datalog_gate.decision.simulation import prepare_rule
@@ -101,7 +102,7 @@ class LivePolicies:
         self._state: PolicyState | None = None
         self._rows = CloudRows(None, {}, None)
         self._loading, self._looked, self._seen_rows = Lock(), float("-inf"), 0
-        self._models: OrderedDict[object, Evaluated] = OrderedDict()
+        self._models: OrderedDict[object, tuple[Evaluated, str]] = OrderedDict()
         self.problem = ""
 
     def state(self, fresh: bool = False) -> PolicyState:
@@ -172,18 +173,29 @@ class LivePolicies:
 
     def evaluate(self, relation: str) -> Evaluated:
         """The model of what a relation rests on. Errors: RulesError, EngineError."""
+        return self._evaluate(relation)[0]
+
+    def row_list(self, relation: str) -> str:
+        """The rows of a relation, sorted, as the JSON of a list. Errors: RulesError, EngineError."""
+        return self._evaluate(relation)[1]
+
+    def _evaluate(self, relation: str) -> tuple[Evaluated, str]:
         state, rows = self.state(), self.rows()
         key = relation, state.stored.number, id(state.files), rows.version
         if known := self._models.get(key):
             return known
-        modules = [*state.index.program_of(relation)]
+        modules = state.index.program_of(relation)
         evaluated = evaluate(modules, self.lines(rows), engine("native"), query="rows#", now=datetime.now(UTC))
+        answer = evaluated.answer(relation)
+        if answer.errors:
+            raise EngineError(f"{answer.errors[0].span}: {answer.errors[0].message}")
+        entry = evaluated, json.dumps([{"data": [to_json(value) for value in row]} for row in answer.rows])
         if not any(str(name).startswith("gate:") for name in evaluated.checked.program.inputs):
             with self._loading:
-                self._models[key] = evaluated
+                self._models[key] = entry
                 while len(self._models) > MOST_MODELS:
                     self._models.popitem(last=False)
-        return evaluated
+        return entry
 
     def table(self, driver: str, table: str) -> Relation | None:
         """The relation that describes a table of a driver."""
