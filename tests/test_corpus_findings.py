@@ -82,6 +82,20 @@ def test_packs_find_in_real_templates_what_was_judged(limits: str, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
+def test_each_undetermined_finding_in_real_templates_names_one_cause() -> None:
+    rules, several = dg.load_rules(ROOT / "rules"), []
+    for line in (CORPUS / "manifest.jsonl").read_text("utf-8").splitlines():
+        if (root := json.loads(line)["root"]) != UNREADABLE:
+            for violation in rules.decide(
+                dg.read_stack(CORPUS / root, files_root=CORPUS), now="2027-03-01"
+            ).undetermined:
+                if len(violation.because) != 1:
+                    several.append(f"{root}: {violation.full_message}")
+    assert several == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
 @pytest.mark.parametrize("record", JUDGED, ids=lambda path: str(path.stem))
 def test_three_findings_of_each_policy_were_judged_by_hand(record: Path, tmp_path: Path) -> None:
     """A record holds for each policy of its pack three entries or more: of a `template`, a root of the corpus, what

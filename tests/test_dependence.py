@@ -117,6 +117,58 @@ def test_a_finding_says_for_which_values_it_holds(
     assert read_dependence(judge(resources)) == (violated, open_, because)
 
 
+SAME = """
+@deny("same", "{one} and {other} are {name} in {zone}")
+same(one, other, name, zone) :-
+  os:nova:server(_id=one, name=name, availability_zone=zone),
+  os:nova:server(_id=other, name=name, availability_zone=zone), one != other, name != null, zone != null.
+"""
+EQUAL = "whether parameter free is parameter second"
+WHETHER = "whether {get_param: free} is {get_param: second}"
+
+
+def named(server: str, name: str, zone: str) -> str:
+    properties = f"{{image: i, flavor: f, name: {name}, availability_zone: {zone}}}"
+    return f"  {server}: {{type: OS::Nova::Server, properties: {properties}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "causes"),
+    [
+        (("{get_param: free}", "z"), ("{get_param: second}", "z"), {(EQUAL, f"{WHETHER} in web")}),
+        (("{get_param: free}", "{get_param: zone}"), ("{get_param: second}", "{get_param: zone}"),
+         {(EQUAL, f"{WHETHER} in web")}),
+        (("{get_param: free}", "{get_param: zone}"), ("{get_param: second}", "{get_param: last}"),
+         {("whether parameter last is parameter zone and parameter free is parameter second",
+           "whether {get_param: last} is {get_param: zone} and {get_param: free} is {get_param: second} in web")}),
+        (("n", "{get_param: zone}"), ("n", "z"), {("parameter zone", "{get_param: zone} in web")}),
+    ],
+)  # fmt: skip
+def test_whether_unknowns_are_equal_is_one_cause(
+    first: tuple[str, str], second: tuple[str, str], causes: set[tuple[str, ...]]
+) -> None:
+    parameters = "  second: {type: string}\n  zone: {type: string}\n  last: {type: string}\n"
+    head = HEAD.replace("conditions:", f"{parameters}conditions:")
+    decision = judge(named("one", *first) + named("two", *second), SAME, head=head)
+    assert {
+        (finding.depends.removeprefix("depends on "), *[unknown.expression for unknown in finding.because])
+        for finding in decision.undetermined
+    } == causes
+
+
+def test_what_somebody_gives_for_a_parameter_is_no_resource_of_the_stack() -> None:
+    rules = """
+    @deny("joined", "{port} and {other} are in {network}")
+    joined(port, other, network) :-
+      os:neutron:port(_id=port, network=network), os:neutron:port(_id=other, network=network), port != other.
+    """
+    ports = "".join(
+        f"  {port}: {{type: OS::Neutron::Port, properties: {{network: {network}}}}}\n"
+        for port, network in (("made", "{get_resource: net}"), ("given", "{get_param: free}"))
+    )
+    assert read_dependence(judge(ports, rules)) == ([], [], [])
+
+
 def test_each_of_several_stacks_has_unknowns_of_its_own() -> None:
     hangs = "stands in nova-2; or {0}/db stands in nova-3: denied if parameter az is nova-2 or nova-3"
     assert read_dependence(judge(server("{get_param: az}"), names=("a", "b"))) == (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from datalog_gate.base.diagnostics import Span
@@ -17,6 +17,8 @@ TEXTS = ("str_replace", "str_replace_strict", "str_replace_vstrict", "list_join"
 LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
 """Functions that give a truth value, whatever they get."""
 ATTRIBUTES = ("get_attr", "Fn::GetAtt")
+EQUALITY = "whether"
+"""What stands for a function where the question is whether unknowns are equal."""
 _OF_RESOURCE = (*ATTRIBUTES, "get_resource")
 _PARAMETERS = ("get_param", "Ref")
 _OF_TEMPLATE = (*_OF_RESOURCE, "get_file", "Fn::FindInMap", "resource_facade", "Fn::ResourceFacade")
@@ -53,6 +55,20 @@ def derived(words: str, unknown: Unknown) -> Expression:
     """What is made of one unknown, in words that its expression follows."""
     source = unknown.source
     return Expression(words, source, source.stack, f"{words}{source.text}")
+
+
+def equality(pairs: Iterable[tuple[Unknown, Unknown]]) -> Unknown:
+    """The unknown that is true if each two are equal: ``whether {get_param: a} is {get_param: b} in web``."""
+    unknowns = [unknown for pair in pairs for unknown in pair]
+    stack = unknowns[0].source.stack
+    texts = [unknown.source.text.removesuffix(f" in {stack}") for unknown in unknowns]
+    words = " and ".join(f"{left} is {right}" for left, right in zip(texts[::2], texts[1::2], strict=True))
+    return Unknown(
+        Expression(EQUALITY, tuple(unknown.source for unknown in unknowns), stack, f"{EQUALITY} {words} in {stack}"),
+        unknowns[0].place,
+        unread=any(unknown.unread for unknown in unknowns),
+        of=bases(unknowns),
+    )
 
 
 def rests_on(unknown: Unknown, other: Unknown) -> bool:

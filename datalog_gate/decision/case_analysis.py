@@ -20,6 +20,8 @@ from datalog_gate.analysis.policy import Level
 from datalog_gate.analysis.slices import resting
 from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.base.expression import Expression
+from datalog_gate.base.unknown import EQUALITY
 from datalog_gate.base.values import FALSE, SECRET, TRUE, ResourceId, Unknown, Value, bases, show
 from datalog_gate.decision.decision import Decision, Violation
 from datalog_gate.decision.policy_set import PolicySet
@@ -301,8 +303,8 @@ class Dependence:
         return f"{name} is {_listed(among, ' or ')}"
 
     def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:
-        named = unknown.source in self._conditions
-        return (unknown,) if named or not unknown.of else unknown.of
+        whole = unknown.source in self._conditions or unknown.function == EQUALITY
+        return (unknown,) if whole or not unknown.of else unknown.of
 
     def _size(self, unknown: Unknown) -> str:
         """The sentence on an unknown that decides how many members groups have."""
@@ -322,6 +324,10 @@ class Dependence:
         if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
             return condition
         match unknown.function, unknown.arguments:
+            case fn, tuple(sources) if fn == EQUALITY:
+                names = [self._name(Unknown(source)) for source in sources if isinstance(source, Expression)]
+                equal = [f"{left} is {right}" for left, right in zip(names[::2], names[1::2], strict=True)]
+                return f"{EQUALITY} {_listed(equal, ' and ')}"
             case "get_param", str(name):
                 return f"parameter {name}{self._home(unknown.stack, ' of ')}"
             case "get_attr" | "Fn::GetAtt", [str(name), *keys] if all(isinstance(key, str | int) for key in keys):

@@ -1,4 +1,4 @@
-"""The causes of undetermined findings: each leads to one finding.
+"""The causes of undetermined findings: each finding names one, and each leads to one finding.
 
 What nobody could read, such as a template at an address, or the members of a group of unknown size, may violate every
 policy that reads it. The same member may violate a policy as often as it may exist.
@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.policy import LEVELS
+from datalog_gate.analysis.program import Compare, Const, Match
+from datalog_gate.base.unknown import equality
+from datalog_gate.base.values import Unknown, Value
 from datalog_gate.decision.decision import Violation
+from datalog_gate.engine.assignments import Binding
+from datalog_gate.engine.intervals import decide_comparison
+from datalog_gate.engine.provenance import Derivation
 from datalog_gate.stack.model import Stack, sizes
 
 
@@ -50,6 +57,57 @@ def merge(
         merged.setdefault(key, []).append(violation)
     order = {id(violation): at for at, violation in enumerate(undetermined)}
     return sorted(map(_merge_all, merged.values()), key=lambda pair: order[id(pair[1])])
+
+
+def find_causes(unknowns: Sequence[Unknown], derivations: Iterable[Derivation]) -> tuple[Unknown, ...]:
+    """The causes of a finding that depends on these unknowns by these derivations. An unknown that is compared to
+    itself alone decides nothing; and where all depends on whether unknowns are equal, that is one cause."""
+    if len(unknowns) < 2:
+        return tuple(unknowns)
+    unasked, asked = set[object](), set[object]()
+    pairs: dict[tuple[Unknown, Unknown], None] = {}
+    for derivation in derivations:
+        binding = derivation.binding
+        for literal in derivation.rule.body:
+            values = [binding.get(variable) for variable in variables(literal)]
+            if isinstance(literal, Match):
+                unasked.update(values)
+            elif not isinstance(literal, Compare):
+                asked.update(values)
+            elif _is_open(literal, binding):
+                if pair := _read_equation(literal, binding):
+                    pairs[pair] = None
+                else:
+                    asked.update(values)
+    paired = {unknown for pair in pairs for unknown in pair}
+    left = [unknown for unknown in unknowns if unknown in asked | paired or unknown not in unasked]
+    if pairs and paired == set(left) and not asked & paired and not any(unknown.hidden for unknown in left):
+        return (equality(pairs),)
+    return tuple(left or unknowns)
+
+
+def _is_open(comparison: Compare, binding: Binding) -> bool:
+    """Whether unknowns decide the comparison."""
+    left, right = _sides(comparison, binding)
+    if not isinstance(left, Unknown) and not isinstance(right, Unknown):
+        return False
+    return decide_comparison(comparison.comparator, left, right, comparison.null_test) is None
+
+
+def _read_equation(comparison: Compare, binding: Binding) -> tuple[Unknown, Unknown] | None:
+    """The two unknowns that the comparison asks to be equal, in one order; None if it asks something else."""
+    left, right = _sides(comparison, binding)
+    if comparison.comparator != "=" or not isinstance(left, Unknown) or not isinstance(right, Unknown):
+        return None
+    return (left, right) if left.expression <= right.expression else (right, left)
+
+
+def _sides(comparison: Compare, binding: Binding) -> tuple[Value, Value]:
+    left, right = comparison.left, comparison.right
+    return (
+        left.value if isinstance(left, Const) else binding[left],
+        right.value if isinstance(right, Const) else binding[right],
+    )
 
 
 def _merge_all(violations: Sequence[Violation]) -> tuple[Violation, Violation]:

@@ -15,6 +15,7 @@ from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
 from datalog_gate.base.diagnostics import Diagnostic, Span, printable, shorten
+from datalog_gate.base.unknown import EQUALITY
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
 
 SCHEMA = "datalog-gate/decision/1"
@@ -216,6 +217,12 @@ class Violation:
         if self.also:
             data["also"] = list(self.also)
         return data
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """The unknowns of `because`; for whether some are equal, what these rest on."""
+        apart = [unknown.of if unknown.function == EQUALITY else (unknown,) for unknown in self.because]
+        return tuple(dict.fromkeys(unknown for unknowns in apart for unknown in unknowns))
 
     @property
     def policies(self) -> tuple[str, ...]:

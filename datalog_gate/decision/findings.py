@@ -19,6 +19,7 @@ from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.unknown import rests_on
 from datalog_gate.base.values import OPEN, SECRET, ResourceId, Row, Unknown, Value, in_order, show
 from datalog_gate.decision.case_analysis import Dependence
+from datalog_gate.decision.causes import find_causes
 from datalog_gate.decision.changes import Changes
 from datalog_gate.decision.cloud_state import comes_from_stack
 from datalog_gate.decision.decision import Grant, Mode, PolicyError, Violation, Waiver
@@ -90,7 +91,8 @@ class FindingReader:
                 for subject, row in self._undetermined_rows(policy, rows, tolerated).items():
                     support = find_support(self.provenance, relation, row)
                     reads, program = self.rules.reads[policy.relation], self.rules.program
-                    because = find_deciding_unknowns(subject, support.leaves, self.evaluation.facts, reads, program)
+                    unknowns = find_deciding_unknowns(subject, support.leaves, self.evaluation.facts, reads, program)
+                    because = find_causes([*map(self.secrets.unknown, unknowns)], support.derivations)
                     yield self._violation(policy, relation, row, support, because)
 
     def _undetermined_rows(
@@ -163,7 +165,6 @@ class FindingReader:
         waivers: Sequence[Waiver] = (),
     ) -> Violation:
         subject = self._subject(policy, row)
-        because = tuple(map(self.secrets.unknown, because))
         shown = self.secrets.row(policy.relation, row)
         project = self.request.caller.project if self.request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
@@ -348,10 +349,14 @@ def _find_awaited(program: CheckedProgram, relations: Collection[RelationRef]) -
 
 
 class Support(NamedTuple):
-    """The facts that a derivation depends on, in order of the bodies, and the resources that must lack rows for it."""
+    """What a derivation depends on."""
 
     leaves: list[FactUse]
+    """The facts, in order of the bodies."""
     lacking: set[Value]
+    """The resources that must lack rows for it."""
+    derivations: Collection[Derivation] = ()
+    """The derivations of the rows between."""
 
 
 def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Support:
@@ -376,7 +381,7 @@ def _support(provenance: Provenance, roots: Sequence[FactUse]) -> Support:
             pending += reversed(steps)
             lacking.update(_lacking(derivation))
         seen.add(fact)
-    return Support(list(leaves), lacking)
+    return Support(list(leaves), lacking, derivations.values())
 
 
 def find_deciding_unknowns(

@@ -179,7 +179,7 @@ def flow(data: Any) -> str:
 def _why(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]:
     if finding.violation is None or explanation is None:
         return
-    for unknown in finding.violation.because:
+    for unknown in finding.violation.unknowns:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     if finding.list == "violations":
         yield from format_lines(explanation.why(finding.violation))

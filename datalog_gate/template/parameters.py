@@ -16,7 +16,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.unknown import leaves, undecided
-from datalog_gate.base.values import OPEN, Bounds, ResourceId, Unknown, Value, from_python, number
+from datalog_gate.base.values import OPEN, Bounds, Kind, ResourceId, Unknown, Value, from_python, number
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
 from datalog_gate.stack.property_values import read_number
 from datalog_gate.template.allowed_pattern import matches_whole
@@ -26,6 +26,8 @@ from datalog_gate.template.document import read_integer, size_of
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
+WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
+"""The kinds of a value that somebody writes for a parameter: it is there, and is no resource of the stack."""
 _CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
@@ -160,7 +162,8 @@ def _parameter(
     bounds = OPEN if hidden else _bounds(kind, constraints)
     if chosen is None:
         domain = () if hidden else _domain(kind, constraints)
-        nobody_knows = replace(nobody_knows, scalar=kind in SCALARS, domain=domain, bounds=bounds)
+        scalar = kind in SCALARS
+        nobody_knows = replace(nobody_knows, scalar=scalar, kinds=WRITTEN, domain=domain, bounds=bounds)
         value = assumed.of(nobody_knows)
         if value is nobody_knows:
             return Parameter(name, kind, nobody_knows, "none", hidden, rest)

@@ -164,7 +164,7 @@ def _findings(answer: Decision | GateError) -> Iterator[ReportedFinding]:
         state = "preexisting" if violation.tolerated else "holds"
         yield _finding(violation, compute_severity(violation), state, violation.hint)
     for violation in answer.undetermined:
-        because = tuple((unknown.expression, unknown.place) for unknown in violation.because)
+        because = tuple((unknown.expression, unknown.place) for unknown in violation.unknowns)
         if violation.enforced and violation.on_unknown == "deny":
             yield _finding(violation, "error", "holds", violation.hint, because)
         else:
@@ -472,7 +472,7 @@ def _format_violation(
     yield f"{_head(violation, word, name)}{mode}"
     if violation.place:
         yield from excerpt(violation.place, sources)
-    for unknown in violation.because:
+    for unknown in violation.unknowns:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     explained = explanation.of(violation) if explanation else None
     if explained:
