@@ -1,0 +1,164 @@
+"""A Keystone with users of all scopes, and a policy server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+from keystoneauth1.identity.v3 import Password
+from keystoneauth1.session import Session
+
+from tests.servers import free_ports, serving_process
+
+PATIENCE = 30.0
+PASSWORD = "secret"
+KEYSTONE = Path(__file__).parents[1] / "keystone" / "server.py"
+PROJECTS = {"demo": "default", "other": "acme", "service": "default"}
+"""The domain of each project."""
+USERS = {
+    "ann": ({"project_name": "demo", "project_domain_id": "default"}, ("member",)),
+    "bob": ({"project_name": "other", "project_domain_name": "acme"}, ("member",)),
+    "rita": ({"project_name": "demo", "project_domain_id": "default"}, ("reader",)),
+    "adam": ({"project_name": "demo", "project_domain_id": "default"}, ("admin",)),
+    "guest": ({"project_name": "demo", "project_domain_id": "default"}, ("visitor",)),
+    "sid": ({"system_scope": "all"}, ("reader",)),
+    "dora": ({"domain_name": "acme"}, ("reader",)),
+    "gate": ({"project_name": "service", "project_domain_id": "default"}, ("admin", "service")),
+}
+"""What the token of each is for, and the roles there."""
+RULES = """\
+@deny(id="length", message="{r} has {n} characters", hint="ask for 64 at most")
+long(r, n) :- os:heat:random_string(_id=r, length=n), n > 64.
+"""
+CONF = """
+[datalog_gate]
+rules = {folder}/rules
+store = {store}
+waivers = store
+reload_seconds = 0
+[datalog_gate_server]
+auth = keystone
+folder = {folder}/server
+workers = 2
+body_seconds = 2
+stop_seconds = 5
+[keystone_authtoken]
+auth_type = password
+auth_url = {identity}
+www_authenticate_uri = {identity}
+interface = public
+username = gate
+password = secret
+user_domain_id = default
+project_name = service
+project_domain_id = default
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A policy server behind Keystone. `projects` has their ids by name."""
+
+    url: str
+    identity: str
+    projects: dict[str, str]
+    folder: Path
+    process: subprocess.Popen[bytes]
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def token(self, user: str) -> str:
+        """A token of the user, the same each time."""
+        if user not in self.tokens:
+            self.tokens[user] = str(open_session(self.identity, user, **USERS[user][0]).get_token())
+        return self.tokens[user]
+
+    def ask(self, user: str, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
+        """Ask as a user."""
+        given = {"X-Auth-Token": self.token(user), **{name.replace("_", "-"): text for name, text in headers.items()}}
+        return requests.request(method, f"{self.url}{path}", json=body, headers=given, timeout=PATIENCE)
+
+
+def template(length: int) -> dict[str, Any]:
+    resource = {"type": "OS::Heat::RandomString", "properties": {"length": length}}
+    return {"heat_template_version": "2018-08-31", "resources": {"word": resource}}
+
+
+@contextmanager
+def running(folder: Path, store: str = "") -> Iterator[Site]:
+    """Run a Keystone and a server with two workers, whose store is a file unless another one is named."""
+    home = folder / "keystone"
+    home.mkdir()
+    identity_port, port = free_ports(2)
+    command = [sys.executable, "-W", "ignore", str(KEYSTONE), str(home), str(identity_port), PASSWORD]
+    with serving_process(command, home):
+        identity = f"http://127.0.0.1:{identity_port}/v3"
+        projects = populate(identity, port)
+        (folder / "rules").mkdir()
+        (folder / "rules" / "words.dl").write_text(RULES)
+        text = CONF.format(folder=folder, identity=identity, store=store or f"sqlite:///{folder}/store")
+        (folder / "server.conf").write_text(text)
+        with serving(folder, port, "--config", str(folder / "server.conf")) as process:
+            yield Site(f"http://127.0.0.1:{port}", identity, projects, folder, process)
+
+
+@contextmanager
+def serving(folder: Path, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `datalog-gate serve` until it answers, and kill it in the end; what it prints is in the folder."""
+    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "serve", "--port", str(port), *options]
+    with (
+        (folder / "stdout").open("wb") as stdout,
+        (folder / "stderr").open("wb") as stderr,
+        subprocess.Popen(command, stdout=stdout, stderr=stderr, cwd=folder) as process,
+    ):
+        try:
+            wait_for(f"http://127.0.0.1:{port}/healthcheck", process, folder)
+            yield process
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+def wait_for(url: str, process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Wait until the server answers."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            requests.get(url, timeout=PATIENCE)
+            return
+        except requests.ConnectionError:
+            assert process.poll() is None, (folder / "stderr").read_text()[-4000:]
+            assert time.monotonic() < end, (folder / "stderr").read_text()[-4000:]
+            time.sleep(0.1)
+
+
+def populate(identity: str, port: int) -> dict[str, str]:
+    """Create domains, projects, users, roles and the service; return the ids of projects by name."""
+    admin = open_session(identity, "admin", project_name="admin", project_domain_id="default")
+
+    def make(kind: str, **data: Any) -> str:
+        return str(admin.post(f"{identity}/{kind}s", json={kind: data}).json()[kind]["id"])
+
+    domains = {"default": "default", "acme": make("domain", name="acme")}
+    projects = {name: make("project", name=name, domain_id=domains[domain]) for name, domain in PROJECTS.items()}
+    roles = {role["name"]: role["id"] for role in admin.get(f"{identity}/roles").json()["roles"]}
+    roles |= {name: make("role", name=name) for _, names in USERS.values() for name in names if name not in roles}
+    for user, (scope, names) in USERS.items():
+        id_ = make("user", name=user, password=PASSWORD, domain_id="default")
+        target = f"domains/{domains['acme']}" if "domain_name" in scope else "system"
+        target = f"projects/{projects[scope['project_name']]}" if "project_name" in scope else target
+        for name in names:
+            admin.put(f"{identity}/{target}/users/{id_}/roles/{roles[name]}")
+    service = make("service", name="congress", type="policy")
+    make("endpoint", service_id=service, interface="public", url=f"http://127.0.0.1:{port}")
+    return projects
+
+
+def open_session(identity: str, user: str, **scope: Any) -> Session:
+    return Session(Password(identity, username=user, password=PASSWORD, user_domain_id="default", **scope))

@@ -1,0 +1,112 @@
+"""A running server: slow and broken requests, signals, and its first start."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.server.rig import PATIENCE, Site, serving, template
+from tests.servers import free_ports
+
+HEAD = "POST /v2/decisions HTTP/1.1\r\nHost: gate\r\nContent-Type: application/json\r\nX-Auth-Token: {token}\r\n"
+
+
+def send(site: Site, *parts: str, pause: float = 0.0) -> tuple[int, str]:
+    """Send parts of a request with a pause after each; return the status and the code of the refusal."""
+    address = site.url.removeprefix("http://").split(":")
+    with socket.create_connection((address[0], int(address[1])), PATIENCE) as line:
+        for part in parts:
+            try:
+                line.sendall(part.encode())
+            except OSError:
+                break  # it has answered already
+            time.sleep(pause)
+        content = b""
+        while part_ := line.recv(65536):
+            content += part_
+    head, _, body = content.decode().partition("\r\n\r\n")
+    text = body[body.find("{") : body.rfind("}") + 1]
+    return int(head.split()[1]), json.loads(text)["errors"][0]["code"] if text else ""
+
+
+def test_a_slow_body_is_ended_and_others_are_answered_meanwhile(site: Site) -> None:
+    head = HEAD.format(token=site.token("ann")) + "Connection: close\r\nContent-Length: 5000\r\n\r\n"
+    answers = list[tuple[int, str]]()
+    slow = [threading.Thread(target=lambda: answers.append(send(site, head, *"x" * 40, pause=0.1))) for _ in range(20)]
+    for thread in slow:
+        thread.start()
+    assert site.ask("rita", "GET", "/v2/policies").status_code == 200
+    for thread in slow:
+        thread.join()
+    assert answers == [(408, "slow_body")] * 20
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "answer"),
+    [
+        ("Content-Length: 99999999\r\n", "", (413, "body_too_large")),
+        ("Transfer-Encoding: chunked\r\n", "2\r\n{]\r\n0\r\n\r\n", (400, "malformed_json")),
+        ("Transfer-Encoding: chunked\r\n", "zz\r\n", (400, "malformed_body")),
+        ("Content-Length: -1\r\n", "", (400, "")),
+        ("Content-Length: 2\r\nX-Forwarded-For: 1\r\nBad Header: x\r\n", "{}", (400, "")),
+        (f"X-Long: {'x' * 20_000}\r\nContent-Length: 2\r\n", "{}", (431, "")),
+    ],
+)  # fmt: skip
+def test_broken_requests_are_refused(site: Site, headers: str, body: str, answer: tuple[int, str]) -> None:
+    head = HEAD.format(token=site.token("ann"))
+    assert send(site, f"{head}Connection: close\r\n{headers}\r\n{body}") == answer
+
+
+def test_a_worker_that_is_killed_is_replaced(site: Site) -> None:
+    children = Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    token = site.token("ann")
+
+    def ask() -> int:
+        headers = {"X-Auth-Token": token}
+        return requests.get(f"{site.url}/v2/policies", headers=headers, timeout=PATIENCE).status_code
+
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        now = Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split()
+        if len(now) == len(children) and now != children:
+            break
+        time.sleep(0.05)
+    assert [ask() for _ in range(10)] == [200] * 10
+
+
+def test_it_starts_from_nothing_with_a_token_and_ends_by_a_signal_after_the_last_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    [port] = free_ports(1)
+    statuses = list[int]()
+    with serving(tmp_path, port) as process:
+        [line] = (tmp_path / "stdout").read_text().splitlines()
+        headers = {"X-Auth-Token": line.removeprefix("token: ")}
+        url, body = f"http://127.0.0.1:{port}/v2/decisions", {"template": template(9)}
+
+        def ask() -> None:
+            statuses.append(requests.post(url, json=body, headers=headers, timeout=PATIENCE).status_code)
+
+        ask()
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.2)
+        process.terminate()
+        for thread in threads:
+            thread.join()
+        assert process.wait(PATIENCE) == 0
+    assert statuses == [201] * 5
+    with serving(tmp_path, port):
+        assert (tmp_path / "stdout").read_text() == ""
+        assert requests.post(url, json=body, headers=headers, timeout=PATIENCE).status_code == 201
