@@ -33,6 +33,12 @@ ERROR: Mapping[str, Any] = {
         }
     },
 }
+CONGRESS_ERROR: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {"error": {"type": "object", "required": ["message", "error_code"]}},
+}
+"""An error below /v1, as Congress answered."""
 KEY = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -56,13 +62,14 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": ERROR},
+            "schemas": {"Error": ERROR, "CongressError": CONGRESS_ERROR},
             "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
         },
     }
 
 
 def _describe(endpoint: Endpoint) -> dict[str, Any]:
+    kind = "CongressError" if endpoint.path.startswith("/v1/") else "Error"
     path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 255}}
         for name in VARIABLE.findall(endpoint.path)
@@ -73,7 +80,7 @@ def _describe(endpoint: Endpoint) -> dict[str, Any]:
     ]
     error = {
         "description": "refused",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{kind}"}}},
     }
     operation: dict[str, Any] = {
         "operationId": endpoint.name.replace(":", "_"),
