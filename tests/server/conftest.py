@@ -1,4 +1,4 @@
-"""A policy server behind a Keystone, started once; `tox -e server` has both."""
+"""A policy server behind a Keystone, started once."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from datalog_gate.doors.server import (
     congress,
     congress_sources,
     decisions,
-    findings,
+    given_waivers,
     policies,
     queries,
+    scan_results,
     system,
-    waivers,
 )
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
@@ -42,9 +42,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *decisions.ENDPOINTS,
     *policies.ENDPOINTS,
     *queries.ENDPOINTS,
-    *findings.ENDPOINTS,
+    *scan_results.ENDPOINTS,
     *approvals.ENDPOINTS,
-    *waivers.ENDPOINTS,
+    *given_waivers.ENDPOINTS,
     *congress.ENDPOINTS,
     *congress_sources.ENDPOINTS,
 )

@@ -8,9 +8,9 @@ from typing import Any
 
 from datalog_gate.decision_point.settings import parse_plugin_options
 from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.findings import PROJECT
 from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
 from datalog_gate.doors.server.policy_server import PolicyServer
+from datalog_gate.doors.server.scan_results import PROJECT
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, build_event, read_webhook
 
 LOG = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Queries over rules and facts that are sent, a stack, or all stacks of the last scan."""
+"""Queries over rules and facts, a stack, or all scanned stacks."""
 
 from __future__ import annotations
 

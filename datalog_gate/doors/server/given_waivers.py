@@ -9,8 +9,8 @@ from typing import Any
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.findings import PROJECT
 from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.scan_results import PROJECT
 from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_waivers, remove_waiver
 
 ID = re.compile(r"S-([1-9][0-9]{0,17})")
