@@ -240,6 +240,17 @@ def test_processes_find_the_same(store: ScanStore) -> None:
         assert store.digest() == alone.digest()
 
 
+def test_facts_are_stored_where_a_relation_has_capitals_in_its_name(store: ScanStore) -> None:
+    rule = {"IpProtocol": "tcp", "CidrIp": "10.0.0.0/8"}
+    group = {"GroupDescription": "web", "SecurityGroupIngress": [rule]}
+    resources = {"group": {"Type": "AWS::EC2::SecurityGroup", "Properties": group}}
+    template = StackDefinition({"HeatTemplateFormatVersion": "2012-12-12", "Resources": resources})
+    for day in (1, 2):
+        assert scan(store, entry("a", template), day=day, text=RULES + "\n" * day).unread == {}
+    relation = "aws:ec2:security_group.SecurityGroupIngress"
+    assert columns(store, relation, "CidrIp") == [("a", "p1", "10.0.0.0/8")]
+
+
 def test_facts_are_stored_under_the_root_as_far_as_they_fit(store: ScanStore) -> None:
     image = {"get_param": "image"}
     hidden = server(flavor="small", image=image)

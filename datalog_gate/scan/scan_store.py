@@ -124,11 +124,11 @@ class ScanStore:
             self._fact_tables: dict[str, str] = dict(self._fetch("SELECT name, table_name FROM relation"))
             return
         for name, columns in TABLES.items():
-            self.database.execute(_create(name, columns))
+            self.database.execute(create_table(name, columns))
             for column, of in columns.items():
                 self._execute(f'ALTER TABLE {name} ADD COLUMN IF NOT EXISTS "{column}" {of}')
         for name, columns in TEMPORARY.items():
-            self.database.execute(_create(name, columns, temporary=True))
+            self.database.execute(create_table(name, columns, temporary=True))
         self._fact_tables = dict(self._fetch("SELECT name, table_name FROM relation"))
 
     def known(self, feed: str) -> dict[str, Known]:
@@ -288,7 +288,7 @@ class ScanStore:
         table = fact_table(relation, self.catalogue)
         columns = [exp.column(name, table="facts", quoted=True) for name in table.names]
         query = exp.select(*columns, exp.column("project", table="definition"))
-        query = query.from_(exp.to_table(table.name, quoted=True).as_("facts"))
+        query = query.from_(_place(table.name).as_("facts"))
         query = query.join("definition", on=exp.column("root", table="definition").eq(columns[0]))
         if roots is not None:
             self._name_roots(roots)
@@ -302,7 +302,7 @@ class ScanStore:
         filled = {relation for _, relation, _ in self.unfit()}
         for relation, table in self._fact_tables.items():
             if relation not in filled:
-                query = exp.select("1").from_(exp.to_table(table, quoted=True)).limit(1)
+                query = exp.select("1").from_(_place(table)).limit(1)
                 filled |= {relation for _ in self.database.fetch(query)}
         return filled
 
@@ -313,7 +313,7 @@ class ScanStore:
         now."""
         written = dict(self._fetch("SELECT name, columns FROM relation"))
         tables = {name: fact_table(name, self.catalogue) for name in columns}
-        stored = {name for name, table in tables.items() if written.get(name) == _format_columns(table)}
+        stored = {name for name in tables if self.is_current(name, written)}
         [place] = self._fetch("SELECT current_schema(), current_database()")
         self._name_roots(roots)
         self._execute("DELETE FROM batch")
@@ -321,7 +321,7 @@ class ScanStore:
         views: list[exp.Table] = []
         try:
             for name in sorted(stored):
-                view = exp.to_table(tables[name].name, quoted=True)
+                view = _place(tables[name].name)
                 query = _with_names(tables[name], columns[name], *place)
                 properties = exp.Properties(expressions=[exp.TemporaryProperty()])
                 self.database.execute(exp.Create(this=view, kind="VIEW", expression=query, properties=properties))
@@ -336,6 +336,10 @@ class ScanStore:
         self._name_roots(roots)
         rows = self._fetch("SELECT root, caller FROM definition WHERE root IN (SELECT root FROM named)")
         return [(root, json.loads(caller)) for root, caller in rows]
+
+    def is_current(self, relation: str, written: Mapping[str, str]) -> bool:
+        """Whether the columns that are written of a relation are those of now."""
+        return written.get(relation) == _format_columns(fact_table(relation, self.catalogue))
 
     def outdated(self, version: str) -> set[str]:
         """The stacks whose facts are not those that this version stores."""
@@ -354,7 +358,7 @@ class ScanStore:
         folder.mkdir(parents=True, exist_ok=True)
         queries: dict[str, exp.Select] = {name: exp.select("*").from_(name) for name in TABLES}
         for name in self._fact_tables.values():
-            facts = exp.to_table(name, quoted=True).as_("facts")
+            facts = _place(name).as_("facts")
             project, updated = (exp.column(column, table="definition") for column in ("project", "updated"))
             same = exp.column("root", table="definition").eq(exp.column(ROOT, table="facts", quoted=True))
             query = exp.select("facts.*", project.as_("_project"), updated.as_("_updated"))
@@ -373,7 +377,7 @@ class ScanStore:
         """The digest of all that is stored, whatever its order."""
         parts = []
         for name in (*TABLES, *sorted(self._fact_tables.values())):
-            rows = self.database.fetch(exp.select("*").from_(exp.to_table(name, quoted=True)))
+            rows = self.database.fetch(exp.select("*").from_(_place(name)))
             parts.append(sorted(json.dumps(row, default=str) for row in map(list, rows)))
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -386,7 +390,7 @@ class ScanStore:
         """Delete the facts of the stacks in `named`."""
         named = exp.select("root").from_("named")
         for name in self._fact_tables.values():
-            self.database.execute(exp.delete(exp.to_table(name, quoted=True)).where(_ROOT_COLUMN.isin(query=named)))
+            self.database.execute(exp.delete(_place(name)).where(_ROOT_COLUMN.isin(query=named)))
         self._execute("DELETE FROM unfit WHERE root IN (SELECT root FROM named)")
 
     def _fact_table(self, relation: str) -> RelationTable:
@@ -400,7 +404,7 @@ class ScanStore:
             self.database.execute(table.create())
             if self.database.dialect == "postgres":
                 parameters = exp.IndexParameters(columns=[exp.Ordered(this=_ROOT_COLUMN)])
-                index = exp.Index(table=exp.to_table(table.name, quoted=True), params=parameters)
+                index = exp.Index(table=_place(table.name), params=parameters)
                 self.database.execute(exp.Create(this=index, kind="INDEX"))
         elif present != written:
             self._widen(table, json.loads(present))
@@ -422,7 +426,7 @@ class ScanStore:
             if present.get(column.name) != type_.sql():
                 actions.append(exp.ColumnDef(this=name, kind=type_))
             for action in actions:
-                alter = exp.Alter(this=exp.to_table(table.name, quoted=True), kind="TABLE", actions=[action])
+                alter = exp.Alter(this=_place(table.name), kind="TABLE", actions=[action])
                 self.database.execute(alter)
 
     def _merge(self, findings: Iterable[Finding], now: str, cloud: bool) -> None:
@@ -468,6 +472,10 @@ def _of_projects(query: exp.Expression, projects: Collection[str] | None) -> exp
         return query
     column = exp.column("project", table="definition")
     return query.where(column.isin(*projects) if projects else exp.false())
+
+
+def _place(name: str) -> exp.Table:
+    return exp.Table(this=identifier(name))
 
 
 def _format_columns(table: RelationTable) -> str:
@@ -518,7 +526,8 @@ def _definition_row(result: StackResult, feed: str, judged_by: str, now: str) ->
     )
 
 
-def _create(name: str, columns: Mapping[str, str], temporary: bool = False) -> exp.Expression:
+def create_table(name: str, columns: Mapping[str, str], temporary: bool = False) -> exp.Expression:
+    """The statement that makes a table if it is not there."""
     definitions = [
         exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build(of))
         for column, of in columns.items()

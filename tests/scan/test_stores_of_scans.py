@@ -13,6 +13,7 @@ from tests.test_scan import (  # noqa: F401
     test_a_finding_has_the_words_of_the_decision,
     test_a_policy_that_fails_resolves_nothing_of_it,
     test_facts_are_stored_under_the_root_as_far_as_they_fit,
+    test_facts_are_stored_where_a_relation_has_capitals_in_its_name,
     test_findings_are_kept_with_their_history,
     test_other_rules_are_tried_on_what_is_stored,
     test_policies_over_the_cloud_judge_what_is_stored,
