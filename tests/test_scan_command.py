@@ -177,6 +177,17 @@ def test_other_rules_are_tried(folder: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("folder")
+def test_engines_judge_again_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    expected = run(capsys, "scan", "rejudge")
+    assert run(capsys, "scan", "rejudge", "--engine", "native") == expected
+    assert run(capsys, "scan", "rejudge", "--engine", "duckdb") == expected
+    message = "datalog-gate: the store is none of postgres: leave --engine out\n"
+    assert run(capsys, "scan", "rejudge", "--engine", "postgres") == (64, "", message)
+    assert expected[0] == 0
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_query_reads_all_stacks(capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *SCAN, "2027-03-01")
     query = ":- all:os:nova:server(_id=server, flavor=flavor, name=null)"

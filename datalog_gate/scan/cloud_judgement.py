@@ -19,6 +19,7 @@ from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import OPEN, ResourceId, Row, Unknown, in_order, show
 from datalog_gate.decision.cloud_state import AGES
+from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.waivers import waiver_of
 from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Model
@@ -39,7 +40,7 @@ CLOUD_BUDGET = Budget(seconds=600.0)
 def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
     """What policies over the whole cloud find in the stored facts."""
     rules = request.rules
-    policies = [policy for policy in rules.policies if policy.id in rules.cloud_wide and "create" in policy.on]
+    policies = cloud_policies(rules)
     if not policies:
         return []
     wanted = frozenset(policy.relation for policy in policies)
@@ -58,8 +59,7 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
         )
         for state, rows in states:
             for row in in_order(rows):
-                root = str(row[0]) if policy.relation in lifted else ""
-                findings.append(_finding(policy, row[1:] if root else row, root, state, stacks, request))
+                findings.append(cloud_finding(policy, row, policy.relation in lifted, state, stacks, request))
         needed = set(map(relation_name, rules.reads[policy.relation]))
         failed = next((error.message for error in model.errors if relation_name(error.relation) in needed), None)
         if failed is None and model.exceeded and policy.relation not in model.tables:
@@ -81,6 +81,11 @@ def _filled(part: CheckedProgram, store: ScanStore, request: ScanRequest) -> set
         if (inventory.rows[name] if name in inventory.rows else not is_all(name) or relation_name(name) in stored)
         or name in own
     }
+
+
+def cloud_policies(rules: PolicySet) -> list[Policy]:
+    """The policies over the whole cloud as it is."""
+    return [policy for policy in rules.policies if policy.id in rules.cloud_wide and "create" in policy.on]
 
 
 @dataclass(slots=True)
@@ -154,16 +159,17 @@ def _read_facts(relations: Sequence[RelationRef], store: ScanStore, request: Sca
     return facts
 
 
-def _finding(
+def cloud_finding(
     policy: Policy,
     row: Row,
-    root: str,
+    is_lifted: bool,
     state: State,
     stacks: Mapping[str, tuple[str, str | None]],
     request: ScanRequest,
 ) -> Finding:
     """The finding of a row; without a root of its own it is one of the stack that the blamed resource is in, or else of
     the first stack that the row names."""
+    root, row = (str(row[0]), row[1:]) if is_lifted else ("", row)
     value = row[policy.subject] if policy.subject is not None else None
     subject = value if isinstance(value, ResourceId) else None
     named = (value for value in row if isinstance(value, str) and value in stacks)

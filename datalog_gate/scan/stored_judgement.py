@@ -51,9 +51,9 @@ class Forecast:
     stacks: int
 
 
-def rejudge(store: ScanStore, request: ScanRequest, judges: Judges) -> list[Forecast]:
-    """What the rules of a request would find in all stored stacks, by project and policy. The stored facts answer; what
-    they don't settle is judged from the stacks. The store stays as it is."""
+def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: bool = True) -> list[Forecast]:
+    """What the rules of a request would find in all stored stacks, by project and policy. The stored facts answer,
+    unless they are not to be asked; what they don't settle is judged from the stacks. The store stays as it is."""
     projects = {root: project for root, (_, project) in store.stacks().items()}
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     """The number of findings of each stack by project and policy."""
@@ -64,10 +64,12 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges) -> list[Fore
             groups[projects.get(root) or "", policy].append(number)
 
     count(judge_cloud(store, request))
-    judgement = _StoredJudgement(store, request)
+    judgement = _StoredJudgement(store, request) if ask_facts else None
+    everything = frozenset(local_policies(request.rules).values())
     ordered = sorted(projects)
     for start in range(0, len(ordered), STORED_BATCH):
-        findings, left = judgement.judge(ordered[start : start + STORED_BATCH])
+        roots = ordered[start : start + STORED_BATCH]
+        findings, left = judgement.judge(roots) if judgement else ([], dict.fromkeys(roots, everything))
         for root, policy, number in findings:
             groups[projects[root] or "", policy].append(number)
         open_ = sorted(left)
@@ -87,10 +89,10 @@ class _StoredJudgement:
     def __init__(self, store: ScanStore, request: ScanRequest) -> None:
         rules = request.rules
         self._store, self._request, self._catalogue = store, request, rules.catalogue
-        self._policies = _local_policies(rules)
+        self._policies = local_policies(rules)
         inventory = request.inventory or read_inventory(rules, {})
         self._filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
-        self._shared = {**_shared(request), **inventory.rows}
+        self._shared = {**shared_facts(request), **inventory.rows}
         known = self._filled | self._shared.keys() | PER_REQUEST
         inputs = rules.program.inputs
         wanted = {name for name in self._policies if rules.reads[name] & inputs <= known and not request.waivers}
@@ -160,13 +162,13 @@ class _StoredJudgement:
         return {"gate:caller": callers, "gate:role": roles, EFFECTIVE.name: ()}
 
 
-def _local_policies(rules: PolicySet) -> dict[RelationRef, str]:
+def local_policies(rules: PolicySet) -> dict[RelationRef, str]:
     """The policies that judge each stack by itself when it is created, by relation."""
     policies = (policy for policy in rules.policies if policy.id not in rules.cloud_wide and "create" in policy.on)
     return {policy.relation: policy.id for policy in policies}
 
 
-def _shared(request: ScanRequest) -> dict[RelationRef, Collection[Row]]:
+def shared_facts(request: ScanRequest) -> dict[RelationRef, Collection[Row]]:
     """The facts of a request that are the same for all stacks."""
     services = [(service,) for service in sorted(request.services)]
     return {"gate:now": [(request.now.isoformat(),)], "gate:service": services, "gate:request": [("create",)]}
@@ -198,7 +200,7 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
     policies = [policy for policy in policies if policy.relation in lifted.relations]
     wanted &= lifted.relations
     names = {name for name in inputs if isinstance(name, str)}
-    shared = _shared(request)
+    shared = shared_facts(request)
     shared |= request.inventory.rows if request.inventory else {}
     unsettled = {(root, relation) for root, relation, _ in store.unfit()}
     single: dict[str, Mapping[RelationRef, set[Row]]] = {}

@@ -40,6 +40,9 @@ class Catalogue:
         self._relations: dict[str, dict[str, Relation]] = {}
         self._owners: dict[str, str] = {}
 
+    def __reduce__(self) -> tuple[type[Catalogue], tuple[dict[str, ResourceType], tuple[str, ...]]]:
+        return Catalogue, (dict(self._given), self._sources)
+
     def type(self, name: str) -> ResourceType | None:
         """The resource type by the name that templates use."""
         if name in self._given:

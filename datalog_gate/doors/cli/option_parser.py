@@ -368,6 +368,10 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         part.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
         help_ = f"waivers (default: ${WAIVERS}, or none)"
         part.add_argument("--waivers", default=os.environ.get(WAIVERS), metavar="FILE.yaml", help=help_)
+    help_ = "what judges: native the stacks, the others what is stored (default: the store's database, and native)"
+    rejudge.add_argument("--engine", choices=("native", "duckdb", "postgres", "spark"), help=help_)
+    for part in (run, watch):
+        part.add_argument("--engine", choices=("native",), default="native", help="what judges stacks: native")
     for part in (run, watch, rejudge):
         help_ = "processes that judge (default: 1)"
         part.add_argument("--processes", type=_jobs, default=1, metavar="N", help=help_)

@@ -68,7 +68,6 @@ class Demand:
     """The inputs for which a query needs the results of a builtin, as tagged texts; the empty text is null."""
 
     builtin: str
-    tree: exp.Expr
     query: Statement
 
 
@@ -82,8 +81,6 @@ class RuleQuery:
     new_relation: RelationRef | None
     """The relation of which the new rows are read."""
     demands: tuple[Demand, ...]
-    rows: exp.Expr
-    """The rows, as a tree for any dialect."""
     insert: Statement
     """Adds the rows that are not there yet."""
     errors: Statement | None
@@ -137,8 +134,8 @@ _COMPILED = ir.ProgramCache[SqlProgram]()
 
 
 def compile_program(lifted: Lifted, wanted: frozenset[RelationRef], dialect: str) -> SqlProgram:
-    """Compile what the wanted relations rest on, for `duckdb` or `postgres`. The same arguments have the same result,
-    which is kept as long as the program."""
+    """Compile what the wanted relations rest on, for `duckdb`, `postgres` or `spark`. The same arguments have the same
+    result, which is kept as long as the program."""
     return _COMPILED.get(lifted.program, (wanted, dialect), lambda: _compile(lifted, wanted, dialect))
 
 
@@ -212,7 +209,6 @@ class _Compiler:
             needs=frozenset(match.relation for match in matched) - own,
             new_relation=new_match.relation if isinstance(new_match, ir.Match) else None,
             demands=tuple(self.demands),
-            rows=rows,
             insert=self.prepare(self.insertion(rows, table, is_variant=new_at is not None)),
             errors=self.prepare(errors) if errors else None,
         )
@@ -231,7 +227,7 @@ class _Compiler:
         return exp.Insert(this=schema, expression=query)
 
     def prepare(self, tree: exp.Expr) -> Statement:
-        return Statement(tree.sql(self.dialect))
+        return Statement(tree.sql(self.dialect), tree)
 
     def alias(self) -> str:
         self.aliases += 1
@@ -681,7 +677,7 @@ class _Block:
         columns = [_named(argument.copy(), f"a{at}") for at, argument in enumerate(arguments)]
         some = [_not_null(argument) for argument in arguments]
         tree = self.select(columns, [*self.hard, *some])
-        self.compiler.demands.append(Demand(builtin, tree, self.compiler.prepare(tree)))
+        self.compiler.demands.append(Demand(builtin, self.compiler.prepare(tree)))
         alias = self.compiler.alias()
         on: list[exp.Expr] = [
             _column(column.alias, alias).eq(argument) for column, argument in zip(columns, arguments, strict=True)

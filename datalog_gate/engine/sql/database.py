@@ -22,6 +22,7 @@ class Statement(NamedTuple):
     """The text of a statement in a dialect, to be run often."""
 
     text: str
+    tree: exp.Expr
 
 
 def parameter(number: int) -> exp.Parameter:
@@ -50,7 +51,7 @@ class Database:
 
     def prepare(self, expression: exp.Expr) -> Statement:
         """The statement as this database reads it."""
-        return Statement(expression.sql(self.dialect))
+        return Statement(expression.sql(self.dialect), expression)
 
     def execute(self, statement: exp.Expr | Statement, parameters: Parameters = ()) -> None:
         """Run a statement."""
@@ -60,6 +61,11 @@ class Database:
         """The rows of a query."""
         rows: list[tuple[Any, ...]] = self._run(query, parameters).fetchall()
         return rows
+
+    def tables(self) -> set[str]:
+        """The names of the tables and views."""
+        names = exp.select("table_name").from_(exp.table_("tables", db="information_schema"))
+        return {name for (name,) in self.fetch(names)}
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
         """Add many rows, all or none, in the fastest way that the database has."""

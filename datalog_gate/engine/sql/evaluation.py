@@ -129,8 +129,7 @@ class _Evaluation:
     """The inputs for which the table of a builtin holds the result."""
 
     def run(self) -> None:
-        names = exp.select("table_name").from_(exp.table_("tables", db="information_schema"))
-        stored = {name for (name,) in self.database.fetch(names)}
+        stored = self.database.tables()
         for relation in self.program.program.inputs:
             table = self.program.tables[relation]
             if table.name not in stored:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never
 
 from datalog_gate.api import Rules
@@ -25,9 +26,11 @@ from datalog_gate.doors.cli.common import DENIED, INPUT, OK, UNDECIDED, load_rul
 if TYPE_CHECKING:
     from datalog_gate.doors.cli.reports import ReportedFinding
     from datalog_gate.doors.cli.reports import State as ReportState
+    from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.scan.feed import Feed, Item
     from datalog_gate.scan.scan_run import RunReport
     from datalog_gate.scan.scan_store import ScanStore, StoredFinding
+    from datalog_gate.scan.stored_judgement import Forecast
 
 Kind = tuple[str, str, bool]
 """What findings are counted by: level, state, and whether they deny."""
@@ -272,8 +275,13 @@ def _rejudge(options: argparse.Namespace) -> int:
 
     rules = load_rules(options)
     request = rules.scan_request(options.now, options.inventory, (), options.services)
-    with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
-        forecasts = rejudge(store, request, judges)
+    if options.engine == "spark":
+        forecasts = _rejudge_on_spark(options, rules, request)
+    else:
+        with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
+            if options.engine not in (None, "native", store.database.dialect):
+                raise UsageError(f"the store is none of {options.engine}: leave --engine out")
+            forecasts = rejudge(store, request, judges, ask_facts=options.engine != "native")
     rows = [("project", "policy", "findings", "stacks")]
     rows += [(row.project or "-", row.policy, str(row.findings), str(row.stacks)) for row in forecasts]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -281,6 +289,22 @@ def _rejudge(options: argparse.Namespace) -> int:
         line = f"{project:{widths[0]}}  {policy:{widths[1]}}  {findings:>{widths[2]}}  {stacks:>{widths[3]}}"
         print(printable(line))
     return OK
+
+
+def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRequest) -> list[Forecast]:
+    """What rules would find by Spark, in a folder that `export` wrote, or in a store that is exported for it."""
+    from datalog_gate.engine.sql.spark import Spark, open_session
+    from datalog_gate.scan.spark_judgement import ExportedStore, rejudge
+
+    scheme = options.store.partition("://")
+    with TemporaryDirectory() as folder:
+        place = options.store
+        if not (Path(place).is_dir() or (scheme[1] and not scheme[0].startswith("postgresql"))):
+            with _open_store(options, rules) as store:
+                store.export(Path(folder))
+            place = folder
+        with open_session(options.processes, options.memory[:-1]) as session, Spark(session) as database:
+            return rejudge(ExportedStore(str(place), database, rules.catalogue), request)
 
 
 def _query(options: argparse.Namespace) -> int:

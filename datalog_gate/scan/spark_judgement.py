@@ -1,0 +1,349 @@
+"""What rules would find in an exported store, by Apache Spark.
+
+Policies over the whole cloud are SQL. The others are judged by the engine `native` where the executors are, many stacks
+at once, by their stored facts, or by their definitions where no table holds what rules read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlglot import exp
+
+from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.analysis.lifting import ROOTS, Lifted, lift, stack_inputs
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.strata import reads
+from datalog_gate.base.values import Row, Value
+from datalog_gate.decision.request import read_caller
+from datalog_gate.engine.native import evaluate
+from datalog_gate.engine.sql.compiler import compile_program
+from datalog_gate.engine.sql.evaluation import Unfit, temporary_facts
+from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
+from datalog_gate.engine.sql.spark import Spark
+from datalog_gate.engine.sql.tables import ROOT, RelationTable, Representation, table_name
+from datalog_gate.files.inputs import read_inventory
+from datalog_gate.scan.batch import Finding, ScanRequest, encode_row, facts_version, judge_batch
+from datalog_gate.scan.cloud_judgement import CLOUD_BUDGET, cloud_finding, cloud_policies, judge_cloud
+from datalog_gate.scan.feed import StackEntry
+from datalog_gate.scan.scan_store import TABLES, TEMPORARY, ScanStore, create_table
+from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table, filled_by_stacks, rooted_columns
+from datalog_gate.scan.stored_judgement import COUNTED, PER_REQUEST, Forecast, local_policies, shared_facts
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import RelationRef, is_all, relation_name
+
+if TYPE_CHECKING:
+    import pandas
+    from pyspark.sql import DataFrame
+
+TOGETHER = 100
+"""The stacks of an evaluation."""
+DEFINITION, APART = "", " "
+"""In place of a relation: what a stack was read from, and that no table holds what rules read of it. They sort before
+all relations."""
+RESULT = "root string, project string, policy string, row string"
+StreamRow = tuple[str, str, Sequence[str | None]]
+"""Root, relation and the values of its columns as texts; null where no rule reads it."""
+
+
+class StoredRow(NamedTuple):
+    """A row that a policy has of a stack; its root is empty where the whole cloud is at fault."""
+
+    root: str
+    policy: str
+    row: str
+    """As JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """What policies ask of stored facts, for those that judge each stack by itself."""
+
+    policies: Mapping[RelationRef, str]
+    """Those that facts can answer."""
+    lifted: Lifted
+    shared: Mapping[RelationRef, Collection[Row]]
+    """The facts that are the same for all stacks, but for the roots."""
+    tables: Mapping[str, RelationTable]
+    """The tables of the relations that stacks fill."""
+    read: frozenset[tuple[str, int]]
+    """The columns of these that a rule reads."""
+    rooted: Mapping[str, Mapping[int, str]]
+    """Of these the ones that hold the root where a stack has its name, as `rooted_columns` tells them."""
+
+    @staticmethod
+    def of(request: ScanRequest) -> StoredProgram:
+        rules = request.rules
+        inventory = request.inventory or read_inventory(rules, {})
+        shared = {**shared_facts(request), **inventory.rows}
+        filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
+        known = filled | shared.keys() | PER_REQUEST
+        policies = {
+            name: policy
+            for name, policy in local_policies(rules).items()
+            if rules.reads[name] & rules.program.inputs <= known and not request.waivers
+        }
+        part = resting(rules.program, frozenset(policies))
+        lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
+        policies = {name: policy for name, policy in policies.items() if name in lifted.relations}
+        tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
+        matches = [match for rule in lifted.program.rules for _, match in reads(rule.body)]
+        read = frozenset((str(match.relation), at) for match in matches for at in match.columns)
+        rooted = {
+            name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
+            for name in tables
+        }
+        return StoredProgram(policies, lifted, shared, tables, read, rooted)
+
+
+def counted(findings: Iterable[Finding]) -> list[StoredRow]:
+    """The rows of the findings that a forecast counts."""
+    return [StoredRow(finding.root, finding.policy, finding.row) for finding in findings if finding.state in COUNTED]
+
+
+class ExportedStore(ScanStore):
+    """The files of an export, as tables of Spark. Nothing of them changes."""
+
+    database: Spark
+
+    def __init__(self, folder: str, database: Spark, catalogue: Catalogue) -> None:
+        self.database, self.catalogue, self.folder = database, catalogue, folder
+        for name in TABLES.keys() - {"finding"}:
+            self._open(name)
+        for name, columns in TEMPORARY.items():
+            database.execute(create_table(name, columns, temporary=True))
+        rows = database.fetch(exp.select("name", "table_name", "columns").from_("relation"))
+        self._fact_tables = {name: table for name, table, _ in rows}
+        self._written = {name: columns for name, _, columns in rows}
+
+    def open_facts(self, relations: Collection[str]) -> list[str]:
+        """Open the tables of relations that are there with the columns of now, and return these."""
+        names = [name for name in sorted(relations) if self.is_current(name, self._written)]
+        for name in names:
+            self._open(self._fact_tables[name])
+        return names
+
+    def filled(self) -> set[str]:
+        """All that are there: to look would be a job for each."""
+        return set(self._fact_tables)
+
+    def _open(self, name: str) -> None:
+        self.database.show(name, self.database.connection.read.parquet(f"{self.folder}/{name}.parquet"))
+
+
+def rejudge(store: ExportedStore, request: ScanRequest) -> list[Forecast]:
+    """What the rules of a request would find in all stacks of an export, by project and policy."""
+    findings: Counter[tuple[str, str]] = Counter()
+    stacks: Counter[tuple[str, str]] = Counter()
+    rows = judge_cloud_rows(store, request)
+    projects = {root: project for root, (_, project) in store.stacks().items()} if rows else {}
+    findings.update((projects.get(row.root) or "", row.policy) for row in rows)
+    stacks.update((projects.get(root) or "", policy) for root, policy in {row[:2] for row in rows})
+    local = judge_stacks(store, request)
+    local.createOrReplaceTempView("local")
+    text = "SELECT coalesce(project, ''), policy, count(*), count(DISTINCT root) FROM local GROUP BY 1, 2"
+    for project, policy, found, roots in local.sparkSession.sql(text).collect():
+        findings[project, policy] += found
+        stacks[project, policy] += roots
+    return [
+        Forecast(project or None, policy, findings[project, policy], count)
+        for (project, policy), count in sorted(stacks.items())
+    ]
+
+
+def judge_cloud_rows(store: ExportedStore, request: ScanRequest) -> list[StoredRow]:
+    """The rows of policies over the whole cloud. Those that SQL leaves open are judged here, from all their facts."""
+    policies: dict[RelationRef, Policy] = {policy.relation: policy for policy in cloud_policies(request.rules)}
+    if not policies:
+        return []
+    rules, database = request.rules, store.database
+    part = resting(rules.program, frozenset(policies))
+    own = stack_inputs(part, rules.catalogue)
+    lifted = lift(part, own)
+    program = compile_program(lifted, frozenset(policies), database.dialect)
+    inventory = request.inventory or read_inventory(rules, {})
+    read = {relation_name(name): name for name in part.inputs if is_all(name) or name in own}
+    stored = store.open_facts(read)
+    unfit = []
+    for relation in part.inputs:
+        name = relation_name(relation)
+        if name in stored and is_all(relation):
+            columns = [
+                exp.column(column, quoted=True) for column in (*fact_table(name, store.catalogue).names[1:], "_project")
+            ]
+            frame = database.frame(table_name(name)).select(*[column.name for column in columns])
+            database.show(table_name(relation), frame)
+    for root, name, column in store.unfit():
+        for relation in part.inputs:
+            if relation_name(relation) == name and (is_all(relation) or relation in own):
+                at = None if column == UNCERTAIN else fact_table(name, store.catalogue).names.index(column)
+                unfit.append(
+                    Unfit(None, relation, at - 1 if at else at) if is_all(relation) else Unfit(root, relation, at)
+                )
+    shared = {**shared_facts(request), **inventory.rows}
+    roots = database.frame("definition").selectExpr(
+        f"root AS `{RelationTable.of(ROOTS, lifted.program.relations[ROOTS]).names[0]}`"
+    )
+    database.show(table_name(ROOTS), roots)
+    with temporary_facts(lifted, shared, database, [name for name in part.inputs if name in shared]) as unfit_shared:
+        answer = evaluate_sql(program, database, [*unfit, *unfit_shared])
+    left = {relation for _, relation in answer.unsettled}
+    settled = [(policies[name], row) for name, rows in answer.rows.items() if name not in left for row in rows]
+    stacks = store.stacks() if settled else {}
+    findings = [
+        cloud_finding(policy, row, policy.relation in lifted.relations, "holds", stacks, request)
+        for policy, row in settled
+    ]
+    remaining = tuple(policies[name] for name in policies if name in left)
+    if remaining:
+        findings += judge_cloud(store, replace(request, rules=replace(rules, policies=remaining)))
+    return counted(findings)
+
+
+def judge_stacks(store: ExportedStore, request: ScanRequest) -> DataFrame:
+    """The rows of policies that judge each stack by itself, with the project of the stack."""
+    from pyspark.sql import functions as f
+
+    asked = StoredProgram.of(request)
+    stream = store.database.frame("definition").select(
+        f.col("root"),
+        f.lit(DEFINITION).alias("relation"),
+        f.array("name", "project", "judged_by", "entry", "caller").alias("row"),
+    )
+    stored = store.open_facts(asked.tables)
+    outdated = asked.tables.keys() & set(store.relations()) - set(stored)
+    concerned = [
+        (name, column)
+        for name, table in asked.tables.items()
+        for column, at in ((UNCERTAIN, None), *zip(table.names, range(len(table.names)), strict=True))
+        if name in outdated or at is None or (name, at) in asked.read
+    ]
+    pairs = store.database.connection.createDataFrame(concerned, "relation string, column string")
+    apart = store.database.frame("unfit").join(f.broadcast(pairs), ["relation", "column"]).select("root").distinct()
+    stream = stream.union(apart.select("root", f.lit(APART), f.array().cast("array<string>")))
+    for name in stored:
+        table = asked.tables[name]
+        values = [
+            f.col(f"`{column}`").cast("string") if (name, at) in asked.read else f.lit(None).cast("string")
+            for at, column in enumerate(table.names)
+        ]
+        facts = store.database.frame(table.name)
+        stream = stream.union(facts.select(f.col(f"`{ROOT}`"), f.lit(name), f.array(*values)).distinct())
+    judge = _StackJudge(request, asked)
+    shared = store.database.connection.sparkContext.broadcast(judge)
+
+    def judge_partition(frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
+        import pandas
+
+        rows = (row for frame in frames for row in zip(frame["root"], frame["relation"], frame["row"], strict=True))
+        judged = shared.value.judge(rows)
+        while some := list(islice(judged, 1000)):
+            yield pandas.DataFrame(some, columns=["root", "project", "policy", "row"])
+
+    return stream.repartition("root").sortWithinPartitions("root", "relation").mapInPandas(judge_partition, RESULT)
+
+
+@dataclass(frozen=True, slots=True)
+class _StackJudge:
+    """Judges stacks in a process of Spark."""
+
+    request: ScanRequest
+    asked: StoredProgram
+
+    def judge(self, stream: Iterator[StreamRow]) -> Iterator[tuple[str, str | None, str, str]]:
+        """The rows of stacks, of which the stream has all rows one after the other: root, project, policy, row."""
+        stacks = (self._read(root, list(rows)) for root, rows in groupby(stream, lambda row: row[0]))
+        version = facts_version(self.request.rules.catalogue)
+        everything = frozenset(local_policies(self.request.rules).values())
+        left = everything - set(self.asked.policies.values())
+        while batch := list(islice(stacks, TOGETHER)):
+            known = [stack for stack in batch if stack.is_stored and stack.judged_by.startswith(version)]
+            rows, failed = self._judge_together(known)
+            done = {stack.root for stack in known} - failed
+            entries = [
+                StackEntry.from_json(json.loads(stack.entry)) for stack in batch if stack.root not in done or left
+            ]
+            policies = {entry.root: left if entry.root in done else everything for entry in entries}
+            results = judge_batch(entries, self.request, False, policies).results
+            rows = [row for row in rows if row.root in done]
+            rows += counted(finding for result in results for finding in result.findings)
+            projects = {stack.root: stack.project for stack in batch}
+            yield from ((row.root, projects[row.root], row.policy, row.row) for row in rows)
+
+    def _read(self, root: str, rows: Sequence[StreamRow]) -> _StreamedStack:
+        (_, _, (name, project, judged_by, entry, caller)), *facts = rows
+        assert name is not None
+        assert judged_by is not None
+        assert entry is not None
+        stack = _StreamedStack(root, project, judged_by, entry, True, {})
+        for _, relation, values in facts:
+            if relation == APART:
+                return replace(stack, is_stored=False)
+            rooted = self.asked.rooted[relation]
+            columns = self.asked.tables[relation].columns
+            row = [
+                _decode(column.representation, text)
+                for column, text in zip(
+                    columns, [_renamed(text, rooted.get(at), root, name) for at, text in enumerate(values)], strict=True
+                )
+            ]
+            stack.facts.setdefault(relation, []).append((root, *row[1:]))
+        if EFFECTIVE.name in self.asked.lifted.program.inputs and self.request.services and "gate:grant" in stack.facts:
+            return replace(stack, is_stored=False)
+        if asker := read_caller(json.loads(caller or "null")):
+            stack.facts["gate:caller"] = [(root, asker.user, asker.project, asker.domain)]
+            stack.facts["gate:role"] = [(root, role) for role in asker.roles]
+        return stack
+
+    def _judge_together(self, stacks: Sequence[_StreamedStack]) -> tuple[list[StoredRow], set[str]]:
+        """The rows of stacks by their facts, and the roots of which they say nothing."""
+        roots = {stack.root for stack in stacks}
+        facts: dict[RelationRef, Collection[Row]] = {**self.asked.shared, ROOTS: [(root,) for root in roots]}
+        for name in (*self.asked.tables, *PER_REQUEST):
+            facts[name] = [row for stack in stacks for row in stack.facts.get(name, ())]
+        model = evaluate(self.asked.lifted.program, facts, CLOUD_BUDGET)
+        lifted = self.asked.lifted.relations
+        if model.exceeded or any(error.relation not in lifted for error in model.errors):
+            return [], roots
+        rows = [
+            StoredRow(str(row[0]), policy, encode_row(row[1:]))
+            for relation, policy in self.asked.policies.items()
+            for row in model.rows(relation)
+        ]
+        return rows, {str(error.row[0]) for error in model.errors}
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamedStack:
+    root: str
+    project: str | None
+    judged_by: str
+    entry: str
+    is_stored: bool
+    """Whether its facts are all that rules read of it."""
+    facts: dict[str, list[Row]]
+
+
+def _renamed(text: str | None, letter: str | None, root: str, name: str) -> str | None:
+    """The text with the name of the stack in place of its root, after the letter that the column has."""
+    if text is None or letter is None:
+        return text
+    rooted = letter + root
+    return letter + name + text[len(rooted) :] if text == rooted or text.startswith(f"{rooted}/") else text
+
+
+def _decode(representation: Representation, text: str | None) -> Value:
+    """The value of a column that Spark gave as a text."""
+    plain: Any = text
+    if text is not None and representation is Representation.NUMBER:
+        plain = Decimal(text)
+    elif text is not None and representation is Representation.BOOLEAN:
+        plain = text == "true"
+    return representation.decode(plain)
