@@ -131,8 +131,8 @@ class ExportedStore(ScanStore):
         return names
 
     def filled(self) -> set[str]:
-        """All that are there: to look would be a job for each."""
-        return set(self._fact_tables)
+        """All that have a table, or what none holds: to look for rows would be a job for each."""
+        return {*self._fact_tables, *(relation for _, relation, _ in self.unfit())}
 
     def _open(self, name: str) -> None:
         self.database.show(name, self.database.connection.read.parquet(f"{self.folder}/{name}.parquet"))
