@@ -127,15 +127,21 @@ class ExportedStore(ScanStore):
         """Open the tables of relations that are there with the columns of now, and return these."""
         names = [name for name in sorted(relations) if self.is_current(name, self._written)]
         for name in names:
-            self._open(self._fact_tables[name])
+            table = fact_table(name, self.catalogue)
+            types = zip(table.names, (column.representation.type.sql("spark") for column in table.columns), strict=True)
+            schema = [*(f"`{column}` {type_}" for column, type_ in types), "_project STRING"]
+            self._open(table.name, ", ".join(schema))
         return names
 
     def filled(self) -> set[str]:
         """All that have a table, or what none holds: to look for rows would be a job for each."""
         return {*self._fact_tables, *(relation for _, relation, _ in self.unfit())}
 
-    def _open(self, name: str) -> None:
-        self.database.show(name, self.database.connection.read.parquet(f"{self.folder}/{name}.parquet"))
+    def _open(self, name: str, schema: str = "") -> None:
+        """Open a file, which is first read to learn its columns if these are not told."""
+        reader = self.database.connection.read
+        reader = reader.schema(schema) if schema else reader
+        self.database.show(name, reader.parquet(f"{self.folder}/{name}.parquet"))
 
 
 def rejudge(store: ExportedStore, request: ScanRequest) -> list[Forecast]:
