@@ -25,7 +25,7 @@ from datalog_gate.scan.feed import StackEntry, TemplateFiles
 from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.stored_judgement import Forecast, rejudge
-from tests.sampling import sample
+from tests.sampling import ALL, sample
 from tests.test_scan import HUGE, NAMELESS, RULES, SMALL, ListFeed, database, entry, policy_set, server, store  # noqa: F401
 
 NOW = datetime(2027, 3, 1, tzinfo=UTC)
@@ -74,21 +74,22 @@ def test_packs_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore) -> N
     entries = list(pack_stacks())
     entries = entries[:: len(entries) // sample(len(entries))]
     local = tuple(policy for policy in PACKS.policies if policy.id not in PACKS.cloud_wide)
+    local = local[:: len(local) // sample(len(local))]  # SQL is compiled for each
     asked = ScanRequest(replace(PACKS, policies=local), NOW)
     forecasts = judge_again(store, entries, asked)
     assert forecasts == forecast(entries, asked)
-    assert len(forecasts) > len(entries)
+    assert len(forecasts) > (len(entries) if ALL else 0)
 
 
 DRIFT = read_suite(Path("rules/drift/test.yaml"))
 
 
-NOTHING: dict[str, Any] = {"violations": []}
+CHANGED = "what somebody changed by hand"
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(case.name, marks=[pytest.mark.slow] * (case.expect == NOTHING)) for case in DRIFT.cases],
+    [pytest.param(case.name, marks=[pytest.mark.slow] * (case.name != CHANGED)) for case in DRIFT.cases],
 )
 def test_drift_is_found_the_same_in_stored_facts_as_in_stacks(store: ScanStore, name: str) -> None:  # noqa: F811
     case = next(case for case in DRIFT.cases if case.name == name)
