@@ -57,7 +57,8 @@ def create_app(
     for kind in (Exception, falcon.HTTPError):  # Falcon has handlers of its own for the latter
         app.add_error_handler(kind, _answer_error)
     application = authenticate(partial(_observe, app, server))
-    return RequestId(HTTPProxyToWSGI(application, conf))  # type: ignore[no-any-return]
+    outermost: WSGI = RequestId(HTTPProxyToWSGI(application, conf))
+    return outermost
 
 
 def trust_token(token: str) -> Callable[[WSGI], WSGI]:
