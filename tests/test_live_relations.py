@@ -1,4 +1,4 @@
-"""The relations `live:`, what the cloud has of the resources of a stack."""
+"""The relations `live:`, from what the cloud has now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The causes of undetermined findings: each finding names one, and each leads to one finding.
+"""The causes of undetermined findings.
+
+Each finding names one, and each leads to one finding.
 
 What nobody could read, such as a template at an address, or the members of a group of unknown size, may violate every
 policy that reads it. The same member may violate a policy as often as it may exist.

@@ -1,4 +1,4 @@
-"""The commands of docs/try.md and docs/placement.md do in the cloud what the pages show.
+"""The commands of two pages do in the cloud what they show.
 
 Those that would install something, or start, restart or stop a cloud, are left out. `REGENERATE=1` writes the pages.
 """

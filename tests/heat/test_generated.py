@@ -1,4 +1,4 @@
-"""Generated templates, resolved by us and by Heat: as many as ``DATALOG_GATE_GENERATED`` says, or 5,000."""
+"""Generated templates, resolved by us and by Heat."""
 
 # ruff: noqa: E501 - one function a line
 

@@ -1,4 +1,4 @@
-"""The unchanged client of Congress works with the server; `tox -e congress` has it."""
+"""The unchanged client of Congress works with the server."""
 
 from __future__ import annotations
 

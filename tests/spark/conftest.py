@@ -1,4 +1,4 @@
-"""Stacks judged by Apache Spark: these tests run in the tox environment `spark` alone."""
+"""Stacks that Apache Spark judges, in the environment `spark` alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Spark by itself means something else than our language: it gives the rows of native all the same."""
+"""Where Spark differs from our language, its rows are those of native."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Apache Spark as a database: its tables are views of a session, and an insert makes a new view.
+"""Apache Spark as a database.
+
+Its tables are views of a session, and an insert makes a new view.
 
 Spark differs from other databases where it is left to itself, so a session is told what SQL means here: a cast that
 fails gives NULL, and a sum of two decimals keeps their places.
