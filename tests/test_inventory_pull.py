@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -313,8 +314,8 @@ def test_heat_gives_the_project_where_it_refuses_the_cloud(cloud: Cloud) -> None
 @pytest.mark.usefixtures("cloud")
 def test_requests_keep_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("datalog_gate.inventory.cloud_api.time.monotonic", lambda: 0.0)
-    monkeypatch.setattr("datalog_gate.inventory.cloud_api.time.sleep", waits.append)
+    clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=waits.append)
+    monkeypatch.setattr("datalog_gate.inventory.cloud_api.time", clock)
     pulled("nova:services", "nova:hypervisors", "nova:aggregates", rate=2)
     assert sorted(waits) == [0.0, 0.5, 1.0]
 
