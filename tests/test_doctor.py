@@ -222,6 +222,20 @@ def test_break_glass_and_rules_that_anybody_writes_are_findings(folder: Path) ->
     ]
 
 
+def test_files_of_heat_conf_d_count_after_heat_conf_each_with_its_lines(folder: Path) -> None:
+    well = run_doctor(folder)
+    (folder / "heat.conf.d").mkdir()
+    (folder / "heat.conf.d" / "a.conf").write_text("[DEFAULT]\nconvergence_engine = perhaps\n")
+    (folder / "heat.conf.d" / "b.conf").write_text("[DEFAULT]\nconvergence_engine = perhaps not\n")
+    (folder / "heat.conf.d" / "c.conf.old").write_text("no option")
+    problem = "convergence_engine can't be read: Unexpected boolean value 'perhaps not'"
+    changed = [line for line in run_doctor(folder) if line not in well]
+    assert changed[0] == f"DIR/heat.conf.d/b.conf:2: finding[options] {problem}"
+    (folder / "heat.conf.d" / "b.conf").write_text("no option\n")
+    problem = "DIR/heat.conf.d/b.conf can't be read: No ':' or '=' found in assignment in line 1"
+    assert run_doctor(folder)[0] == f"finding[files] {problem}"
+
+
 def test_the_types_of_the_gate_are_known_where_plugin_dirs_has_them(folder: Path) -> None:
     edit(folder, "heat.conf", "rules =", "create_denial = failed_stack\nrules =")
     edit(folder, "heat.conf", "\n[paste_deploy]", ",DIR/types\n[paste_deploy]")

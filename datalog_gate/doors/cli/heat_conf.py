@@ -15,17 +15,17 @@ from datalog_gate.files.templates import read_text, unreadable
 
 
 def read_conf(path: Path) -> Any:
-    """Read heat.conf as oslo.config does. Errors: InputError, UsageError."""
+    """Read heat.conf as oslo.config does, then `heat.conf.d` beside it. Errors: InputError, UsageError."""
     try:
         from oslo_config import cfg
     except ImportError:
         raise UsageError("oslo.config is missing: pip install 'datalog-gate[openstack]'") from None
     conf = cfg.ConfigOpts()
     try:
-        conf(args=[], project="heat", default_config_files=[str(path)], default_config_dirs=[])
+        conf([], project="heat", default_config_files=[str(path)], default_config_dirs=[str(_conf_folder(path))])
     except cfg.ConfigFileParseError as error:
         problem: Any = error.__context__  # its own text quotes the line, which may hold a password
-        raise InputError.of(f"{path} can't be read: {problem.msg} in line {problem.lineno}") from None
+        raise InputError.of(f"{error.config_file} can't be read: {problem.msg} in line {problem.lineno}") from None
     except cfg.Error as error:
         raise InputError.of(f"{path} can't be read: {format_error(error)}") from None
     except (OSError, ValueError) as error:
@@ -73,12 +73,12 @@ def format_error(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IniFile:
-    """The options of an ini file by section, and the line of each option and section."""
+    """The options of an ini file by section, and the place of each option and section."""
 
     file: str
     sections: dict[str, dict[str, str]]
-    lines: dict[tuple[str, str], int]
-    """By section and option; the line of a section itself has the option ""."""
+    places: dict[tuple[str, str], Span]
+    """By section and option; the place of a section itself has the option ""."""
 
     def get(self, section: str, option: str) -> str:
         """The text of an option; empty if it is not there."""
@@ -86,8 +86,16 @@ class IniFile:
 
     def place(self, section: str, option: str = "") -> Span:
         """The place of an option, else of its section, else of the file."""
-        line = self.lines.get((section, option)) or self.lines.get((section, ""), 1)
-        return Span(self.file, line, 1, line, 1)
+        place = self.places.get((section, option)) or self.places.get((section, ""))
+        return place or Span(self.file, 1, 1, 1, 1)
+
+
+def read_conf_places(path: Path) -> IniFile:
+    """Read where heat.conf and the files of `heat.conf.d` have their options. Errors: InputError."""
+    ini = read_ini(path)
+    for more in sorted(_conf_folder(path).glob("*.conf")):
+        _read_into(ini, more)
+    return ini
 
 
 def read_ini(path: Path) -> IniFile:
@@ -96,6 +104,16 @@ def read_ini(path: Path) -> IniFile:
     Lines that are no option are skipped, since the service that owns the file reports them. Errors: InputError.
     """
     ini = IniFile(str(path), {}, {})
+    _read_into(ini, path)
+    return ini
+
+
+def _conf_folder(path: Path) -> Path:
+    """The folder of further files, which services read after it."""
+    return path.with_name(f"{path.name}.d")
+
+
+def _read_into(ini: IniFile, path: Path) -> None:
     name, options, last = "", dict[str, str](), ""
     for number, line in enumerate(read_text(path).splitlines(), 1):
         text = line.strip()
@@ -106,9 +124,8 @@ def read_ini(path: Path) -> IniFile:
         elif text[0] == "[" and "]" in text:
             name, last = text[1 : text.rindex("]")].strip(), ""
             options = ini.sections.setdefault(name, {})
-            ini.lines.setdefault((name, ""), number)
+            ini.places.setdefault((name, ""), Span(str(path), number, 1, number, 1))
         else:
             end = min((text.find(separator) for separator in "=:" if separator in text), default=len(text))
             last = text[:end].strip()
-            options[last], ini.lines[name, last] = text[end + 1 :].strip(), number
-    return ini
+            options[last], ini.places[name, last] = text[end + 1 :].strip(), Span(str(path), number, 1, number, 1)

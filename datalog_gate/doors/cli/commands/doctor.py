@@ -35,7 +35,7 @@ from datalog_gate.doors.cli.doctor.options import (
 from datalog_gate.doors.cli.doctor.pipelines import check_pipelines, find_door_options
 from datalog_gate.doors.cli.doctor.policy_inputs import check_break_glass, check_policy_inputs, check_writers
 from datalog_gate.doors.cli.doctor.stores import check_stores
-from datalog_gate.doors.cli.heat_conf import IniFile, read_conf, read_ini
+from datalog_gate.doors.cli.heat_conf import IniFile, read_conf, read_conf_places, read_ini
 
 
 def doctor(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def examine(
     Errors: UsageError if oslo.config is not installed.
     """
     try:
-        conf, ini = read_conf(heat_conf), read_ini(heat_conf)
+        conf, ini = read_conf(heat_conf), read_conf_places(heat_conf)
     except InputError as error:
         fix = "name Heat's configuration with --heat-conf, and run the doctor as the user of Heat's services"
         return [CheckResult("finding", "files", format_first(error), None, fix)]
