@@ -154,30 +154,26 @@ class _Start:
         user = pwd.getpwuid(os.geteuid()).pw_name
         owner = ("--keystone-user", user, "--keystone-group", user)
         url = self._layout.url("keystone", "/v3")
-        self._manage("keystone", "keystone-manage", "db_sync")
-        self._manage("keystone", "keystone-manage", "fernet_setup", *owner)
-        self._manage("keystone", "keystone-manage", "credential_setup", *owner)
-        self._manage("keystone", "keystone-manage", "bootstrap", "--bootstrap-password", PASSWORD,
-                     "--bootstrap-region-id", REGION, "--bootstrap-public-url", url,
-                     "--bootstrap-internal-url", url, "--bootstrap-admin-url", url)  # fmt: skip
+        bootstrap = ("bootstrap", "--bootstrap-password", PASSWORD, "--bootstrap-region-id", REGION)
+        urls = ("--bootstrap-public-url", url, "--bootstrap-internal-url", url, "--bootstrap-admin-url", url)
+        self._manage("keystone", "keystone-manage", ("db_sync",), ("fernet_setup", *owner),
+                     ("credential_setup", *owner), (*bootstrap, *urls))  # fmt: skip
         self._start_api("keystone", {"OS_KEYSTONE_CONFIG_FILES": self._layout.conf("keystone")})
         self._wait_for_api("keystone")
         Contents(self._layout).fill_identity()
 
     def _start_glance(self) -> None:
-        self._manage("glance", "glance-manage", "db_sync")
+        self._manage("glance", "glance-manage", ("db_sync",))
         self._start_api("glance", {"OS_GLANCE_CONFIG_DIR": self._layout.conf("glance").parent})
 
     def _start_placement(self) -> None:
-        self._manage("placement", "placement-manage", "db", "sync")
+        self._manage("placement", "placement-manage", ("db", "sync"))
         self._start_api("placement", {"OS_PLACEMENT_CONFIG_DIR": self._layout.conf("placement").parent})
 
     def _start_nova(self) -> None:
-        self._manage("nova", "nova-manage", "api_db", "sync")
         cell = self._layout.database("nova_cell0")
-        self._manage("nova", "nova-manage", "cell_v2", "map_cell0", "--database_connection", cell)
-        self._manage("nova", "nova-manage", "db", "sync")
-        self._manage("nova", "nova-manage", "cell_v2", "create_cell", "--name", "cell1")
+        self._manage("nova", "nova-manage", ("api_db", "sync"), ("cell_v2", "map_cell0", "--database_connection", cell),
+                     ("db", "sync"), ("cell_v2", "create_cell", "--name", "cell1"))  # fmt: skip
         self._start("nova", "nova-conductor")
         self._start_api("nova", {"OS_NOVA_CONFIG_DIR": self._layout.conf("nova").parent})
         self._identity.result()
@@ -189,7 +185,7 @@ class _Start:
             self._processes.start(host, [BIN / "nova-compute", *options])
 
     def _start_neutron(self) -> None:
-        self._manage("neutron", "neutron-db-manage", "upgrade", "heads")
+        self._manage("neutron", "neutron-db-manage", ("upgrade", "heads"))
         folders = [str(self._layout.folder / "python"), os.environ.get("PYTHONPATH", "")]
         path = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
         conf = self._layout.conf("neutron")
@@ -198,7 +194,7 @@ class _Start:
         self._start("neutron", "neutron-rpc-server", path)
 
     def _start_cinder(self) -> None:
-        self._manage("cinder", "cinder-manage", "db", "sync")
+        self._manage("cinder", "cinder-manage", ("db", "sync"))
         for part in ("cinder-scheduler", "cinder-volume"):
             self._start("cinder", part)
         self._start_api("cinder", {"OS_CINDER_CONFIG_DIR": self._layout.conf("cinder").parent})
@@ -207,14 +203,16 @@ class _Start:
         conf = self._layout.conf("heat")
         self._processes.run("datalog-gate", ["sh", ADD_DOORS, conf.parent / "api-paste.ini"])
         self._processes.run("datalog-gate", [BIN / "datalog-gate", "store", "upgrade", "--heat-conf", conf])
-        self._manage("heat", "heat-manage", "db_sync")
+        self._manage("heat", "heat-manage", ("db_sync",))
         self._start("heat", "heat-engine")
         self._start_api("heat", {})
         self._start_api("heat_cfn", {})
 
-    def _manage(self, service: str, program: str, *arguments: str) -> None:
-        """Run a command that prepares a service."""
-        self._processes.run(program, [BIN / program, *self._options(service), *arguments])
+    def _manage(self, service: str, program: str, *commands: Sequence[str]) -> None:
+        """Run commands that prepare a service."""
+        arguments = [word for command in commands for word in ("--", *command)]
+        manage = [BIN / "python", HERE / "manage.py", program, *self._options(service)]
+        self._processes.run(program, [*manage, *arguments])
 
     def _start(self, service: str, program: str, environment: Environment | None = None) -> None:
         self._processes.start(program, [BIN / program, *self._options(service)], environment)
