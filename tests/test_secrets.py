@@ -28,6 +28,7 @@ from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
 from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.pages.decision_page import build_page
 from datalog_gate.policytest.comparison import CaseResult, report
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
@@ -172,8 +173,9 @@ def shown_by_all_doors(
         for row in (["x"] * width, [..., *["x"] * (width - 1)]):
             output.write(repr(decision.explanation.why_not(name, row)))
     every = {name: decision.rows(name) for name in decision.derived}
+    entry = ReportEntry("s", decision, page=build_page(decision, decision.explanation, [stack], fixes=True))
     for form in FORMATS:
-        output.write(format_report(form, [ReportEntry("s", decision)], rules.policies))
+        output.write(format_report(form, [entry], rules.policies))
     definition = StackDefinition(template, parameters=parameters, files=files)
     trace = DecisionTrace(rules, definition, stack, None, decision, {}, {}, {})
     operation = Operation("api", "create", "s", "p", lambda: definition, None)

@@ -78,7 +78,7 @@ def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespa
         return INPUT
 
     entry = ReportEntry("rules" if isinstance(error, RulesError) else "input", error)
-    if options.format in ("json", "junit", "sarif", "github"):
+    if options.format in ("json", "junit", "sarif", "github", "html"):
         print(format_report(options.format, [entry]), end="", flush=True)
     else:
         to_stdout = options.command == "lint" and isinstance(error, RulesError)

@@ -16,7 +16,7 @@ from datalog_gate.doors.cli.common import USAGE
 
 WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
-FORMATS = ("text", "compact", "json", "junit", "sarif", "github")
+FORMATS = ("text", "compact", "json", "junit", "sarif", "github", "html")
 DIAGNOSTIC_FORMATS = ("text", "json", "sarif", "github")
 MOST_JOBS = 64
 MODES = ("record", "warn", "enforce")

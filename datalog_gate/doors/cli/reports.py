@@ -1,7 +1,7 @@
 """Reports of decisions for people and programs.
 
-The formats are text, JSON, JUnit XML, SARIF 2.1.0, and annotations of GitHub. Names from templates are escaped, so
-that they cannot change the structure of a report.
+The formats are text, JSON, JUnit XML, SARIF 2.1.0, annotations of GitHub, and pages of HTML. Names from templates are
+escaped, so that they cannot change the structure of a report.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from datalog_gate.schema.declaration import RelationRef
 
 if TYPE_CHECKING:
     from datalog_gate.explain.explanation import Explanation
+    from datalog_gate.pages.decision_page import DecisionPage
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the most severe, in the order of the levels of policies."""
-WHOLE_DOCUMENTS = ("junit", "sarif")
+WHOLE_DOCUMENTS = ("junit", "sarif", "html")
 """The formats that hold all answers in one document. In the other formats each answer stands alone."""
 FOR_PEOPLE = ("text", "compact")
 MOST_ALIKE = 3
@@ -51,6 +52,8 @@ class ReportEntry:
     answer: Decision | GateError
     grant_requests: tuple[str, ...] = ()
     """Lines on what grants ask of their services."""
+    page: DecisionPage | None = None
+    """The page of a decision, where the format `html` is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ def format_report(
             return _format_junit(entries, policies, failing)
         case "sarif":
             return format_sarif([finding for entry in entries for finding in _named(entry, several)], policies)
+        case "html":
+            return _format_pages(entries)
     total = f"{format_total(entries)}\n" if several and form in FOR_PEOPLE else ""
     return "".join(format_entry(form, entry, several) for entry in entries) + total
 
@@ -262,6 +267,13 @@ def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequen
             node.set("type", printable(shown[0].rule))
     if rest := [finding for finding in findings if finding not in shown]:
         Xml.SubElement(case, "system-out").text = "\n".join(map(str, rest))
+
+
+def _format_pages(entries: Sequence[ReportEntry]) -> str:
+    """Format one document of HTML, with a part for each entry."""
+    from datalog_gate.pages.rendering import FailedPage, render_decisions
+
+    return render_decisions([entry.page or FailedPage(entry.name, str(entry.answer)) for entry in entries])
 
 
 def format_sarif(findings: Sequence[ReportedFinding], policies: Sequence[Policy]) -> str:

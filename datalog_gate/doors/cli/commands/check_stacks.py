@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.program import Const
-from datalog_gate.api import Rules
+from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Severity, closest, render
-from datalog_gate.base.errors import EngineError, GateError, InputError
+from datalog_gate.base.errors import EngineError, GateError, InputError, UsageError
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
@@ -49,6 +50,7 @@ PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 
 def check(options: argparse.Namespace) -> int:
     """Judge each template, or all together, and print each decision."""
+    _wants_pages(options)
     roots = find_roots(options)
     caller, caller_error = read_caller_file(options.caller)
     rules = load_rules(options)
@@ -105,6 +107,7 @@ def _check_group(
     inventory: Inventory | str | None,
 ) -> ReportEntry:
     """Judge templates as one set of facts."""
+    pages = _wants_pages(options)
     name = ", ".join(root.template for root in group)
     try:
         stacks = read_stacks(group, options, rules.catalogue)
@@ -119,13 +122,29 @@ def _check_group(
             now=options.now,
             engine=options.engine,
             mode=options.mode,
-            explain=options.explain,
+            explain=options.explain or pages,
             near_misses=True,
             cloud={} if options.together else None,
         )
-        return ReportEntry(name, decision, format_grant_requests(stacks, decision))
+        requests = format_grant_requests(stacks, decision)
+        if not (pages and isinstance(decision, ExplainedDecision)):
+            return ReportEntry(name, decision, requests)
+        from datalog_gate.pages.decision_page import build_page
+
+        page = build_page(decision, decision.explanation, stacks, options.explain, requests)
+        judged = decision if options.explain else decision.explanation.judgement.decision
+        return ReportEntry(name, judged, requests, page)
     except (InputError, EngineError) as error:
         return ReportEntry(name, error)
+
+
+def _wants_pages(options: argparse.Namespace) -> bool:
+    """Whether a page of HTML is to be written. Errors: UsageError without the extra `pages`."""
+    if "html" not in (options.format, *(form for form, _ in options.output)):
+        return False
+    if find_spec("jinja2") is None:
+        raise UsageError("the format html needs Jinja2: pip install 'datalog-gate[pages]'")
+    return True
 
 
 def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:

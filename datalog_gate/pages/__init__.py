@@ -1,0 +1,10 @@
+"""Pages of HTML for people: a decision beside what it would build.
+
+Layer 5: may import layers 0 to 4. `layout` places the nodes of a graph, `drawing` makes a graph of a stack,
+`source_lines` marks the lines of a template, `decision_page` puts the parts of a page together as data, and `rendering`
+makes HTML of it by the `templates`, which escape every text.
+
+>>> from datalog_gate.pages.layout import arrange
+>>> arrange({"net": 90.0, "port": 90.0}, [("net", "port")]).positions
+{'net': (0.0, 0.0), 'port': (0.0, 88.0)}
+"""

@@ -1,0 +1,268 @@
+"""The page of a decision, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.decision.decision import SHORT, Decision, Violation
+from datalog_gate.explain.explanation import Explanation, ExplanationLine
+from datalog_gate.pages.drawing import WORDS, Drawing, draw
+from datalog_gate.pages.source_lines import Mark, SourceFile, find_secrets, mark_lines
+from datalog_gate.stack.model import Stack
+
+OUTCOMES = {
+    "deny": "Denied",
+    "allow": "Allowed",
+    "allow_with_warnings": "Allowed, with warnings",
+    "indeterminate": "Not decided",
+}
+HEADINGS = {
+    "deny": "Denied",
+    "error": "Not evaluated",
+    "undetermined": "Undetermined",
+    "warn": "Warning",
+    "record": "Recorded",
+    "preexisting": "There before",
+    "waived": "Waived",
+}
+FEW = 10
+"""How many findings of a policy are shown at once; the others unfold."""
+MOST = 60
+"""How many findings a page has at most: the gravest."""
+EXPLAINED = 30
+"""How many findings have their steps."""
+LONGEST = 400
+"""The most characters of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyStep:
+    """A step of why a finding holds."""
+
+    depth: int
+    text: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPart:
+    """A finding, as the page shows it."""
+
+    number: int
+    """Its number on the page."""
+    word: str
+    """What it is, of `drawing.WORDS`."""
+    message: str
+    mode: str
+    """The mode of its policy if that is not `enforce`."""
+    resource: str
+    where: str
+    """Its place in words; empty if nowhere."""
+    anchor: str
+    """The file and line on the page, `0-17`; empty if the page does not show it."""
+    because: tuple[str, ...]
+    """The expressions that decide it, if it is undetermined."""
+    also: int
+    """How many other policies they leave open too."""
+    waiver: str
+    steps: tuple[WhyStep, ...]
+    fix: str
+    """A change that was tried and settles it, where it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPart:
+    """The findings of a policy."""
+
+    policy: str
+    word: str
+    """The gravest of its findings."""
+    hint: str
+    findings: tuple[FindingPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionPage:
+    """All that the page of a decision shows."""
+
+    title: str
+    outcome: str
+    """The outcome, as in the decision."""
+    heading: str
+    """The outcome in words."""
+    facts: tuple[tuple[str, str], ...]
+    """What stands at its head: names and values."""
+    drawings: tuple[Drawing, ...]
+    resource_findings: Mapping[str, int]
+    """The number of the first finding of each resource, by path."""
+    policies: tuple[PolicyPart, ...]
+    more: int
+    """How many findings are left out."""
+    files: tuple[SourceFile, ...]
+    grants: tuple[str, ...]
+    """Why grants unlock nothing, and what the others ask for."""
+    clean: tuple[tuple[str, str], ...]
+    """The policies that found nothing, and what they looked at."""
+
+
+def build_page(
+    decision: Decision,
+    explanation: Explanation,
+    stacks: Sequence[Stack],
+    fixes: bool = False,
+    grants: Sequence[str] = (),
+) -> DecisionPage:
+    """Build the page of a decision on these stacks. With `fixes` a change is looked for that settles each finding,
+    which takes up to 64 judgements each. `grants` are lines on what unlocked grants ask for."""
+    findings = sorted(_words(decision), key=_urgency)
+    shown = findings[:MOST]
+    files, anchors = _mark_files(shown, decision, stacks)
+    parts = [
+        _part(violation, word, number, anchors.get(number, ""), explanation, fixes)
+        for number, (violation, word) in enumerate(shown)
+    ]
+    words: dict[str, list[str]] = {}
+    for violation, word in findings:
+        if violation.resource:
+            words.setdefault(violation.resource.path, []).append(word)
+    first: dict[str, int] = {}
+    for number, (violation, _) in enumerate(shown):
+        if violation.resource:
+            first.setdefault(violation.resource.path, number)
+    return DecisionPage(
+        title=_cut(", ".join(decision.stacks)),
+        outcome=decision.outcome,
+        heading=OUTCOMES[decision.outcome],
+        facts=tuple(_facts(decision, stacks)),
+        drawings=tuple(drawing for stack in stacks for drawing in draw(stack, words)),
+        resource_findings=first,
+        policies=tuple(_by_policy([violation for violation, _ in shown], parts, decision)),
+        more=len(findings) - len(shown),
+        files=files,
+        grants=(*(grant.refusal for grant in decision.grants if grant.refusal), *grants),
+        clean=tuple(_clean(explanation)),
+    )
+
+
+def _mark_files(
+    findings: Sequence[tuple[Violation, str]], decision: Decision, stacks: Sequence[Stack]
+) -> tuple[tuple[SourceFile, ...], Mapping[int, str]]:
+    """The templates of the stacks and the other files that hold findings, marked; and the anchor of each finding."""
+    marks: dict[str, list[Mark]] = {}
+    for number, (violation, word) in enumerate(findings):
+        if violation.place and violation.place.line and violation.place.file in decision.sources:
+            marks.setdefault(violation.place.file, []).append(Mark(number, word, violation.place))
+    templates = [stack.place.file if stack.place else "" for stack in stacks]
+    names = list(dict.fromkeys([*(name for name in templates if name in decision.sources), *marks]))
+    texts, hidden = find_secrets(stacks)
+    files = [
+        mark_lines(
+            _cut(PurePath(name).name),
+            decision.sources[name],
+            marks.get(name, ()),
+            secrets=texts,
+            hidden={line for file, line in hidden if file == name},
+            whole=name in templates,
+        )
+        for name in names
+    ]
+    anchors = {mark.finding: f"{at}-{mark.place.line}" for at, name in enumerate(names) for mark in marks.get(name, ())}
+    return tuple(files), anchors
+
+
+def _words(decision: Decision) -> Iterator[tuple[Violation, str]]:
+    """All findings, each with what it is."""
+    yield from ((finding, "preexisting" if finding.tolerated else finding.level) for finding in decision.violations)
+    yield from ((finding, "undetermined") for finding in decision.undetermined)
+    yield from ((finding, "waived") for finding in decision.waived)
+
+
+def _urgency(finding: tuple[Violation, str]) -> tuple[int, str, int]:
+    """The order on the page: the gravest first, of these policy by policy, from the top of the file down."""
+    violation, word = finding
+    return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
+
+
+def _facts(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:
+    yield "Action", decision.action
+    resources = sum(len(stack.resources) for root in stacks for stack in root.walk())
+    yield "Judged", f"{decision.counts['policies']} policies, {decision.counts['facts']} facts, {resources} resources"
+    if decision.skipped:
+        yield "Skipped", f"{len(decision.skipped)} policies over the whole cloud"
+    yield "Time", f"{decision.now:%Y-%m-%d %H:%M} UTC"
+    yield "Decision", decision.id[: 2 * SHORT]
+    yield "Rules", decision.digests["rules"][: 2 * SHORT]
+
+
+def _part(
+    violation: Violation, word: str, number: int, anchor: str, explanation: Explanation, fixes: bool
+) -> FindingPart:
+    steps: tuple[ExplanationLine, ...] = ()
+    fix = None
+    if number < EXPLAINED:
+        if fixes:
+            explained = explanation.of(violation)
+            steps, fix = explained.lines, explained.fix
+        else:
+            steps = explanation.why(violation)
+    return FindingPart(
+        number=number,
+        word=word,
+        message=_cut(violation.message),
+        mode="" if violation.mode == "enforce" else violation.mode,
+        resource=_cut(violation.resource.path) if violation.resource else "",
+        where=_where(violation.place),
+        anchor=anchor,
+        because=tuple(_cut(unknown.expression) for unknown in violation.because),
+        also=len(violation.also),
+        waiver=_cut(str(violation.waiver)) if violation.waiver else "",
+        steps=tuple(WhyStep(min(step.depth, 6), step.text, _where(step.place)) for step in steps),
+        fix=_cut(fix.text) if fix else "",
+    )
+
+
+def _by_policy(
+    violations: Sequence[Violation], parts: Sequence[FindingPart], decision: Decision
+) -> Iterator[PolicyPart]:
+    """The findings of each policy, the gravest policies first; then those that could not be evaluated."""
+    groups: dict[str, list[int]] = {}
+    for at, violation in enumerate(violations):
+        groups.setdefault(violation.policy, []).append(at)
+    for policy, numbers in groups.items():
+        findings = tuple(parts[at] for at in numbers)
+        yield PolicyPart(policy, findings[0].word, _cut(violations[numbers[0]].hint), findings)
+    for at, error in enumerate(decision.errors, start=len(parts)):
+        finding = FindingPart(
+            number=at,
+            word="error",
+            message=_cut(error.message),
+            mode="",
+            resource=_cut(error.resource.path) if error.resource else "",
+            where=_where(error.place),
+            anchor="",
+            because=(),
+            also=0,
+            waiver="",
+            steps=(),
+            fix="",
+        )
+        yield PolicyPart(error.policy, "error", "", (finding,))
+
+
+def _clean(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    for policy, rows in explanation.clean().items():
+        read = ", ".join(f"{count} of {relation}" for relation, count in rows.items() if count)
+        yield policy, read or "no row of what it reads"
+
+
+def _where(place: Span | None) -> str:
+    if place is None:
+        return ""
+    return _cut(f"{PurePath(place.file).name}:{place.line}" if place.line else place.readable)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,128 @@
+"""The lines of files that a page shows, with findings marked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.secrecy import MASK, masked
+from datalog_gate.base.unknown import leaves
+from datalog_gate.stack.model import Stack
+
+WHOLE = 400
+"""The most lines of a file that is shown whole."""
+FIRST = 60
+"""The lines that are shown of a longer one without a finding."""
+AROUND = 3
+"""The lines around a finding that are shown of a longer one."""
+LONGEST = 300
+"""The most characters of a line."""
+SHORTEST = 4
+"""A shorter text of a hidden parameter is covered only where the parameter stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line in three pieces, of which the middle one is marked."""
+
+    number: int
+    before: str
+    marked: str
+    after: str
+    word: str
+    """The gravest finding of the line, as in `drawing.WORDS`; empty if there is none."""
+    findings: tuple[tuple[int, str], ...]
+    """The numbers of its findings on the page, and what they are."""
+    skipped: int
+    """How many lines before it are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file, or what a page shows of it."""
+
+    name: str
+    lines: tuple[SourceLine, ...]
+    skipped: int
+    """How many lines after the last are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A finding's place in a file."""
+
+    finding: int
+    word: str
+    place: Span
+
+
+def mark_lines(
+    name: str, text: str, marks: Sequence[Mark], secrets: Collection[str], hidden: Collection[int], whole: bool
+) -> SourceFile:
+    """Show a file: `whole` if it is not too long, else the lines around the marks. `secrets` and `hidden` lines are
+    covered."""
+    rows = text.splitlines()
+    by_line: dict[int, list[Mark]] = {}
+    for mark in marks:
+        if 1 <= mark.place.line <= len(rows):
+            by_line.setdefault(mark.place.line, []).append(mark)
+    if whole and len(rows) <= WHOLE:
+        numbers = list(range(1, len(rows) + 1))
+    else:
+        near = {line + step for line in by_line for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))
+        numbers = [number for number in sorted(near) if 1 <= number <= len(rows)]
+    lines = []
+    last = 0
+    for number in numbers:
+        row = MASK if number in hidden else rows[number - 1]
+        lines.append(_line(number, row, by_line.get(number, ()), secrets, number - last - 1))
+        last = number
+    return SourceFile(name, tuple(lines), len(rows) - last)
+
+
+def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str], skipped: int) -> SourceLine:
+    start = end = 0
+    if marks:
+        first = marks[0].place
+        start = min(first.column - 1, len(row))
+        end = max(start, min(first.end_column - 1, len(row)) if first.end_line == first.line else len(row))
+    cut = max(0, start - LONGEST // 2) if len(row) > LONGEST else 0
+    rest = row[cut : cut + LONGEST]
+    before, marked, after = rest[: start - cut], rest[start - cut : end - cut], rest[end - cut :]
+    if cut:
+        before = f"…{before}"
+    if cut + LONGEST < len(row):
+        after = f"{after}…"
+    if (covered := masked(row, secrets)) != row:  # a piece may hold a part of it
+        before, marked, after = "", "", covered[:LONGEST]
+    return SourceLine(
+        number=number,
+        before=before,
+        marked=marked,
+        after=after,
+        word=marks[0].word if marks else "",
+        findings=tuple((mark.finding, mark.word) for mark in marks),
+        skipped=skipped,
+    )
+
+
+def find_secrets(stacks: Sequence[Stack]) -> tuple[list[str], set[tuple[str, int]]]:
+    """What files may hold of hidden parameters: the texts in their values, and the lines, as file and number, where an
+    environment or a default says them in any spelling."""
+    texts: set[str] = set()
+    lines: set[tuple[str, int]] = set()
+    for stack in (stack for root in stacks for stack in root.walk()):
+        for parameter in (parameter for parameter in stack.parameters if parameter.hidden):
+            lines_of_value = [line.strip() for leaf in leaves(parameter.value) for line in str(leaf).splitlines()]
+            texts |= {line for line in lines_of_value if len(line) >= SHORTEST}
+            places = [stack.locate(("parameters", parameter.name, "default"))]
+            for environment in stack.environments:
+                sections = ("parameters", "parameter_defaults")
+                places += [environment.locate((section, parameter.name)) for section in sections]
+            lines |= {(place.file, line) for place in places if place for line in _lines_of(place)}
+    return sorted(texts), lines
+
+
+def _lines_of(place: Span) -> range:
+    return range(place.line, place.end_line + 1)
