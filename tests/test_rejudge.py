@@ -16,6 +16,7 @@ import datalog_gate as dg
 from datalog_gate.api import Rules
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import load
+from datalog_gate.engine.sql.database import open_database
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.policytest.suite import read_suite
@@ -59,10 +60,15 @@ def forecast(entries: list[StackEntry], asked: ScanRequest) -> list[Forecast]:
     return [Forecast(*group, roots.total(), len(roots)) for group, roots in sorted(findings.items())]
 
 
-def judge_again(store: ScanStore, entries: list[StackEntry], asked: ScanRequest) -> list[Forecast]:  # noqa: F811
-    """What the store says after a run by other rules. It stays as it is."""
-    first = ScanRequest(policy_set(), asked.now)
+def fill(store: ScanStore, entries: list[StackEntry]) -> ScanStore:  # noqa: F811
+    """The store after a run by other rules."""
+    first = ScanRequest(policy_set(), NOW)
     run(ListFeed(entries), "test", store, Judges(first, 1), first)
+    return store
+
+
+def judge_again(store: ScanStore, asked: ScanRequest) -> list[Forecast]:  # noqa: F811
+    """What the store says, which stays as it is."""
     before = store.digest()
     forecasts = rejudge(store, asked, Judges(asked, 1))
     assert store.digest() == before
@@ -76,7 +82,7 @@ def test_packs_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore) -> N
     local = tuple(policy for policy in PACKS.policies if policy.id not in PACKS.cloud_wide)
     local = local[:: len(local) // sample(len(local))]  # SQL is compiled for each
     asked = ScanRequest(replace(PACKS, policies=local), NOW)
-    forecasts = judge_again(store, entries, asked)
+    forecasts = judge_again(fill(store, entries), asked)
     assert forecasts == forecast(entries, asked)
     assert len(forecasts) > (len(entries) if ALL else 0)
 
@@ -99,7 +105,7 @@ def test_drift_is_found_the_same_in_stored_facts_as_in_stacks(store: ScanStore, 
     ]
     rules = dg.load_rules("rules/drift")
     asked = rules.scan_request(NOW, inventory=case.given["inventory"])
-    forecasts = judge_again(store, stacks, asked)
+    forecasts = judge_again(fill(store, stacks), asked)
     assert forecasts == forecast(stacks, asked)
     expected = [finding for key in ("violations", "undetermined") for finding in case.expect.get(key, ())]
     found = Counter({row.policy: row.findings for row in forecasts})
@@ -195,18 +201,25 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def filled() -> Iterator[ScanStore]:
+    """A store of `ENTRIES`, in which no test changes anything."""
+    with open_database() as opened:
+        yield fill(ScanStore(opened), ENTRIES)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_rules_find_the_same_in_stored_facts_as_in_stacks(store: ScanStore, name: str) -> None:  # noqa: F811
+def test_rules_find_the_same_in_stored_facts_as_in_stacks(filled: ScanStore, name: str) -> None:
     text, given = CASES[name]
     asked = Rules(policy_set(text)).scan_request(NOW, **given)
-    forecasts = judge_again(store, ENTRIES, asked)
+    forecasts = judge_again(filled, asked)
     assert forecasts == forecast(ENTRIES, asked)
 
 
 def test_the_stored_facts_answer_where_they_are_those_of_this_version(store: ScanStore) -> None:  # noqa: F811
     entries = [entry("a", HUGE), entry("b", HUGE)]
     asked = ScanRequest(policy_set(), NOW)
-    assert judge_again(store, entries, asked) == [Forecast("p1", "size", 2, 2)]
+    assert judge_again(fill(store, entries), asked) == [Forecast("p1", "size", 2, 2)]
     store.database.execute(sqlglot.exp.update("os__nova__server", {"flavor": "Ssmall"}))
     assert rejudge(store, asked, Judges(asked, 1)) == []
     store.database.execute(sqlglot.exp.update("definition", {"judged_by": "other"}, where="root = 'a'"))

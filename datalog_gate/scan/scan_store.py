@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from sqlglot import exp, parse_one
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row
-from datalog_gate.engine.sql.database import Database
+from datalog_gate.engine.sql.database import Database, Statement
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identifier
 from datalog_gate.scan.batch import BatchResult, Finding, StackResult
 from datalog_gate.scan.feed import StackEntry
@@ -73,6 +73,8 @@ TEMPORARY = {
 CHANGING = tuple(name for name in INCOMING if name not in ("root", "policy", "key"))
 """What a finding may change and be the same."""
 _ROOT_COLUMN = exp.column(ROOT, quoted=True)
+_PRESENT_COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
+WHERE table_catalog = current_database() AND table_schema = current_schema()"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,11 @@ class ScanStore:
             return
         for name, columns in TABLES.items():
             self.database.execute(create_table(name, columns))
+        present = set(self._fetch(_PRESENT_COLUMNS))
+        for name, columns in TABLES.items():
             for column, of in columns.items():
-                self._execute(f'ALTER TABLE {name} ADD COLUMN IF NOT EXISTS "{column}" {of}')
+                if (name, column) not in present:
+                    self._execute(f'ALTER TABLE {name} ADD COLUMN IF NOT EXISTS "{column}" {of}')
         for name, columns in TEMPORARY.items():
             self.database.execute(create_table(name, columns, temporary=True))
         self._fact_tables = dict(self._fetch("SELECT name, table_name FROM relation"))
@@ -388,9 +393,8 @@ class ScanStore:
 
     def _delete_facts(self) -> None:
         """Delete the facts of the stacks in `named`."""
-        named = exp.select("root").from_("named")
         for name in self._fact_tables.values():
-            self.database.execute(exp.delete(_place(name)).where(_ROOT_COLUMN.isin(query=named)))
+            self.database.execute(_deletion(self.database.dialect, name))
         self._execute("DELETE FROM unfit WHERE root IN (SELECT root FROM named)")
 
     def _fact_table(self, relation: str) -> RelationTable:
@@ -459,10 +463,10 @@ class ScanStore:
         )
 
     def _execute(self, text: str, **values: SqlValue) -> None:
-        self.database.execute(_sql(text, **values))
+        self.database.execute(_statement(self.database.dialect, text, **values))
 
     def _fetch(self, text: str, **values: SqlValue) -> list[tuple[Any, ...]]:
-        return self.database.fetch(_sql(text, **values))
+        return self.database.fetch(_statement(self.database.dialect, text, **values))
 
 
 def _of_projects(query: exp.Expression, projects: Collection[str] | None) -> exp.Expr:
@@ -542,6 +546,20 @@ def _sql(text: str, **values: SqlValue) -> exp.Expression:
     statement = exp.replace_placeholders(_parsed(text).copy(), **values)
     assert isinstance(statement, exp.Expression)
     return statement
+
+
+@lru_cache(500, typed=True)
+def _statement(dialect: str, text: str, /, **values: SqlValue) -> Statement:
+    """A statement of `_sql` as the database reads it: a run repeats most of them with each batch."""
+    tree = _sql(text, **values)
+    return Statement(tree.sql(dialect), tree)
+
+
+@lru_cache(2000)
+def _deletion(dialect: str, table: str) -> Statement:
+    """The statement that deletes the facts of the stacks in `named`."""
+    tree = exp.delete(_place(table)).where(_ROOT_COLUMN.isin(query=exp.select("root").from_("named")))
+    return Statement(tree.sql(dialect), tree)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -89,12 +90,12 @@ class DuckDB(Database):
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
         """Pass arrays of texts by column, which DuckDB casts to the columns' types: it would guess the type of other
         values by a sample of them."""
+        if not rows:
+            return
         import numpy
 
-        target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
         names = [f"c{at}" for at in range(len(columns))]
-        values = exp.select(*names).from_("insert_values")
-        statement = self.prepare(exp.Insert(this=target, expression=values))
+        text = _insertion(table, tuple(columns), tuple(names))
         with self.transaction():
             for start in range(0, len(rows), AT_ONCE):
                 arrays = {
@@ -103,7 +104,7 @@ class DuckDB(Database):
                 }
                 self.connection.register("insert_values", arrays)
                 try:
-                    self.connection.execute(statement.text)
+                    self.connection.execute(text)
                 finally:
                     self.connection.unregister("insert_values")
 
@@ -125,6 +126,13 @@ class DuckDB(Database):
             self._within = False
 
     _within = False
+
+
+@lru_cache(2000)
+def _insertion(table: str, columns: tuple[str, ...], names: tuple[str, ...]) -> str:
+    target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
+    values = exp.select(*names).from_("insert_values")
+    return exp.Insert(this=target, expression=values).sql(DuckDB.dialect)
 
 
 def _as_text(value: SqlValue) -> str | None:
