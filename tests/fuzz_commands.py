@@ -143,6 +143,7 @@ OPTIONS: dict[str, str] = {
     "check": f"{READING},{RULE_OPTIONS},--together,--module module,--action action,--against template,--caller caller,"
     "--services service,--inventory rows,--waivers waivers,--now time,--fail-on level,--strict-unknown,--mode choice,"
     "--engine engine,--explain,--format format,--output report",
+    "config": f"{READING},{RULE_OPTIONS},--output report",
     "facts": f"{READING},--relation relation,--format format,--catalogue types",
     "relations": "--format format,--catalogue types",
     "query": "--rules rules,--congress,--facts rows,--undefined choice,--engine engine,--format format,"
@@ -179,8 +180,8 @@ OPTIONS: dict[str, str] = {
 }
 """The options of each command with the roles of their values."""
 OPERANDS: dict[str, list[str]] = {
-    "check": ["template", "template?"], "facts": ["template", "template?"], "relations": ["relation?"],
-    "query": ["query"],
+    "check": ["template", "template?"], "config": ["template?"], "facts": ["template", "template?"],
+    "relations": ["relation?"], "query": ["query"],
     "simulate": ["name", "query", "text"], "test": ["rules?"], "lint": ["rules?", "rules?"], "fmt": ["rules", "rules?"],
     "rules init": ["copy", "name?"], "explain": ["decision"], "replay": ["log"], "waive": ["decision", "number"],
     "waivers check": ["waivers?"], "approval approve": ["request"],
@@ -189,7 +190,8 @@ OPERANDS: dict[str, list[str]] = {
 NEEDED = {"--rules", "--heat-conf", "--owner", "--reason", "--expires", "--log"}
 """Options that are mostly given, since many commands can do nothing without them."""
 CODES = {
-    "check": {0, 1, 2, 3, 4, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64}, "query": {0, 2, 3, 4, 64},
+    "check": {0, 1, 2, 3, 4, 64}, "config": {0, 64}, "facts": {0, 3, 64}, "relations": {0, 3, 64},
+    "query": {0, 2, 3, 4, 64},
     "simulate": {0, 2, 3, 4, 64},
     "test": {0, 2, 3, 5, 64}, "lint": {0, 2, 3, 64}, "fmt": {0, 1, 2, 3, 64}, "docs": {0, 2, 3, 64},
     "check-rules": {0, 2, 3, 64}, "rules": {0, 2, 3, 64}, "explain": {0, 2, 3, 64}, "replay": {0, 1, 2, 3, 64},

@@ -229,6 +229,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         "waivers check w.yaml --rules m.dl --now 2027-01-01",
         {"m.dl": OK, "w.yaml": WAIVER.replace("policy: a", "policy: b")},
         {"m.dl": OK, "w.yaml": WAIVER}),
+    "bad-configuration": (
+        "config",
+        {"datalog-gate.toml": 'fail_on = "warn"\n'},
+        {"datalog-gate.toml": 'fail-on = "warn"\n'}),
     "bad-catalogue": (
         FACTS + " --catalogue acme.json",
         {"template.yaml": GOOD, "acme.json": "[]"},

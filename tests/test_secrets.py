@@ -22,11 +22,11 @@ from datalog_gate.decision_point.log import DecisionTrace, build_record
 from datalog_gate.decision_point.operation import Answer, Operation
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.doors.cli.main import main
-from datalog_gate.doors.cli.option_parser import FORMATS
 from datalog_gate.doors.cli.reports import ReportEntry, format_report
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import write, write_text
+from datalog_gate.files.check_options import FORMATS
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.policytest.comparison import CaseResult, report

@@ -5,23 +5,27 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from datalog_gate import __version__
-from datalog_gate.analysis.policy import ACTIONS, LEVELS
 from datalog_gate.doors.cli.common import USAGE
+from datalog_gate.files.check_options import (
+    BY_NAME,
+    MODES,
+    WAIVERS,
+    CheckOption,
+    read_iso_time,
+    read_jobs,
+    read_list,
+)
 
-WAIVERS = "DATALOG_GATE_WAIVERS"
-FAIL_ON = (*LEVELS, "never")
-FORMATS = ("text", "compact", "json", "junit", "sarif", "github", "html")
 DIAGNOSTIC_FORMATS = ("text", "json", "sarif", "github")
-MOST_JOBS = 64
-MODES = ("record", "warn", "enforce")
 COMMANDS = {
     "check": ("judge templates by the rules", "web.yaml -e production.yaml -P key=ops --services edge"),
+    "config": ("print the configuration of this folder's project, and where each value comes from", "--fail-on warn"),
     "facts": ("print the facts of templates", "web.yaml --relation os:nova:server --format jsonl"),
     "relations": ("print the relations that rules can read", "'os:nova:*'"),
     "query": ("query rules and facts", "'open_ssh(group, src)' --rules rules/net/ssh.dl --facts web.jsonl"),
@@ -68,7 +72,30 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
     options = _create_parser(words[0] if words else "").parse_args(words[:end])
     options.pytest = words[end + 1 :]
+    if hasattr(options, "configured"):
+        _complete(options, options.configured)
+    for name, value in (("format", "text"), ("output", [])):  # of commands without these options
+        setattr(options, name, getattr(options, name, value))
     return options
+
+
+def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """Complete these options by the configuration of the project, else by defaults; `given` are the names of those on
+    the command line. Errors: InputError."""
+    from datalog_gate.files.configuration import load_configuration
+
+    configuration = load_configuration()
+    given = frozenset(name for name in names if hasattr(options, BY_NAME[name].attribute))
+    if "stack" in given:  # what the project says of templates is not meant for it
+        unused = {"environment", "parameter", "assume", "files-root", "module"}
+    else:
+        unused = {"stack", "module"} if getattr(options, "template", ()) or "module" in given else set()
+    values = {name: value for name, value in configuration.values.items() if name not in unused}
+    options.configuration = replace(configuration, values=values)
+    options.given = given
+    for name in names:
+        if name not in given:
+            setattr(options, BY_NAME[name].attribute, options.configuration.value(name))
 
 
 def _create_parser(command: str) -> argparse.ArgumentParser:
@@ -78,7 +105,6 @@ def _create_parser(command: str) -> argparse.ArgumentParser:
         prog="datalog-gate", description="A datalog policy gate for OpenStack Heat.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    parser.set_defaults(format="text", output=[])  # for commands without these options
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     known = any(command in names for names, _ in _GROUPS)
     for names, add in _GROUPS:
@@ -107,64 +133,68 @@ def _add_part(
 
 def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     check = _add_command(commands, "check", "check_stacks")
-    _add_template(check, "*")
-    help_ = "processes that judge the templates (default: 1)"
-    check.add_argument("--jobs", type=_jobs, default=1, metavar="N", help=help_)
-    check.add_argument("--together", action="store_true", help="judge all templates as one set of facts, a cloud")
-    help_ = "another template, with environments of its own over those of -e"
-    _add_list(check, "--module", help_, type=_module, metavar="T[,ENV]...")
-    _add_list(
-        check, "--stack", "judge a stack of Heat, by name or id; the credentials are the variables OS_*", metavar="NAME"
-    )
-    _add_rules(check)
-    check.add_argument(
-        "--action", choices=ACTIONS, help="the operation on the stack (default: create, or update with --against)"
-    )
-    check.add_argument(
-        "--against",
-        metavar="OLD",
-        help="the stack before an update: a template, a folder with a template.yaml, or stack:NAME for one in Heat",
-    )
-    check.add_argument("--caller", metavar="FILE.json", help="the caller: user, project, domain, roles")
-    check.add_argument("--services", type=_list, default=(), metavar="A,B", help="services enabled for the caller")
-    check.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
-    help_ = f"waivers (default: ${WAIVERS}, or none)"
-    check.add_argument("--waivers", default=os.environ.get(WAIVERS), metavar="FILE.yaml", help=help_)
-    check.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
-    check.add_argument("--fail-on", choices=FAIL_ON, help="exit 1 for findings of this level or a more severe one")
-    check.add_argument("--strict-unknown", action="store_true", help="exit 4 if a finding is undetermined")
-    check.add_argument("--mode", choices=MODES, default="enforce", help="the most severe effect of a policy")
-    check.add_argument("--engine", choices=("native", "pydatalog", "both"), default="native")
-    check.add_argument("--explain", action="store_true", help="explain each finding, and show what was examined")
-    check.add_argument("--format", choices=FORMATS, default="text")
-    _add_list(check, "--output", "also write a format to a file", type=_output, metavar="FMT=FILE")
+    config = _add_command(commands, "config", "project_configuration")
+    for command in (check, config):
+        help_ = "template file, or a folder of them (default: those of the configuration)"
+        command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
+        _add_configured(command, *BY_NAME)
+
+
+def _add_configured(command: argparse.ArgumentParser, *names: str) -> None:
+    """Add options of `check` whose defaults are those of the project's configuration."""
+    for name in names:
+        _add_option(command, BY_NAME[name], default=argparse.SUPPRESS)
+    command.set_defaults(configured=names)
+
+
+def _add_option(command: argparse.ArgumentParser, option: CheckOption, default: object) -> None:
+    more: dict[str, Any] = {"default": default, "help": option.help, "dest": option.attribute}
+    if option.flag:
+        more["action"] = argparse.BooleanOptionalAction
+    else:
+        more |= {"metavar": option.metavar, "type": _reader(option.read)}
+        more |= {"choices": option.choices, "metavar": None} if option.choices else {}
+        more |= {"action": "append"} if option.many else {}
+    command.add_argument(*[option.short] if option.short else [], f"--{option.name}", **more)
+
+
+def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
+    """A reader of the texts of an option, whose errors argparse shows as they are."""
+
+    def convert(text: str) -> object:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
 
 
 def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     facts = _add_command(commands, "facts", "facts_and_queries")
-    _add_template(facts, "+")
+    facts.add_argument("template", nargs="+", metavar="TEMPLATE", help="template file, or a folder of them")
+    _add_configured(facts, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue")
     _add_list(facts, "--relation", "only this relation (default: all)", metavar="NAME")
     facts.add_argument("--format", choices=("text", "jsonl"), default="text")
     facts.set_defaults(module=[], stack=None, together=False, against=None)
-    _add_catalogue(facts)
 
     relations = _add_command(commands, "relations", "facts_and_queries")
     help_ = "a relation, a resource type, or a pattern as in a shell (default: a line for each relation)"
     relations.add_argument("pattern", nargs="?", metavar="NAME|PATTERN", help=help_)
     relations.add_argument("--format", choices=("text", "json"), default="text")
-    _add_catalogue(relations)
+    _add_check_options(relations, "catalogue")
 
     query = _add_command(commands, "query", "facts_and_queries")
     query.add_argument("query", metavar="QUERY", help="an atom, p(x, _), or a body, :- a(x), b(y)")
     help_ = "rule files or folders"
     query.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help=help_)
-    _add_congress(query)
+    _add_check_options(query, "congress")
     _add_list(query, "--facts", "facts, as `facts` writes them", metavar="FILE.jsonl")
     help_ = "how an undefined relation is read"
     query.add_argument("--undefined", choices=("error", "empty"), default="empty", help=help_)
     query.add_argument("--engine", choices=("native", "pydatalog"), default="native")
     query.add_argument("--format", choices=("text", "json"), default="text")
-    _add_catalogue(query)
+    _add_check_options(query, "catalogue")
 
     simulate = _add_command(commands, "simulate", "facts_and_queries")
     simulate.add_argument(
@@ -177,14 +207,14 @@ def _add_facts_and_query(commands: argparse._SubParsersAction[argparse.ArgumentP
     simulate.add_argument("action_policy", nargs="?", metavar="ACTION_POLICY", help=help_)
     help_ = "rule files or folders"
     simulate.add_argument("--rules", action="extend", nargs="+", required=True, metavar="FILE", help=help_)
-    _add_congress(simulate)
+    _add_check_options(simulate, "congress")
     _add_list(simulate, "--facts", "facts, as `facts` writes them", metavar="FILE.jsonl")
     simulate.add_argument(
         "--delta", action="store_true", help="print what the sequence adds, p+(1), and removes, p-(1)"
     )
     simulate.add_argument("--trace", action="store_true", help="also print what each step changed, and why rows hold")
     simulate.add_argument("--format", choices=("text", "json"), default="text")
-    _add_catalogue(simulate)
+    _add_check_options(simulate, "catalogue")
 
 
 def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -203,7 +233,7 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_list(test, "--agree-on", help_, metavar="PATH")
     test.add_argument("--yes", action="store_true", help="update without asking")
     test.add_argument("--format", choices=("text", "json"), default="text")
-    _add_catalogue(test)
+    _add_check_options(test, "catalogue")
 
 
 def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -263,14 +293,16 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     check = actions.add_parser("check", help="list waivers that need attention", allow_abbrev=False)
     check.add_argument("waivers", nargs="?", default=default, metavar="FILE", help=help_)
     check.add_argument("--log", type=Path, metavar="FILE.jsonl", help="also list waivers unused in this decision log")
-    check.add_argument("--now", type=_time, metavar="ISO", help="the time to compare with (default: now, in UTC)")
+    check.add_argument(
+        "--now", type=_reader(read_iso_time), metavar="ISO", help="the time to compare with (default: now, in UTC)"
+    )
     _add_rules(check)
 
 
 def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lint = _add_command(commands, "lint", "rule_files")
     lint.add_argument("path", nargs="*", metavar="PATH", help="rule files or folders (default: those of check)")
-    _add_catalogue(lint)
+    _add_configured(lint, "rules", "catalogue")
     lint.add_argument("--format", choices=DIAGNOSTIC_FORMATS, default="text")
 
     services = _add_command(commands, "services", "services")
@@ -326,7 +358,7 @@ def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     help_ = "an entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
     pull.add_argument("--cloud", metavar="NAME", help=help_)
     help_ = "only these tables, or those that a pattern meets (default: all)"
-    pull.add_argument("--tables", type=_list, default=(), metavar="A,B", help=help_)
+    pull.add_argument("--tables", type=read_list, default=(), metavar="A,B", help=help_)
     target = pull.add_mutually_exclusive_group()
     help_ = "the file, which is replaced atomically (default: stdout)"
     target.add_argument("--output", dest="output_file", type=Path, metavar="FILE", help=help_)
@@ -356,7 +388,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     verify.add_argument("count", type=_count, metavar="N", help="how many")
     verify.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the choice (default: 0)")
     help_ = "read only stacks that were updated at this time, in UTC, or later; the others stay as they are"
-    run.add_argument("--since", type=_time, metavar="ISO", help=help_)
+    run.add_argument("--since", type=_reader(read_iso_time), metavar="ISO", help=help_)
     watch.set_defaults(since=None)
     watch.add_argument("--every", type=_seconds, default=600.0, metavar="TIME", help="the interval (default: 10m)")
     for part in (run, watch):
@@ -374,16 +406,18 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         part.add_argument("--engine", choices=("native",), default="native", help="what judges stacks: native")
     for part in (run, watch, rejudge):
         help_ = "processes that judge (default: 1)"
-        part.add_argument("--processes", type=_jobs, default=1, metavar="N", help=help_)
+        part.add_argument("--processes", type=_reader(read_jobs), default=1, metavar="N", help=help_)
     for part in (run, watch, rejudge, verify):
-        part.add_argument("--services", type=_list, default=(), metavar="A,B", help="services that are enabled")
+        part.add_argument("--services", type=read_list, default=(), metavar="A,B", help="services that are enabled")
         part.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
-        part.add_argument("--now", type=_time, metavar="ISO", help="the time to judge at (default: now, in UTC)")
+        part.add_argument(
+            "--now", type=_reader(read_iso_time), metavar="ISO", help="the time to judge at (default: now, in UTC)"
+        )
         _add_rules(part)
     findings = _add_part(parts, "findings", "list the open findings; exit 1 if one of them denies")
     findings.add_argument("--project", metavar="ID", help="only those in stacks of this project")
     help_ = "only those first seen at this time, in UTC, or later"
-    findings.add_argument("--since", type=_time, metavar="ISO", help=help_)
+    findings.add_argument("--since", type=_reader(read_iso_time), metavar="ISO", help=help_)
     findings.add_argument("--format", choices=("text", "json", "csv", "sarif"), default="text")
     _add_rules(findings)
     history = _add_part(parts, "history", "print how many findings each day had new, resolved and open")
@@ -421,10 +455,13 @@ def _add_heat_conf(command: argparse.ArgumentParser) -> None:
 
 
 def _add_rules(command: argparse.ArgumentParser) -> None:
-    help_ = "rule file or folder (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)"
-    _add_list(command, "--rules", help_, metavar="PATH")
-    _add_congress(command)
-    _add_catalogue(command)
+    _add_check_options(command, "rules", "congress", "catalogue")
+
+
+def _add_check_options(command: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that the command shares with `check`."""
+    for name in names:
+        _add_option(command, BY_NAME[name], BY_NAME[name].initial())
 
 
 def _add_replay(command: argparse.ArgumentParser) -> None:
@@ -439,59 +476,6 @@ def _add_list(command: argparse.ArgumentParser, option: str, help_: str, **more:
     command.add_argument(option, action="append", default=[], help=help_, **more)
 
 
-def _add_congress(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--congress", action="store_true", help="read rule files as OpenStack Congress reads them")
-
-
-def _add_catalogue(command: argparse.ArgumentParser) -> None:
-    help_ = "resource types of a plugin, or of another version of Heat as schema/data/harvest.py prints them"
-    _add_list(command, "--catalogue", help_, metavar="FILE")
-
-
-def _add_template(command: argparse.ArgumentParser, how_many: str) -> None:
-    command.add_argument("template", nargs=how_many, metavar="TEMPLATE", help="template file, or a folder of them")
-    _add_list(command, "-e", "environment file", dest="environment", metavar="ENV")
-    _add_list(command, "-P", "a parameter's value", dest="parameter", type=_pair, metavar="KEY=VALUE")
-    help_ = "the value of an unknown, named by its expression"
-    _add_list(command, "--assume", help_, type=_assumption, metavar="EXPR=VALUE")
-    command.add_argument("--stack-name", metavar="N", help="the root stack's name (default: the file's stem)")
-    command.add_argument(
-        "--files-root", metavar="DIR", help="folder that files may be read from (default: that of the template)"
-    )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return name, value
-
-
-def _assumption(text: str) -> str:
-    """The text itself: only the reading of a template tells where its expression ends."""
-    _pair(text)
-    return text
-
-
-def _module(text: str) -> tuple[str, tuple[str, ...]]:
-    template, *environments = text.split(",")
-    if not template or "" in environments:
-        raise argparse.ArgumentTypeError(f"{text!r} is not T[,ENV]...")
-    return template, tuple(environments)
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part for part in text.split(",") if part)
-
-
-def _time(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-        return time.astimezone(UTC) if time.tzinfo else time
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an ISO time like 2027-03-01T12:00") from None
-
-
 def _seconds(text: str) -> float:
     factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     try:
@@ -501,12 +485,6 @@ def _seconds(text: str) -> float:
     if not 1 <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds of at least 1")
     return seconds
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {MOST_JOBS}")
-    return int(text)
 
 
 def _port(text: str) -> int:
@@ -531,15 +509,8 @@ def _rate(text: str) -> float:
     return rate
 
 
-def _output(text: str) -> tuple[str, Path]:
-    form, equals, path = text.partition("=")
-    if not equals or not path or form not in FORMATS:
-        raise argparse.ArgumentTypeError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
-    return form, Path(path)
-
-
 _GROUPS = (
-    (("check",), _add_check),
+    (("check", "config"), _add_check),
     (("facts", "relations", "query", "simulate"), _add_facts_and_query),
     (("test",), _add_test),
     (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain, count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from datalog_gate.analysis.policy import CHANGING
 from datalog_gate.base.diagnostics import Diagnostic, Severity
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.files.check_options import LIVE_PREFIX, rebase_path
+from datalog_gate.files.configuration import Configuration
 from datalog_gate.files.discovery import check_folder, discover_templates
 from datalog_gate.files.templates import read_before, read_stack, root_name
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.stack.model import Stack
-
-LIVE_PREFIX = "stack:"
-"""The prefix of `--against` for a stack in Heat."""
+from datalog_gate.stack.model import Data, Stack
 
 
 class RootTemplate(NamedTuple):
@@ -35,6 +35,8 @@ class RootTemplate(NamedTuple):
     """The folder in which the template was discovered."""
     may_be_empty: bool = False
     """Whether nobody named it: a folder has it beside others, each judged by itself."""
+    parameters: Mapping[str, Data] = MappingProxyType({})
+    """Values of its own, over those of all."""
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
@@ -42,7 +44,10 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
 
     Errors: UsageError.
     """
-    templates = [*_find_templates(options.template), *((*module, None) for module in options.module)]
+    configuration, given = options.configuration, options.given
+    named = options.template or given & {"stack", "module"}
+    found = _find_named(options.template) if named else _find_configured(configuration)
+    templates = [*found, *((*module, None) for module in options.module)]
     if options.against and (options.stack or len(templates) != 1):
         raise UsageError("check takes --against with one TEMPLATE")
     if options.against and options.action not in (None, *CHANGING):
@@ -55,14 +60,14 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
             )
         return [RootTemplate(options.stack[0], (), options.stack_name)]
     if not templates:
-        raise UsageError("check takes a TEMPLATE, a --module or a --stack")
+        raise UsageError("check takes a TEMPLATE, a --module or a --stack, or templates of a datalog-gate.toml")
     names: list[str] = []
     for template, *_ in templates:
         stem = options.stack_name or root_name(Path(template))
         candidates = chain([stem], (f"{stem}-{number}" for number in count(2)))
         names.append(next(name for name in candidates if not options.together or name not in names))
     several = len(templates) > 1 and not options.together
-    return [
+    roots = [
         RootTemplate(
             template=template,
             environments=environments,
@@ -73,9 +78,28 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
         )
         for (template, environments, root), name in zip(templates, names, strict=True)
     ]
+    return [_configure(root, configuration, given) for root in roots]
 
 
-def _find_templates(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
+def _configure(root: RootTemplate, configuration: Configuration, given: Set[str]) -> RootTemplate:
+    """The template with what the project configures for it, as far as no option says otherwise."""
+    entry = configuration.entry_of(root.template)
+    if entry is None or configuration.file is None:
+        return root
+    return root._replace(
+        environments=root.environments if "environment" in given else (*root.environments, *entry.environments),
+        parameters={} if "parameter" in given else entry.parameters,
+        files_root=rebase_path("", configuration.file.parent),
+    )
+
+
+def _find_configured(configuration: Configuration) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
+    for template in configuration.find_templates():
+        root = str(template.path.parent) if template.files else None
+        yield str(template.source), tuple(map(str, template.environments)), root
+
+
+def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
     """The path of each template with its environments and the folder that it was discovered in.
 
     A folder in which there is none stays as it is, and so does one that can't be listed: who reads it says so.
@@ -148,7 +172,7 @@ def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: C
 def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> dict[str, Any]:
     return {
         "environments": (*options.environment, *root.environments),
-        "parameters": dict(options.parameter),
+        "parameters": {**dict(options.parameter), **root.parameters},
         "assume": root.assumptions,
         "files_root": options.files_root or root.files_root,
         "stack_name": root.name,

@@ -19,7 +19,6 @@ from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
-from datalog_gate.doors.cli.option_parser import FAIL_ON
 from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports import (
     FOR_PEOPLE,
@@ -34,6 +33,7 @@ from datalog_gate.doors.cli.reports import (
     format_waiver_notes,
 )
 from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
+from datalog_gate.files.check_options import FAIL_ON
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Stack
 

@@ -57,7 +57,7 @@ def fmt(options: argparse.Namespace) -> int:
 
 def lint(options: argparse.Namespace) -> int:
     """Print what is valid in rules, but probably a mistake. Errors: RulesError with what is found."""
-    api.lint(*(options.path or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
+    api.lint(*(options.path or options.rules or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
     return OK
 
 

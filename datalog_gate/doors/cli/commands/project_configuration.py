@@ -1,0 +1,78 @@
+"""The command `config`: prints the configuration of a project."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from datalog_gate.doors.cli.common import OK
+from datalog_gate.files.check_options import CHECK_OPTIONS, CheckOption
+from datalog_gate.files.configuration import TemplateEntry
+from datalog_gate.files.rules import default_rules
+
+
+def config(options: argparse.Namespace) -> int:
+    """Print each option of a check as TOML, and where its value comes from."""
+    file = options.configuration.file
+    print(f"# {file or 'no datalog-gate.toml and no [tool.datalog-gate] in a pyproject.toml here or above'}")
+    for option in CHECK_OPTIONS:
+        value = getattr(options, option.attribute)
+        source = _source(option, options)
+        if option.name == "rules" and not value:
+            value = [str(default_rules())]
+        if value is None:
+            print(f"# {option.name} is not given")
+        else:
+            print(f"{option.name} = {_format(option, value)}  # {source}")
+    if options.template:
+        print(f"templates = {_toml(options.template)}  # command line")
+    else:
+        for entry in options.configuration.templates:
+            print(f"\n[[templates]]  # {entry.place}")
+            print(_format_entry(entry))
+    return OK
+
+
+def _source(option: CheckOption, options: argparse.Namespace) -> str:
+    """Where the value of an option comes from."""
+    if option.name in options.given:
+        return "command line"
+    if option.name in options.configuration.values:
+        return str(options.configuration.values[option.name].place)
+    return f"${option.variable}" if option.initial() not in (option.default, []) else "default"
+
+
+def _format_entry(entry: TemplateEntry) -> str:
+    keys: dict[str, Any] = {"path": entry.patterns, "environment": entry.environments, "parameter": entry.parameters}
+    return "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items() if value)
+
+
+def _format(option: CheckOption, value: Any) -> str:
+    """A value as TOML, as the option's key takes it."""
+    match option.name:
+        case "parameter":
+            return _toml(dict(value))
+        case "module":
+            return _toml([",".join([template, *environments]) for template, environments in value])
+        case "output":
+            return _toml([f"{form}={path}" for form, path in value])
+    return _toml(value)
+
+
+def _toml(value: Any) -> str:
+    """Data as TOML; texts are JSON's, whose escapes TOML has too."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case datetime() | Path():
+            return _toml(value.isoformat() if isinstance(value, datetime) else str(value))
+        case dict():
+            return f"{{{', '.join(f'{_toml(str(key))} = {_toml(member)}' for key, member in value.items())}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case int() | float():
+            return str(value)
+    return json.dumps(str(value), ensure_ascii=False)

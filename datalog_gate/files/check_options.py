@@ -1,0 +1,196 @@
+"""Options of a check, on the command line and in a configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from datalog_gate.analysis.policy import ACTIONS, LEVELS
+
+WAIVERS = "DATALOG_GATE_WAIVERS"
+FAIL_ON = (*LEVELS, "never")
+FORMATS = ("text", "compact", "json", "junit", "sarif", "github", "html")
+MOST_JOBS = 64
+MODES = ("record", "warn", "enforce")
+LIVE_PREFIX = "stack:"
+"""The prefix of `--against` for a stack in Heat."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOption:
+    """An option of `check`, which has the same name in a configuration."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+    short: str | None = None
+    read: Callable[[str], object] = str
+    """Reads the text of a value. Errors: ValueError."""
+    many: bool = False
+    """Whether it may be given several times, and its value is a list."""
+    flag: bool = False
+    """Whether it is true or false, without a text."""
+    choices: Sequence[str] = ()
+    default: object = None
+    """The value without it; of many, a list."""
+    variable: str | None = None
+    """The environment variable that gives the default."""
+    rebase: Callable[[str, Path], str] = lambda text, _: text
+    """Changes the text of a value in a file of this folder to one that is meant from the working directory."""
+
+    @property
+    def attribute(self) -> str:
+        """The name of its value in Python."""
+        return self.name.replace("-", "_")
+
+    def initial(self) -> object:
+        """The value if nobody gives one."""
+        if self.variable and (text := os.environ.get(self.variable)):
+            return text
+        return [] if self.many else self.default
+
+
+def read_pair(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE. Errors: ValueError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is not KEY=VALUE")
+    return name, value
+
+
+def read_list(text: str) -> tuple[str, ...]:
+    """Read words with commas between them."""
+    return tuple(part for part in text.split(",") if part)
+
+
+def read_iso_time(text: str) -> datetime:
+    """Read a time in ISO 8601, in UTC if it names its zone. Errors: ValueError."""
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is not an ISO time like 2027-03-01T12:00") from None
+
+
+def read_jobs(text: str) -> int:
+    """Read a number of processes. Errors: ValueError."""
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
+        raise ValueError(f"{text!r} is no number from 1 to {MOST_JOBS}")
+    return int(text)
+
+
+def read_output(text: str) -> tuple[str, Path]:
+    """Read FMT=FILE. Errors: ValueError."""
+    form, equals, path = text.partition("=")
+    if not equals or not path or form not in FORMATS:
+        raise ValueError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
+    return form, Path(path)
+
+
+def _read_assumption(text: str) -> str:
+    """The text itself: only the reading of a template tells where its expression ends."""
+    read_pair(text)
+    return text
+
+
+def _read_module(text: str) -> tuple[str, tuple[str, ...]]:
+    template, *environments = text.split(",")
+    if not template or "" in environments:
+        raise ValueError(f"{text!r} is not T[,ENV]...")
+    return template, tuple(environments)
+
+
+def rebase_path(text: str, folder: Path) -> str:
+    """A path as a file of a folder names it, from the working directory."""
+    return text if os.path.isabs(text) else os.path.relpath(os.path.join(folder, text))
+
+
+def _rebase_rules(text: str, folder: Path) -> str:
+    """A path to rules; a word that names no file there is the name of an installed pack."""
+    installed = os.path.basename(text) == text and not os.path.lexists(os.path.join(folder, text))
+    return text if installed else rebase_path(text, folder)
+
+
+def _rebase_module(text: str, folder: Path) -> str:
+    return ",".join(rebase_path(part, folder) if part else part for part in text.split(","))
+
+
+def _rebase_output(text: str, folder: Path) -> str:
+    form, _, path = text.partition("=")
+    return f"{form}={rebase_path(path, folder)}" if path else text
+
+
+def _rebase_stack(text: str, folder: Path) -> str:
+    return text if text.startswith(LIVE_PREFIX) else rebase_path(text, folder)
+
+
+CHECK_OPTIONS = (
+    CheckOption("environment", "environment file", "ENV", short="-e", many=True, rebase=rebase_path),
+    CheckOption("parameter", "a parameter's value", "KEY=VALUE", short="-P", read=read_pair, many=True),
+    CheckOption(
+        "assume", "the value of an unknown, named by its expression", "EXPR=VALUE", read=_read_assumption, many=True
+    ),
+    CheckOption("stack-name", "the root stack's name (default: the file's stem)", "N"),
+    CheckOption(
+        "files-root",
+        "folder that files may be read from (default: that of the template)",
+        "DIR",
+        rebase=rebase_path,
+    ),
+    CheckOption("jobs", "processes that judge the templates (default: 1)", "N", read=read_jobs, default=1),
+    CheckOption("together", "judge all templates as one set of facts, a cloud", flag=True, default=False),
+    CheckOption(
+        "module",
+        "another template, with environments of its own over those of -e",
+        "T[,ENV]...",
+        read=_read_module,
+        many=True,
+        rebase=_rebase_module,
+    ),
+    CheckOption(
+        "stack", "judge a stack of Heat, by name or id; the credentials are the variables OS_*", "NAME", many=True
+    ),
+    CheckOption(
+        "rules",
+        "rule file or folder (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)",
+        "PATH",
+        many=True,
+        rebase=_rebase_rules,
+    ),
+    CheckOption("congress", "read rule files as OpenStack Congress reads them", flag=True, default=False),
+    CheckOption(
+        "catalogue",
+        "resource types of a plugin, or of another version of Heat as schema/data/harvest.py prints them",
+        "FILE",
+        many=True,
+        rebase=rebase_path,
+    ),
+    CheckOption("action", "the operation on the stack (default: create, or update with --against)", choices=ACTIONS),
+    CheckOption(
+        "against",
+        "the stack before an update: a template, a folder with a template.yaml, or stack:NAME for one in Heat",
+        "OLD",
+        rebase=_rebase_stack,
+    ),
+    CheckOption("caller", "the caller: user, project, domain, roles", "FILE.json", rebase=rebase_path),
+    CheckOption("services", "services enabled for the caller", "A,B", read=read_list, default=()),
+    CheckOption("inventory", "facts about the cloud, as `facts` writes them", "FILE.jsonl", rebase=rebase_path),
+    CheckOption(
+        "waivers", f"waivers (default: ${WAIVERS}, or none)", "FILE.yaml", variable=WAIVERS, rebase=rebase_path
+    ),
+    CheckOption("now", "the time to judge at (default: now, in UTC)", "ISO", read=read_iso_time),
+    CheckOption("fail-on", "exit 1 for findings of this level or a more severe one", choices=FAIL_ON),
+    CheckOption("strict-unknown", "exit 4 if a finding is undetermined", flag=True, default=False),
+    CheckOption("mode", "the most severe effect of a policy", choices=MODES, default="enforce"),
+    CheckOption("engine", "what derives the violations", choices=("native", "pydatalog", "both"), default="native"),
+    CheckOption("explain", "explain each finding, and show what was examined", flag=True, default=False),
+    CheckOption("format", "the form of what is printed", choices=FORMATS, default="text"),
+    CheckOption(
+        "output", "also write a format to a file", "FMT=FILE", read=read_output, many=True, rebase=_rebase_output
+    ),
+)
+"""All options of `check` but its templates, in the order of the help."""
+BY_NAME = {option.name: option for option in CHECK_OPTIONS}

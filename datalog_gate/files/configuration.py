@@ -1,0 +1,313 @@
+"""The configuration of a project.
+
+It gives defaults to `check`, and says what templates are judged with: the table ``[tool.datalog-gate]`` of a
+pyproject.toml, or a datalog-gate.toml, found upwards from a folder. Its keys are the options of `check` by their long
+names, and `templates`. Paths in it are meant from its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.check_options import BY_NAME, CHECK_OPTIONS, CheckOption, read_list, read_pair, rebase_path
+from datalog_gate.files.discovery import DiscoveredTemplate, discover_templates
+from datalog_gate.files.templates import read_text
+from datalog_gate.stack.model import Data
+
+OWN_FILE = "datalog-gate.toml"
+SHARED_FILE = "pyproject.toml"
+TABLE = ("tool", "datalog-gate")
+TEMPLATES = "templates"
+ENTRY_KEYS = ("path", "environment", "parameter")
+"""The keys of an entry of `templates`."""
+_HEADER = re.compile(r"\s*(?P<many>\[\[?)\s*(?P<key>[^\[\]]+?)\s*\]")
+_PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+_KEY = re.compile(rf"\s*(?P<key>{_PART}(?:\s*\.\s*{_PART})*)\s*=")
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredValue:
+    """The value of a key, as the option of that name has it, and where it stands."""
+
+    value: Any
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateEntry:
+    """An entry of `templates`: patterns of paths, and what the templates that they meet are judged with."""
+
+    patterns: tuple[str, ...]
+    """As ``stacks/**/*.yaml``, from the folder of the configuration; a folder is all below it."""
+    environments: tuple[str, ...]
+    parameters: Mapping[str, Data]
+    place: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a project configures; empty if it has no file."""
+
+    file: Path | None = None
+    values: Mapping[str, ConfiguredValue] = field(default_factory=dict)
+    """By the name of the option."""
+    templates: tuple[TemplateEntry, ...] = ()
+
+    def value(self, name: str) -> Any:
+        """The value of an option by its name, or its default."""
+        return self.values[name].value if name in self.values else BY_NAME[name].initial()
+
+    def entry_of(self, template: str | Path) -> TemplateEntry | None:
+        """The first entry that meets a template, or the folder of a template.yaml."""
+        if self.file is None or not self.templates:
+            return None
+        path = os.path.relpath(template, self.file.parent).replace(os.sep, "/")
+        candidates = (path, f"{path}/template.yaml")
+        for entry in self.templates:
+            if any(_pattern(pattern).fullmatch(name) for pattern in entry.patterns for name in candidates):
+                return entry
+        return None
+
+    def find_templates(self) -> list[DiscoveredTemplate]:
+        """The templates that the entries meet, in their order, each once. A pattern with wildcards meets only stacks of
+        their own, as in a folder. Errors: InputError for a pattern that meets nothing."""
+        found: dict[str, DiscoveredTemplate] = {}
+        wrong: list[Diagnostic] = []
+        for entry in self.templates:
+            for pattern in entry.patterns:
+                templates = list(self._find(pattern))
+                found |= {str(template.path): template for template in templates if str(template.path) not in found}
+                if not templates:
+                    wrong.append(Diagnostic("bad-configuration", f"no template is at {pattern}", entry.place))
+        if wrong:
+            assert self.file is not None
+            raise InputError(wrong, {wrong[0].span.file: read_text(self.file)} if wrong[0].span else {})
+        return list(found.values())
+
+    def _find(self, pattern: str) -> Iterator[DiscoveredTemplate]:
+        assert self.file is not None
+        parts = pattern.rstrip("/").split("/")
+        fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?[]", part)), len(parts))
+        start = Path(rebase_path("/".join(parts[:fixed]) or ".", self.file.parent))
+        if start.is_file():
+            yield DiscoveredTemplate(start, (), {})
+            return
+        wanted = _pattern(pattern)
+        for template in discover_templates(start).templates:
+            path = os.path.relpath(template.path, self.file.parent).replace(os.sep, "/")
+            if wanted.fullmatch(path):
+                yield template
+
+
+def load_configuration(folder: str | Path = ".") -> Configuration:
+    """Load the configuration for a folder: its own, or that of the nearest folder above it up to the top of its
+    repository. Errors: InputError with all that is wrong in the file."""
+    for parent in (top := Path(os.path.abspath(folder)), *top.parents):
+        for name, path in ((OWN_FILE, ()), (SHARED_FILE, TABLE)):
+            file = parent / name
+            if file.is_file() and (name == OWN_FILE or TABLE[1] in _text_of(file)):
+                label = rebase_path(name, parent)
+                table = _find_table(read_text(file), label, path)
+                if table is not None:
+                    return _TableReader(file, label, read_text(file), path).read(table)
+        if (parent / ".git").exists():
+            break
+    return Configuration()
+
+
+def _text_of(file: Path) -> str:
+    """The text of a file that is another tool's, perhaps; empty if it can't be read."""
+    try:
+        return read_text(file)
+    except InputError:
+        return ""
+
+
+def _find_table(text: str, label: str, path: Sequence[str]) -> dict[str, Any] | None:
+    """The table at a path of a text, or None. Errors: InputError if the text is no TOML."""
+    import tomllib
+
+    try:
+        table: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).partition(" (at ")
+        numbers = [int(number) for number in re.findall(r"\d+", where)] or [text.count("\n") + 1, 1]
+        span = Span(label, numbers[0], numbers[-1], numbers[0], numbers[-1] + 1)
+        message = f"this is not TOML: {what[:1].lower()}{what[1:]}"
+        raise InputError([Diagnostic("bad-configuration", message, span)], {label: text}) from None
+    for key in path:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else None
+
+
+class _TableReader:
+    """Reads the table of a file."""
+
+    def __init__(self, file: Path, label: str, text: str, table: Sequence[str]) -> None:
+        self._file = file
+        self._text = text
+        self._label = label
+        self._places = {
+            path[len(table) :]: place for path, place in _find_keys(text) if path[: len(table)] == (*table,)
+        }
+        self._wrong: list[Diagnostic] = []
+
+    def read(self, table: Mapping[str, Any]) -> Configuration:
+        """The configuration. Errors: InputError."""
+        keys = [option.name for option in CHECK_OPTIONS] + [TEMPLATES]
+        values = {}
+        entries: tuple[TemplateEntry, ...] = ()
+        for key, value in table.items():
+            if key == TEMPLATES:
+                entries = tuple(self._entries(value))
+            elif key in BY_NAME:
+                values[key] = ConfiguredValue(self._option(BY_NAME[key], value, (key,)), self._place((key,)))
+            else:
+                self._unknown(key, (key,), keys)
+        if self._wrong:
+            raise InputError(self._wrong, {self._label: self._text})
+        return Configuration(self._file, values, entries)
+
+    def _entries(self, value: Any) -> Iterator[TemplateEntry]:
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, list):
+            self._bad(f"`{TEMPLATES}` is a list of paths, or of tables with {', '.join(ENTRY_KEYS)}", (TEMPLATES,))
+            return
+        for at, item in enumerate(value):
+            place = (TEMPLATES, at)
+            entry = {"path": item} if isinstance(item, str) else item
+            if not isinstance(entry, dict) or "path" not in entry:
+                self._bad("a template is a path, or a table with a `path`", place)
+                continue
+            for key in entry:
+                if key not in ENTRY_KEYS:
+                    self._unknown(key, (*place, key), ENTRY_KEYS)
+            path = entry["path"]
+            patterns = (path,) if isinstance(path, str) else tuple(path) if isinstance(path, list) else ()
+            if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+                self._bad("`path` is a path with wildcards, or a list of them", (*place, "path"))
+                continue
+            more = {
+                key: self._option(BY_NAME[key], entry.get(key, []), (*place, key))
+                for key in ("environment", "parameter")
+            }
+            parameters = dict(more["parameter"] or ())
+            yield TemplateEntry(patterns, tuple(more["environment"] or ()), parameters, self._place(place))
+
+    def _option(self, option: CheckOption, value: Any, path: KeyPath) -> Any:
+        """The value of an option; None if it is wrong."""
+        if option.read is read_pair and isinstance(value, dict):
+            return list(value.items())
+        try:
+            if option.flag:
+                if not isinstance(value, bool):
+                    raise ValueError(f"`{option.name}` is true or false")
+                return value
+            if option.many:
+                texts = [value] if isinstance(value, str) else value
+                if not isinstance(texts, list):
+                    raise ValueError(f"`{option.name}` is a list of texts")
+                return [self._read_text(option, text) for text in texts]
+            if option.read is read_list and isinstance(value, list):
+                if not all(isinstance(word, str) for word in value):
+                    raise ValueError(f"`{option.name}` is a list of texts")
+                return tuple(value)
+            return self._read_text(option, value)
+        except ValueError as error:
+            self._bad(str(error), path)
+            return None
+
+    def _read_text(self, option: CheckOption, value: Any) -> object:
+        if isinstance(value, date):  # a time is one too
+            value = value.isoformat()
+        if isinstance(value, int) and not isinstance(value, bool) and option.name == "jobs":
+            value = str(value)
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"`{option.name}` is a text" if not option.many else f"`{option.name}` is a list of texts")
+        if option.choices and value not in option.choices:
+            raise ValueError(f"`{option.name}` is one of {', '.join(option.choices)}")
+        return option.read(option.rebase(value, self._file.parent))
+
+    def _unknown(self, key: str, path: KeyPath, known: Sequence[str]) -> None:
+        advice = did_you_mean(key, known, f"one of {', '.join(known)}")
+        self._wrong.append(Diagnostic("bad-configuration", f"there is no key `{key}`", self._place(path), advice))
+
+    def _bad(self, what: str, path: KeyPath) -> None:
+        self._wrong.append(Diagnostic("bad-configuration", what, self._place(path)))
+
+    def _place(self, path: KeyPath) -> Span:
+        """The place of a key. One in a table on one line is at its name, if only one such stands there or below."""
+        if path in self._places:
+            line, column = self._places[path]
+            return Span(self._label, line, column, line, column + len(str(path[-1])))
+        outer = next((path[:end] for end in range(len(path), -1, -1) if path[:end] in self._places), ())
+        line, column = self._places.get(outer, (1, 1))
+        length = len(str(outer[-1])) if outer else 1
+        name = re.compile(rf"""(?<![\w-]){re.escape(str(path[-1]))}(?=["']?\s*=)""")
+        rows = enumerate(self._text.splitlines()[line - 1 :], line)
+        inner = [(at, match.start() + 1) for at, row in rows for match in name.finditer(row)]
+        if len(inner) == 1:  # else it is not known which one
+            [(line, column)], length = inner, len(str(path[-1]))
+        return Span(self._label, line, column, line, column + length)
+
+
+def _find_keys(text: str) -> Iterator[tuple[KeyPath, tuple[int, int]]]:
+    """The keys and headers of a TOML that stand at the start of a line, with line and column: TOML's reader keeps none.
+
+    A line inside of a text of several lines may look like a key; at worst a place is wrong.
+    """
+    table: KeyPath = ()
+    counts: dict[KeyPath, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := _HEADER.match(line):
+            *outer, last = _split(match["key"])
+            table = ()
+            for part in outer:  # the last entry of each list of tables that it stands in
+                table = (*table, part)
+                table = (*table, counts[table]) if table in counts else table
+            table = (*table, last)
+            if match["many"] == "[[":
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            yield table, (number, match.start("key") + 1)
+        elif match := _KEY.match(line):
+            yield (*table, *_split(match["key"])), (number, match.start("key") + 1)
+
+
+def _split(key: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in re.findall(_PART, key))
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """The paths that a pattern meets: ``*`` and ``?`` meet no slash, ``**`` any folders; a folder meets all below."""
+
+    def translate(match: re.Match[str]) -> str:
+        match match[0]:
+            case "**/":
+                return "(?:[^/]+/)*"
+            case "*" | "**":
+                return "[^/]*"
+            case "?":
+                return "[^/]"
+            case text if len(text) > 1:
+                return (
+                    f"[{'^' * (text[1] == '!')}{re.escape(text[1:-1].removeprefix('!')).replace(chr(92) + '-', '-')}]"
+                )
+            case text:
+                return re.escape(text)
+
+    path = os.path.normpath(pattern).replace(os.sep, "/")
+    regular = "" if path == "." else re.sub(r"\*\*/|\*\*|\[!?[^\]]+\]|.", translate, path) + "(?:/|$)"
+    return re.compile(f"{regular}.*")

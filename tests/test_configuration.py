@@ -1,0 +1,243 @@
+"""A configuration: its keys, where it is found, what it changes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.doors.cli.option_parser import parse_options
+from datalog_gate.files.check_options import BY_NAME
+from datalog_gate.files.configuration import Configuration, load_configuration
+from tests.commands import run
+
+STACK = """\
+heat_template_version: 2018-08-31
+parameters: {f: {type: string, default: small}, n: {type: number, default: 1}}
+resources:
+  web: {type: OS::Nova::Server, properties: {image: debian, flavor: {get_param: f}}}
+"""
+FILES = {
+    "policies/m.dl": '@deny("flavor", "{s} takes {f}")\nhuge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n',
+    "stacks/a.yaml": STACK,
+    "stacks/b.yaml": STACK,
+    "stacks/parts/part.yaml": STACK,
+    "stacks/c.yaml": "heat_template_version: 2018-08-31\nparameters: {n: {type: number}}\n"
+    "resources: {a: {type: parts/part.yaml}}\n",
+    "huge.env": "parameters: {f: huge}\n",
+    "small.env": "parameters: {f: small}\n",
+    "sub/notes": "",
+}
+PROJECT = """\
+[project]
+name = "stacks"
+
+[tool.datalog-gate]
+rules = "policies"
+services = ["edge"]
+fail-on = "never"
+
+[[tool.datalog-gate.templates]]
+path = ["stacks/b.yaml"]
+environment = ["huge.env"]
+
+[[tool.datalog-gate.templates]]
+path = "stacks/**/*.yaml"
+
+[tool.datalog-gate.templates.parameter]
+n = 3
+"""
+TOTAL = "total of 3: 1 denied, 0 warnings, 0 undetermined; 2 allow, 1 deny"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / ".git").mkdir()
+    (folder / "pyproject.toml").write_text(PROJECT)
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("DATALOG_GATE_WAIVERS", raising=False)
+    return folder
+
+
+def test_every_key_is_an_option_of_check_and_every_option_a_key() -> None:
+    options = parse_options(["check", "a.yaml"])
+    others = {"command", "home", "pytest", "template", "configured", "configuration", "given"}
+    assert vars(options).keys() - others == {option.attribute for option in BY_NAME.values()}
+
+
+def test_check_judges_the_templates_of_the_project_with_their_environments(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = run(capsys, "check", "--format", "compact")
+    assert (code, err, [re.sub("; .*", "", line) for line in out.splitlines()]) == (
+        0,
+        "",
+        [
+            "huge.env:1:17: deny[flavor] web takes huge (in stacks/b.yaml)",
+            "stacks/b.yaml: 1 denied, 0 warnings, 0 undetermined",
+            "stacks/a.yaml: 0 denied, 0 warnings, 0 undetermined",
+            "stacks/c.yaml: 0 denied, 0 warnings, 0 undetermined",
+            "total of 3: 1 denied, 0 warnings, 0 undetermined",
+        ],
+    )
+    monkeypatch.chdir("sub")
+    assert run(capsys, "check", "--fail-on", "deny")[:2] == (1, run(capsys, "check")[1])
+    assert run(capsys, "check", "../stacks/b.yaml", "--fail-on", "deny")[0] == 1
+
+
+def test_an_option_on_the_command_line_wins_over_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("check", "stacks/b.yaml", "--fail-on", "deny")
+    assert run(capsys, *command)[0] == 1
+    assert run(capsys, *command, "-e", "small.env")[0] == 0
+    assert parse_options(["check", "a.yaml", "--services", "x,y"]).services == ("x", "y")
+    Path("datalog-gate.toml").write_text("together = true\njobs = 3\n")
+    assert [parse_options(["check", *more]).together for more in ([], ["--no-together"])] == [True, False]
+
+
+def test_facts_are_those_that_check_judges(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "facts", "stacks/b.yaml", "--relation", "os:nova:server")
+    assert (code, "huge" in out) == (0, True)
+
+
+def test_a_stack_in_heat_is_read_without_what_the_project_says_of_templates() -> None:
+    Path("datalog-gate.toml").write_text('parameter = {f = "huge"}\nmodule = ["stacks/a.yaml"]\nservices = ["edge"]\n')
+    options = parse_options(["check", "--stack", "web"])
+    assert (options.parameter, options.module, options.stack, options.services) == ([], [], ["web"], ("edge",))
+
+
+def test_config_says_where_each_value_comes_from(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    monkeypatch.setenv("DATALOG_GATE_WAIVERS", "w.yaml")
+    code, out, err = run(capsys, "config", "-P", "n=2", "--now", "2027-01-01T00:00", "--output", "sarif=a.sarif")
+    wanted = f"""\
+# {project}/pyproject.toml
+environment = []  # default
+parameter = {{"n" = "2"}}  # command line
+rules = ["policies"]  # pyproject.toml:5:1
+services = ["edge"]  # pyproject.toml:6:1
+waivers = "w.yaml"  # $DATALOG_GATE_WAIVERS
+now = "2027-01-01T00:00:00"  # command line
+fail-on = "never"  # pyproject.toml:7:1
+mode = "enforce"  # default
+output = ["sarif=a.sarif"]  # command line
+
+[[templates]]  # pyproject.toml:9:3
+path = ["stacks/b.yaml"]
+environment = ["huge.env"]
+
+[[templates]]  # pyproject.toml:13:3
+path = ["stacks/**/*.yaml"]
+parameter = {{"n" = 3}}
+"""
+    lines = out.splitlines()
+    assert (code, err, [line for line in lines if line in wanted.splitlines()]) == (0, "", wanted.splitlines())
+    Path("datalog-gate.toml").write_text(out)
+    read = load_configuration()
+    assert {option.name for option in BY_NAME.values() if f"# {option.name} is not given" not in lines} == {
+        *read.values
+    }
+    assert {key: tomllib.loads(out)[key] for key in ("rules", "jobs")} == {"rules": ["policies"], "jobs": 1}
+
+
+def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("datalog-gate.toml").write_text(
+        'fail-onn = "deny"\njobs = "x"\nfail-on = "all"\nservices = 3\ntogether = "yes"\nrules = [3]\n'
+        "now = 2027-01-01\n"
+        'templates = ["a.yaml", {paths = "b"}, {path = "c", enviroment = []}, {path = 3}]\noutput = ["pdf=x"]\n'
+        "parameter = 3\n[servics]\n"
+    )
+    code, out, err = run(capsys, "check", "stacks/a.yaml")
+    assert (code, out, [line for line in err.splitlines() if line.startswith(("datalog", "  help"))]) == (
+        3,
+        "",
+        [
+            "datalog-gate.toml:1:1: error[bad-configuration] there is no key `fail-onn`",
+            "  help  did you mean fail-on?",
+            "datalog-gate.toml:2:1: error[bad-configuration] 'x' is no number from 1 to 64",
+            "datalog-gate.toml:3:1: error[bad-configuration] `fail-on` is one of deny, warn, record, never",
+            "datalog-gate.toml:4:1: error[bad-configuration] `services` is a text",
+            "datalog-gate.toml:5:1: error[bad-configuration] `together` is true or false",
+            "datalog-gate.toml:6:1: error[bad-configuration] `rules` is a list of texts",
+            "datalog-gate.toml:8:1: error[bad-configuration] `path` is a path with wildcards, or a list of them",
+            "datalog-gate.toml:8:1: error[bad-configuration] a template is a path, or a table with a `path`",
+            "datalog-gate.toml:8:52: error[bad-configuration] there is no key `enviroment`",
+            "  help  did you mean environment?",
+            "datalog-gate.toml:9:1: error[bad-configuration] 'pdf=x' is not FMT=FILE with one of text, compact, json, "
+            "junit, sarif, github, html",
+            "datalog-gate.toml:10:1: error[bad-configuration] `parameter` is a list of texts",
+            "datalog-gate.toml:11:2: error[bad-configuration] there is no key `servics`",
+            "  help  did you mean services?",
+        ],
+    )
+
+
+def test_a_text_that_is_no_toml_is_told_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("datalog-gate.toml").write_text("rules = [\n  x\n")
+    assert run(capsys, "config") == (
+        3,
+        "",
+        "datalog-gate.toml:2:3: error[bad-configuration] this is not TOML: invalid value\n  2 |   x\n    |   ^\n",
+    )
+
+
+def test_a_pattern_that_meets_no_template_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("datalog-gate.toml").write_text('templates = ["stack/*.yaml"]\n')
+    assert run(capsys, "check")[::2] == (
+        3,
+        "datalog-gate.toml:1:1: error[bad-configuration] no template is at stack/*.yaml\n"
+        '  1 | templates = ["stack/*.yaml"]\n    | ^^^^^^^^^\n',
+    )
+
+
+def test_the_nearest_file_counts_and_none_outside_the_repository(project: Path) -> None:
+    assert load_configuration("sub").file == project / "pyproject.toml"
+    (project / "sub/pyproject.toml").write_text("[tool.ruff]\n# datalog-gate\n")
+    assert load_configuration("sub").file == project / "pyproject.toml"
+    (project / "datalog-gate.toml").write_text("")
+    assert load_configuration("sub").file == project / "datalog-gate.toml"
+    (project / "sub/.git").mkdir()
+    assert load_configuration("sub") == Configuration()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "met"),
+    [
+        ("stacks/*.yaml", "stacks/a.yaml"),
+        ("stacks/[!b].yaml", "stacks/a.yaml"),
+        ("**/a.yaml", "stacks/a.yaml a.yaml x/y/a.yaml"),
+        ("stacks/**/*.yaml", "stacks/a.yaml stacks/x/y.yaml stacks/x"),
+        ("./stacks", "stacks/a.yaml stacks/x/y.yaml stacks/x"),
+        ("stacks/?", "stacks/x/y.yaml stacks/x"),
+        ("stacks/x/template.yaml", "stacks/x"),
+        ("stack.", ""),
+        (".", "stacks/a.yaml a.yaml x/y/a.yaml stacks/x/y.yaml stacks/x"),
+    ],
+)
+def test_a_pattern_meets_paths_below_the_file(pattern: str, met: str) -> None:
+    Path("datalog-gate.toml").write_text(f'templates = ["{pattern}"]\n')
+    configuration = load_configuration()
+    paths = ["stacks/a.yaml", "a.yaml", "x/y/a.yaml", "stacks/x/y.yaml", "stacks/x"]
+    assert {path for path in paths if configuration.entry_of(path)} == {*met.split()}
+
+
+def test_a_file_that_is_not_utf_8_is_an_error_only_if_it_is_ours() -> None:
+    Path("pyproject.toml").write_bytes(b"[tool.datalog-gate]\xff")
+    assert load_configuration() == Configuration()
+    Path("datalog-gate.toml").write_bytes(b"\xff")
+    with pytest.raises(InputError):
+        load_configuration()
+
+
+def test_wrong_words_of_an_option_say_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        parse_options(["check", "a.yaml", "-P", "x"])
+    assert raised.value.code == 64
+    assert "argument -P/--parameter: 'x' is not KEY=VALUE" in capsys.readouterr().err
