@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain, count
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from datalog_gate.analysis.policy import CHANGING
@@ -35,7 +34,7 @@ class RootTemplate(NamedTuple):
     """The folder in which the template was discovered."""
     may_be_empty: bool = False
     """Whether nobody named it: a folder has it beside others, each judged by itself."""
-    parameters: Mapping[str, Data] = MappingProxyType({})
+    parameters: Mapping[str, Data] = {}
     """Values of its own, over those of all."""
 
 
