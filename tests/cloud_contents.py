@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -84,6 +85,8 @@ def _fill(cloud: Any, number: int, later: Callable[..., Any], name: str) -> list
     stack = cloud.orchestration.create_stack(name=name, template=TEMPLATE)
     later(cloud.orchestration.delete_stack, stack)
 
+    made: list[tuple[Any, list[Any]]] = []
+
     def create(at: int) -> Any:
         port = {"network_id": net.id, "name": f"{name}-{at}", "security_groups": [group.id]}
         ports = list(network.create_ports([port] * PORTS))
@@ -93,15 +96,26 @@ def _fill(cloud: Any, number: int, later: Callable[..., Any], name: str) -> list
             more = {"block_device_mapping_v2": [device], "scheduler_hints": {"group": friends.id}}
         networks = [{"port": port.id} for port in ports[:ATTACHED]]
         server = compute.create_server(name=f"{name}-{at}", flavor_id=flavor.id, networks=networks, **more)
-        later(lambda: [network.delete_port(port) for port in ports])
-        later(compute.wait_for_delete, server, wait=300)
-        later(compute.delete_server, server)
+        made.append((server, ports))
         server = compute.wait_for_server(server, wait=900)
         compute.put(f"/servers/{server.id}/tags/blue", microversion="2.26")
         return server
 
+    later(_at_once, partial(_delete_server, cloud), made)
+    return _at_once(create, range(number))
+
+
+def _at_once(do: Callable[[Any], Any], things: Iterable[Any]) -> list[Any]:
     with ThreadPoolExecutor(6) as pool:
-        return list(pool.map(create, range(number)))
+        return list(pool.map(do, things))
+
+
+def _delete_server(cloud: Any, made: tuple[Any, list[Any]]) -> None:
+    server, ports = made
+    cloud.compute.delete_server(server)
+    cloud.compute.wait_for_delete(server, wait=300)
+    for port in ports:
+        cloud.network.delete_port(port)
 
 
 def _delete_volume(cloud: Any, volume: Any) -> None:

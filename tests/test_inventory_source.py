@@ -149,6 +149,20 @@ def test_a_store_that_is_gone_leaves_the_inventory_and_one_that_comes_back_is_re
     assert host.servers(6.0) == ["b"]
 
 
+def test_a_file_that_is_gone_or_empty_leaves_the_inventory_until_it_comes_back(tmp_path: Path) -> None:
+    file = tmp_path / "cloud.jsonl"
+    file.write_text(line("a"))
+    host = Host(tmp_path, str(file))
+    file.unlink()
+    gone = host.servers(6.0)
+    file.touch()
+    empty = host.servers(6.0)
+    file.write_text(line("b"))
+    why = ["rules: the inventory can't be read: [Errno 2] No such file or directory: 'DIR/cloud.jsonl'",
+           "rules: DIR/cloud.jsonl is empty now"]  # fmt: skip
+    assert (gone, empty, host.servers(6.0), host.failures) == (["a"], ["a"], ["b"], why)
+
+
 def test_what_did_not_change_is_not_loaded_again(tmp_path: Path) -> None:
     pull(tmp_path, "a")
     host = Host(tmp_path, "store")
@@ -164,7 +178,7 @@ def test_what_did_not_change_is_not_loaded_again(tmp_path: Path) -> None:
         ("store", "oracle://h/d",
          "the inventory can't be read: oracle is no database for a store: sqlite, postgresql, mysql or mariadb is"),
         ("store", "postgresql+psycopg://gate:hush@127.0.0.1:1/gate", ""),
-        ("DIR/none", "", "the rules can't be read: [Errno 2] No such file or directory: 'DIR/none'"),
+        ("DIR/none", "", "the inventory can't be read: [Errno 2] No such file or directory: 'DIR/none'"),
     ],
 )  # fmt: skip
 def test_a_process_without_its_inventory_does_not_start(tmp_path: Path, inventory: str, store: str, why: str) -> None:

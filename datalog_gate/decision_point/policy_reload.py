@@ -212,12 +212,12 @@ def _load_inventory(
     try:
         return load_inventory(settings, rules, old.inventory if old else None)
     except OSError as error:
-        raise _unreadable(error) from None
+        raise _unreadable(error, "inventory") from None
 
 
-def _unreadable(error: OSError) -> InputError:
+def _unreadable(error: OSError, what: str = "rules") -> InputError:
     """A file was removed while it was read."""
-    return InputError.of(f"the rules can't be read: {error}")
+    return InputError.of(f"the {what} can't be read: {error}")
 
 
 def _read_rule_states(settings: Settings) -> FileStates:
