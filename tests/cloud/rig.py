@@ -33,8 +33,8 @@ USERS = {
 """The project and the roles of each. Roles that the cloud lacks are made."""
 STACKS = int(os.environ.get("DATALOG_GATE_CLOUD_STACKS", "0"))
 """How many are made at once; 0 for as many as each test has by default."""
-PATIENCE = 180.0 + 30.0 * STACKS
-"""Seconds that a stack may take, beside as many on a laptop."""
+PATIENCE = 600.0 + 30.0 * STACKS
+"""Seconds that a stack may take on a machine that is busy otherwise, beside as many on a laptop."""
 COMMAND = str(Path(sys.executable).parent / "datalog-gate")
 RULES = Path(__file__).parent / "rules"
 
