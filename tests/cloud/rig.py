@@ -37,6 +37,8 @@ PATIENCE = 600.0 + 30.0 * STACKS
 """Seconds that a stack may take on a machine that is busy otherwise, beside as many on a laptop."""
 COMMAND = str(Path(sys.executable).parent / "datalog-gate")
 RULES = Path(__file__).parent / "rules"
+STARTED: list[Path] = []
+"""The folders of clouds that were started and not stopped yet."""
 
 
 @dataclass(frozen=True)
@@ -115,17 +117,23 @@ class Cloud:
 def started(folder: Path) -> Iterator[None]:
     """Start a cloud of examples/cloud, with its operator's variables in the environment, and stop it."""
     base = next(base for base in range(26000, 45000, 100) if _is_free(base))
-    command = [sys.executable, "-m", "examples.cloud"]
-    begun = subprocess.run([*command, "start", str(folder), "--port-base", str(base)], cwd=ROOT, capture_output=True,
-                           text=True, check=False)  # fmt: skip
+    command = [sys.executable, "-m", "examples.cloud", "start", str(folder), "--port-base", str(base)]
+    STARTED.append(folder)
     try:
+        begun = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert begun.returncode == 0, begun.stderr
         with pytest.MonkeyPatch.context() as environment:
             for name, value in re.findall(r"^export (\w+)=(.*)$", (folder / "admin-openrc").read_text(), re.M):
                 environment.setenv(name, value)
             yield
     finally:
-        subprocess.run([*command, "stop", str(folder)], cwd=ROOT, check=True)
+        stop_started()
+
+
+def stop_started() -> None:
+    """Stop all clouds that were started."""
+    while STARTED:
+        subprocess.run([sys.executable, "-m", "examples.cloud", "stop", str(STARTED.pop())], cwd=ROOT, check=True)
 
 
 @contextmanager
