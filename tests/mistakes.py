@@ -265,6 +265,30 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x), not os:nova:server.metadata(_key="public")'),
         Mistake('os:cinder:volume(_id=x), not heat:deletion_policy(policy="Retain")'),
         Mistake("heat:stack(id=x, depth=d), d < 0"),
+        Mistake("os:nova:server(_id=x), not os:nova:server(_id=x)"),
+        Mistake('os:nova:server(_id=x, flavor="m1.huge"), not os:nova:server(_id=x, flavor=_)'),
+        Mistake("os:cinder:volume(_id=x, size=n), n ?? 1000 < 0"),
+        Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 < 0"),
+        Mistake(
+            "heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v) } > 3, "
+            "count{ v : os:cinder:volume(_stack=x, _id=v) } < 2"
+        ),
+        Mistake("heat:stack(id=x), sum{ n, v : os:cinder:volume(_stack=x, _id=v, size=n) } < 0"),
+        Mistake("heat:stack(id=x), max{ n : os:cinder:volume(_stack=x, size=n) } < 1"),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^web"), not matches(n, "^web")'),
+        Mistake(
+            "listed(s) :- os:nova:server(_id=s).\n"
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:nova:server(_id=x, image=i), i != null, not listed(x).\n"
+        ),
+        Mistake('os:nova:server(_id=x, flavor=f), f in ["m1.huge"], not (f in ["m1.tiny", "m1.huge"])'),
+        Mistake('os:nova:server(_id=x, flavor=f), f in ["m1.huge", "m1.large"], f in ["m1.tiny", "m1.small"]'),
+        Mistake(
+            "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), "
+            "low = a ?? 0, high = b ?? 65535, low > high, low < high"
+        ),
+        Mistake("heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v, size=n), n ?? 0 > 9, n ?? 0 < 2 } > 0"),
+        Mistake("heat:resource(id=x, name=n), len(n, l), l < 0"),
     ),
     "Builtins and patterns": (
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
@@ -623,5 +647,19 @@ MEANT = (
     'heat:condition(stack=x, name="public", value=true)',
     'os:nova:server(_id=x, flavor=f), bad(f).\nbad("m1.huge")',
     'os:nova:server(_id=x), (gate:request("delete") or gate:request("update"))',
+    'os:nova:server(_id=x, flavor=f), not os:nova:server(_id=x, flavor="m1.huge"), f != null',
+    "os:nova:server(_id=x, name=n), not os:nova:server.networks(_id=x, port=n)",
+    "os:nova:server(_id=x, name=n), n != null, not old:os:nova:server(_id=x, name=n)",
+    'os:nova:server(_id=x, flavor=f), (f = "a" or f = "b"), not (f = "a", os:nova:server(_id=x, name="a"))',
+    'listed(x), not big(x).\nlisted(s) :- os:nova:server(_id=s).\nbig(s) :- os:nova:server(_id=s, flavor="m1.huge")',
+    "os:nova:server(_id=x, availability_zone=z), not os:nova:server(_id=x, availability_zone=z, flavor=_, image=null)",
+    "heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > 3, "
+    "count{ s : os:cinder:volume(_stack=x, _id=s) } < 2",
+    "heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > 3, "
+    "count{ s : os:nova:server(_stack=x, _id=s) } < 20",
+    "heat:nested(id=h, stack=y), heat:resource(id=h, stack=x), not (count{ s : os:nova:server(_stack=x, _id=s) } > 3, "
+    "count{ s : os:nova:server(_stack=y, _id=s) } < 2)",
+    "os:cinder:volume(_id=x, size=n), n ?? 0 < 1",
+    'os:nova:server(_id=x, flavor=f), f in ["a", "b"], not (f in ["b", "c"])',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

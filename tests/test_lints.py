@@ -34,7 +34,7 @@ LINTS: dict[str, tuple[str, list[str]]] = {
         POLICY + "p(x) :- heat:stack(id=x), x != x.",
         ["2:1 never-fires: this rule never holds: both sides of != are the same"]),
     "a variable that occurs once": (
-        "relation q(a: string, b: string).\n" + POLICY + "p(x) :- q(x, port), not q(x, _).",
+        "relation q(a: string, b: string).\n" + POLICY + "p(x) :- q(x, port), not q(_, x).",
         ["3:14 used-once: port is a variable that occurs once"]),
     "a variable that says it occurs once": (
         "relation q(a: string, b: string).\n" + POLICY + "p(x) :- q(x, _port).", []),

@@ -397,7 +397,7 @@ def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:
     return False
 
 
-def renamed(part: Any, names: Mapping[ir.Var, ir.Var]) -> Any:
+def renamed(part: Any, names: Mapping[ir.Var, ir.Operand]) -> Any:
     """The literal or operand, or the tuple of them, with other variables."""
     match part:
         case ir.Var():

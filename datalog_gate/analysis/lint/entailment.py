@@ -1,0 +1,139 @@
+"""Negations that the rest of a body entails: ``p(x, y), not p(x, _)`` holds of nothing.
+
+A negation is entailed if its variables can be chosen so that each of its literals stands beside it, or all literals of
+a rule for its relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.base.values import Kind
+from datalog_gate.language.ast import Comparator
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+
+FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+Choice = Mapping[ir.Var, ir.Operand]
+"""What variables of a negation stand for."""
+Reading = Callable[[ir.Operand], ir.Operand]
+"""An operand as the constant or the first variable that equations make it."""
+LONGEST = 20
+"""A negation with more literals is not tried."""
+MOST_TRIES = 2000
+"""How many pairs of literals a search compares at most: what is left is taken for possible."""
+
+
+def find_entailed(
+    body: Sequence[ir.CheckedLiteral],
+    relations: Mapping[RelationRef, Relation],
+    rules: Mapping[RelationRef, Sequence[ir.CheckedRule]],
+    reading: Reading,
+) -> str | None:
+    """Why a negation of the body never holds beside the rest, or None."""
+    for literal in body:
+        if not isinstance(literal, ir.Without) or not 0 < len(literal.body) <= LONGEST:
+            continue
+        search = _Search([other for other in body if other is not literal], relations, reading)
+        if search.holds(literal.body):
+            match literal.body:
+                case (ir.Match(relation),):
+                    return f"it needs a row of {relation_name(relation)}, and its `not` excludes each such row"
+            return "its `not` excludes what stands beside it"
+        match literal.body:
+            case (ir.Match(relation) as asked,):
+                for rule in rules.get(relation, ()):
+                    if 0 < len(rule.body) <= LONGEST and search.derives(rule, asked):
+                        return f"what stands beside `not {relation_name(relation)}` gives it a row"
+    return None
+
+
+class _Search:
+    """The choices of variables for which literals stand in a body."""
+
+    def __init__(
+        self, beside: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], reading: Reading
+    ) -> None:
+        self._beside, self._relations, self._reading = beside, relations, reading
+        self._tries = 0
+        self._outer = {var for literal in beside for var in variables(literal)}
+        self._present = {self._reading(var) for var in self._outer if self._is_present(var)}
+
+    def holds(self, wanted: Sequence[ir.CheckedLiteral]) -> bool:
+        """Whether the literals of a negation hold where the body does."""
+        return next(self.choices(wanted, {}), None) is not None
+
+    def derives(self, rule: ir.CheckedRule, asked: ir.Match) -> bool:
+        """Whether the rule gives the row that is asked for where the body holds."""
+        own = {var for literal in rule.body for var in variables(literal)}
+        names = {var: ir.Var(var.name, f"{var.generated} of a rule") for var in own}
+        choice: Choice | None = {}
+        for at, term in asked.column_terms:
+            argument = renamed(rule.arguments[at], names)
+            choice = None if choice is None else self._chosen(argument, term, choice)
+        return choice is not None and next(self.choices(renamed(rule.body, names), choice), None) is not None
+
+    def choices(self, wanted: Sequence[ir.CheckedLiteral], choice: Choice) -> Iterator[Choice]:
+        """Yield the choices, beyond the given one, for which each of the wanted literals is there."""
+        if not wanted:
+            yield choice
+            return
+        for literal in self._beside:
+            self._tries += 1
+            if self._tries > MOST_TRIES:
+                return
+            extended = self._as(wanted[0], literal, choice)
+            if extended is not None:
+                yield from self.choices(wanted[1:], extended)
+
+    def _as(self, wanted: ir.CheckedLiteral, literal: ir.CheckedLiteral, choice: Choice) -> Choice | None:
+        """The choice for which the wanted literal holds where the other does, or None."""
+        match wanted, literal:
+            case ir.Match(relation), ir.Match(other) if relation == other:
+                for at, term in wanted.column_terms:
+                    extended = self._chosen(term, literal.arguments[at], choice)
+                    kinds = self._relations[relation].columns[at].kinds
+                    joins = isinstance(term, ir.Var) and (term in self._outer or term in choice)
+                    if extended is None or (
+                        joins and Kind.NULL in kinds and self._of(term, choice) not in self._present
+                    ):
+                        return None
+                    choice = extended
+                return choice
+            case ir.Compare(sign, left, right), ir.Compare(other_sign, first, second):
+                extended = self._all_chosen((left, right), (first, second), choice) if sign == other_sign else None
+                if extended is None and sign == FLIPPED[other_sign]:
+                    extended = self._all_chosen((left, right), (second, first), choice)
+                return extended
+            case ir.Call(name, inputs, outputs), ir.Call(other_name, others, given) if name == other_name:
+                return self._all_chosen((*inputs, *outputs), (*others, *given), choice)
+        return None
+
+    def _all_chosen(self, terms: Sequence[ir.Pattern], others: Sequence[ir.Pattern], choice: Choice) -> Choice | None:
+        extended: Choice | None = choice
+        for term, other in zip(terms, others, strict=True):
+            extended = extended if term is None or extended is None else self._chosen(term, other, extended)
+        return extended
+
+    def _chosen(self, term: ir.Operand, other: ir.Pattern, choice: Choice) -> Choice | None:
+        """The choice for which the term is the other one, or None."""
+        own = isinstance(term, ir.Var) and term not in self._outer and term not in choice
+        if own and isinstance(term, ir.Var):
+            return {**choice, term: self._reading(other) if other is not None else ir.Var("", "anything")}
+        return choice if other is not None and self._of(term, choice) == self._reading(other) else None
+
+    def _of(self, term: ir.Operand, choice: Choice) -> ir.Operand:
+        return choice[term] if isinstance(term, ir.Var) and term in choice else self._reading(term)
+
+    def _is_present(self, var: ir.Var) -> bool:
+        """Whether the body says that the variable is not null."""
+        for literal in self._beside:
+            match literal:
+                case ir.Match():
+                    columns = self._relations[literal.relation].columns
+                    if any(term == var and Kind.NULL not in columns[at].kinds for at, term in literal.column_terms):
+                        return True
+                case ir.Compare("!=") if literal.null_test and var in (literal.left, literal.right):
+                    return True
+        return False
