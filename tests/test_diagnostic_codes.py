@@ -84,7 +84,7 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
     "unstratified": (
         RULES,
         "p(x) :- q(x), not r(x). r(x) :- q(x), not p(x). q(1).",
-        "p(x) :- q(x), not r(x). r(x) :- q(x). q(1)."),
+        "p(x) :- q(x), not r(x). r(x) :- q(y), x = y + 1. q(1)."),
     "value-growth": (RULES, "p(0). p(y) :- p(x), y = x + 1.", "p(0). p(y) :- q(x), y = x + 1. q(1)."),
     "too-complex": (
         RULES,

@@ -50,6 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("check web.yaml --rules half/closed/n.dl", 2, "half/closed/n.dl can't be read: Permission denied"),
         ("check web.yaml --rules closed.dl", 2, "closed.dl can't be read: Permission denied"),
         ("test --coverage half", 3, "half/closed can't be read: Permission denied"),
+        (f"test --coverage {LONG}/rules/test.yaml", 3, f"{LONG}/rules/test.yaml can't be read: {NAME}"),
         ("replay half/closed/log", 3, "half/closed/log can't be read: Permission denied"),
         (f"explain a --log {LONG}", 3, f"{LONG} can't be read: {NAME}"),
         (f"waive {LONG} 1 --owner o --reason r --expires 2027-01-01 --log nowhere.yaml", 3,

@@ -16,7 +16,15 @@ from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules
-from datalog_gate.files.templates import list_files, read_before, read_catalogue, read_stack, read_text, resolve
+from datalog_gate.files.templates import (
+    list_files,
+    read_before,
+    read_catalogue,
+    read_stack,
+    read_text,
+    resolve,
+    unreadable,
+)
 from datalog_gate.policytest.comparison import CaseFinding, CaseResult, report
 from datalog_gate.policytest.testfile import Case, read_cases
 from datalog_gate.stack.model import Live, Stack
@@ -214,11 +222,18 @@ def test_files(paths: Sequence[str]) -> list[Path]:
         file
         for path in map(Path, paths or default_paths())
         for file in ([file for file in list_files(path) if file.name == "test.yaml"] if os.path.isdir(path) else [path])
-        if any(file.parent.glob("*.dl"))
+        if _stands_beside_rules(file)
     ]
     if not files:
         raise InputError([Diagnostic("bad-test", f"there is no test.yaml beside rules: {', '.join(paths) or 'here'}")])
     return list(dict.fromkeys(files))
+
+
+def _stands_beside_rules(file: Path) -> bool:
+    try:
+        return any(file.parent.glob("*.dl"))
+    except OSError as error:
+        raise unreadable(file, error) from None
 
 
 def default_paths() -> list[str]:
