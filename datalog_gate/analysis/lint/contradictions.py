@@ -56,7 +56,7 @@ def find_contradictions(
     by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
-    review = _Review(relations, by_relation, lists)
+    review = _Contradictions(relations, by_relation, lists)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     for rule in rules:
         if rule.body:
@@ -81,7 +81,7 @@ Lists = dict[RelationRef, list[ir.Const]]
 
 
 @dataclass(slots=True)
-class _Review:
+class _Contradictions:
     relations: Mapping[RelationRef, Relation]
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     lists: Lists

@@ -1,7 +1,6 @@
-"""Negations that the rest of a body entails: ``p(x, y), not p(x, _)`` holds of nothing.
+"""Negations that the rest of a body entails, ``p(x, y), not p(x, _)``.
 
-A negation is entailed if its variables can be chosen so that each of its literals stands beside it, or all literals of
-a rule for its relation.
+One is entailed if each of its literals, or each of a rule for its relation, stands beside it for some values.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def find_entailed(
     for literal in body:
         if not isinstance(literal, ir.Without) or not 0 < len(literal.body) <= LONGEST:
             continue
-        search = _Search([other for other in body if other is not literal], relations, reading)
+        search = _Entailment([other for other in body if other is not literal], relations, reading)
         if search.holds(literal.body):
             match literal.body:
                 case (ir.Match(relation),):
@@ -49,7 +48,7 @@ def find_entailed(
     return None
 
 
-class _Search:
+class _Entailment:
     """The choices of variables for which literals stand in a body."""
 
     def __init__(
