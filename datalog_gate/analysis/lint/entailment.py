@@ -1,6 +1,6 @@
-"""Negations that the rest of a body entails, ``p(x, y), not p(x, _)``.
+"""Negations that what stands beside them entails.
 
-One is entailed if each of its literals, or each of a rule for its relation, stands beside it for some values.
+``p(x, y), not p(x, _)``: each literal of it, or of a rule for its relation, stands beside it for some values.
 """
 
 from __future__ import annotations
