@@ -30,8 +30,12 @@ datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.js
 - **Load**: at most eight requests run at once, and `--rate 5` begins at most five a second. Quotas are a request for
   each project and service, Placement four for each resource provider, Heat's resources one for each stack.
 - **Changes**: of a file that it wrote less than half an hour ago, the next pull asks Nova only for the servers that
-  changed since (`changes-since`); those deleted go. Nova counts neither a new address nor a new tag as a change, so
-  `nova:servers.addresses` and `nova:tags` keep the time of the last whole reading.
+  changed since (`changes-since`); those deleted go. With `--every` that takes 0.2 s for 200 servers, where reading all
+  takes 6; a command by itself takes half a second more to start. Nova counts neither a new address nor a new tag as a
+  change, so `nova:servers.addresses` and `nova:tags` keep the time of the last whole reading. All else is read whole
+  each time: Neutron refuses `changed_since` for ports, and a list of their ids alone takes it nearly as long as one of
+  all fields; Cinder and Glance tell what was updated, but not what was deleted; Heat, Keystone, Placement and Nova's
+  other lists tell nothing.
 - **Quotas**: a policy about quotas reads `nova:quotas`, or the sizes in `nova:servers`. Nova does not give the id of a
   server's flavor: `flavor_id` is that of the flavor with the same name and sizes, and null where the flavor was deleted
   or made anew with other sizes. A rule that joins `nova:flavors` does not see such servers.

@@ -199,6 +199,24 @@ def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, ann
         compute.delete_flavor(flavor)
 
 
+def test_a_pool_whose_traits_lie_about_its_zone_is_refused_by_its_name(own_cloud: Cloud, ann: User) -> None:
+    placement = own_cloud.admin.placement
+    [pool] = placement.resource_providers(name="cloud@p3#fake")
+    path, version = f"/resource_providers/{pool.id}/traits", {"microversion": "1.6"}
+
+    def put_traits(*traits: str) -> None:
+        generation = placement.get(path, **version).json()["resource_provider_generation"]
+        body = {"resource_provider_generation": generation, "traits": traits}
+        assert placement.put(path, json=body, **version).status_code == 200
+
+    put_traits("CUSTOM_RACK_R3", "CUSTOM_ZONE_AZ1")
+    try:
+        message = refusal(ann, granted({"same": "zone"}, v=volume("v", availability_zone="az2")))
+    finally:
+        put_traits("CUSTOM_RACK_R3", "CUSTOM_ZONE_AZ2")
+    assert "cloud@p3#fake is in zone az2 for cinder-volume, and not in az1" in message
+
+
 UNSTEERED = (
     "the zone az1 has the racks r1, r2, and nothing leads a {} to the right one: the operator makes a zone of each "
     "rack, or installs the filters for schedulers and sets rack_affinity.steering=hint"
