@@ -12,8 +12,12 @@ import pytest
 from datalog_gate.services.approval import Approvals
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Outcomes
-from datalog_gate.store.exchange import export_rows
+from datalog_gate.store.api_records import ApiRecords, Write
+from datalog_gate.store.exchange import ExchangeError, export_rows, import_rows, read_rows
 from datalog_gate.store.generations import write_generation
+from datalog_gate.store.rule_store import Change, RuleStore
+from datalog_gate.store.stored_waivers import add_waiver, read_waivers
+from datalog_gate.store.tables import rule_policies
 from datalog_gate.store.transaction import Store
 from tests.commands import run
 from tests.ledger import request
@@ -21,8 +25,12 @@ from tests.test_store import NOW, old_file
 
 EMPTY = (
     "revision 0004; journal 0, outcomes 0, approval_requests 0, approval_verdicts 0, approval_claims 0, "
-    "placement_claims 0"
+    "placement_claims 0, waivers 0, api_decisions 0, api_writes 0, rule_generations 0, rule_policies 0, "
+    "stored_rules 0, rule_changes 0, data_sources 0, pushed_rows 0, library_policies 0"
 )
+
+
+VALUES = ("project", "user", "stack_name", "request_id")
 
 
 @pytest.fixture
@@ -177,3 +185,30 @@ def test_a_store_that_can_not_be_had_is_an_error_without_its_password(
     conf.write_text(f"[datalog_gate]\n{option}\n".replace("DIR", str(conf.parent)))
     code, out, err = run(capsys, "store", "check", "--heat-conf", conf)
     assert (code, out, "hush" in err, err.splitlines()[-1]) == (3, "", False, f"error[unreadable] {conf}: {why}")
+
+
+def test_what_the_server_keeps_is_exported_and_imported(tmp_path: Path) -> None:
+    here, there, other = (Store(str(tmp_path / name)) for name in ("here", "there", "other"))
+    for store, who in ((here, "ann"), (there, "bob")):
+        records = ApiRecords(f"sqlite:///{store.name.partition('///')[2]}", 90, clock=lambda: NOW)
+        add_waiver(store, {"policy": who, "project": "p"}, who, NOW)
+        records.add_decision({"id": "d", "outcome": "deny", "action": "create"}, **dict.fromkeys(VALUES, who))
+        records.begin(Write("waiver:create", "/v2/waivers", who, "p", "r", "d", who))
+    added = {"id": "i", "name": "n", "kind": "z3", "abbreviation": "n", "description": "é", "author": "ann"}
+    rules = RuleStore(here, clock=lambda: NOW)
+    rules.change(0, Change("ann", "add policy", "n", (added,), ((rule_policies, added),)))
+    rules.push("nova", "tags", [["s", "t"]])
+    (tmp_path / "export").write_text("\n".join(export_rows(here)))
+    for store in (there, other):
+        import_rows(store, read_rows(tmp_path / "export"))
+        assert import_rows(store, read_rows(tmp_path / "export")).added == 0
+        copy = RuleStore(store)
+        assert (copy.read(), copy.pushed(), copy.numbers()) == (rules.read(), rules.pushed(), (1, 1))
+    assert sorted(export_rows(other)) == sorted(export_rows(here))
+    assert [(waiver.id, waiver.entry["policy"]) for waiver in read_waivers(there)] == [("S-1", "bob"), ("S-2", "ann")]
+    assert add_waiver(there, {"policy": "x"}, "eve", NOW).number > 2
+    RuleStore(there).push("nova", "tags", [])
+    before = list(export_rows(there))
+    with pytest.raises(ExchangeError, match="the store has other rules of the API: nothing was imported"):
+        import_rows(there, read_rows(tmp_path / "export"))
+    assert list(export_rows(there)) == before

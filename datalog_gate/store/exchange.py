@@ -2,19 +2,20 @@
 
 The first line is ``{"schema": "datalog-gate/store/1", "revision": "0004"}``; each other one is a row, as
 ``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at
-work. So is the inventory, which is pulled again, and what the server has answered.
+work. So is the inventory, which is pulled again. Bytes are written as base64.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Table, create_engine, func, select
+from sqlalchemy import LargeBinary, Table, create_engine, func, inspect, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -24,6 +25,16 @@ from datalog_gate.store import old_files, tables
 from datalog_gate.store.transaction import Store, catch_up, lock_all, read_revision
 
 SCHEMA = "datalog-gate/store/1"
+RULES = (
+    tables.rule_generations,
+    tables.rule_policies,
+    tables.stored_rules,
+    tables.rule_changes,
+    tables.data_sources,
+    tables.pushed_rows,
+    tables.library_policies,
+)
+"""The tables of the rules that came over the API: a store takes those of another one whole, if it has none."""
 TABLES = (
     tables.journal,
     tables.outcomes,
@@ -31,11 +42,15 @@ TABLES = (
     tables.approval_verdicts,
     tables.approval_claims,
     tables.placement_claims,
+    tables.waivers,
+    tables.api_decisions,
+    tables.api_writes,
+    *RULES,
 )
 """The tables that are exchanged: requests come before what names them by their number."""
-NUMBERED = {"outcomes": "id", "approval_requests": "number"}
+NUMBERED = {"outcomes": "id", "approval_requests": "number", "waivers": "number"}
 """The column that only numbers the rows of a table: another store may have given the number to another row."""
-IDENTITY = {"outcomes": ("snapshot", "began"), "approval_requests": ("digest", "at")}
+IDENTITY = {"outcomes": ("snapshot", "began"), "approval_requests": ("digest", "at"), "waivers": ("who", "at")}
 """The columns by which a row of such a table is known again."""
 NAMING = ("approval_verdicts", "approval_claims")
 """Tables whose column `number` names a request."""
@@ -60,7 +75,11 @@ def export_rows(store: Store) -> Iterator[str]:
 
     def work(rows: Connection) -> list[str]:
         lock_all(rows)
-        return [json.dumps({"table": table.name, "row": row}) for table in TABLES for row in _read_table(rows, table)]
+        return [
+            json.dumps({"table": table.name, "row": row}, default=lambda content: b64encode(content).decode())
+            for table in TABLES
+            for row in _read_table(rows, table)
+        ]
 
     lines = store.run(None, work)
     yield json.dumps({"schema": SCHEMA, "revision": tables.REVISION})
@@ -90,11 +109,13 @@ def read_rows(path: Path) -> Rows:
 
 
 def import_rows(store: Store, source: Rows) -> Imported:
-    """Add rows that the store lacks, all or none. A request whose number is taken gets a new one. Errors: ExchangeError
-    for a row that the store holds otherwise; those of the store."""
+    """Add rows that the store lacks, all or none. A request or waiver whose number is taken gets a new one. Of a
+    decision that both have the store's stays. Errors: ExchangeError for a row, or rules, that the store holds
+    otherwise; those of the store."""
 
     def work(rows: Connection) -> Imported:
         lock_all(rows)
+        _compare_rules(rows, source)
         added, renumbered = 0, dict[Any, int]()
         for table in TABLES:
             for row in (dict(row) for target, row in source if target is table):
@@ -110,6 +131,15 @@ def import_rows(store: Store, source: Rows) -> Imported:
     return store.run(None, work)
 
 
+def _compare_rules(rows: Connection, source: Rows) -> None:
+    """Errors: ExchangeError where both have rules, and not the same: all of them need not be free of errors."""
+    for table in RULES:
+        other = [row for target, row in source if target is table]
+        own = list(_read_table(rows, table))
+        if own and other and sorted(map(repr, own)) != sorted(map(repr, other)):
+            raise ExchangeError("the store has other rules of the API: nothing was imported")
+
+
 def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
     """Add a row, and set its number. False if it is there."""
     identity = IDENTITY.get(table.name) or tuple(column.name for column in table.primary_key)
@@ -118,14 +148,21 @@ def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
     known = rows.execute(select(table).where(*same)).mappings().first()
     if known is not None:
         row |= {number: known[number]} if number else {}
-        if dict(known) != row:
+        _name_waiver(table, row)
+        if dict(known) != row and table is not tables.api_decisions:
             name = " ".join(str(row[column.name]) for column in table.primary_key)
             raise ExchangeError(f"{table.name} {name} is another one in the store: nothing was imported")
         return False
     if number and rows.execute(select(table.c[number]).where(table.c[number] == row[number])).first():
         row[number] = (rows.execute(select(func.max(table.c[number]))).scalar() or 0) + 1
+    _name_waiver(table, row)
     rows.execute(table.insert().values(**row))
     return True
+
+
+def _name_waiver(table: Table, row: dict[str, Any]) -> None:
+    if table is tables.waivers:
+        row["entry"] = {**row["entry"], "id": f"S-{row['number']}"}
 
 
 def _read_sqlite(path: Path) -> Rows:
@@ -136,7 +173,9 @@ def _read_sqlite(path: Path) -> Rows:
             if revision is None:
                 source = old_files.read(rows)
             elif revision in tables.EXCHANGED:
-                source = [(table, row) for table in TABLES for row in _read_table(rows, table)]
+                there = set(inspect(rows).get_table_names())
+                held = [table for table in TABLES if table.name in there]
+                source = [(table, row) for table in held for row in _read_table(rows, table)]
             else:
                 raise ExchangeError(f"{path} has the revision {revision}, and this package {tables.REVISION}")
     except (SQLAlchemyError, ValueError, KeyError) as error:
@@ -164,6 +203,8 @@ def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict
         table = by_name.get(str(data.get("table"))) if isinstance(data, dict) else None
         if table is None or not isinstance(data.get("row"), dict) or data["row"].keys() != set(table.c.keys()):
             raise ExchangeError(f"{path}:{number} is no row of a store")
+        if "content" in data["row"] and isinstance(table.c["content"].type, LargeBinary):
+            data["row"]["content"] = b64decode(data["row"]["content"])
         yield table, data["row"]
     if not lines:
         raise ValueError(path)

@@ -38,7 +38,7 @@ from sqlalchemy.pool import NullPool
 from datalog_gate.base.errors import GateError
 from datalog_gate.store import old_files
 from datalog_gate.store.migration import migrate
-from datalog_gate.store.tables import EXCHANGED, LOCKS, METADATA, REVISION, locks, outcomes, version
+from datalog_gate.store.tables import EXCHANGED, LOCKS, METADATA, REVISION, locks, outcomes, version, waivers
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -245,9 +245,10 @@ def create_tables(rows: Connection) -> None:
 
 
 def catch_up(rows: Connection) -> None:
-    """Let the next outcome have a number that none had."""
-    last = select(func.max(outcomes.c.id)).scalar_subquery()
-    rows.execute(locks.update().where(locks.c.name == "outcomes", locks.c.turn < last).values(turn=last))
+    """Let the next outcome, and the next waiver, have a number that none had."""
+    for lock, number in (("outcomes", outcomes.c.id), ("waivers", waivers.c.number)):
+        last = select(func.max(number)).scalar_subquery()
+        rows.execute(locks.update().where(locks.c.name == lock, locks.c.turn < last).values(turn=last))
 
 
 def lock_row(rows: Connection, lock: str) -> bool:
