@@ -241,10 +241,13 @@ def test_the_call_of_murano_is_answered(api: Api) -> None:
 
 
 def test_sources_have_schemas_rows_and_a_status(flavors: Api) -> None:
-    source = {"name": "vol", "driver": "cinder", "config": {"cloud": "prod", "password": "s3cret"}}
+    secrets = {"password": "s3cret", "pwd": "s3cret", "auth": {"x": "s3cret"}, "auth_url": "http://u:s3cret@keystone"}
+    source = {"name": "vol", "driver": "cinder", "config": {"cloud": "prod", "poll_time": 10, **secrets}}
     created = ask(flavors, "POST", "/v1/data-sources", source, status=201)
-    assert (created["enabled"], created["config"]) == (True, {"cloud": "prod", "password": "<hidden>"})
+    kept = {"cloud": "prod", "poll_time": 10, **dict.fromkeys(secrets, "<hidden>")}
+    assert (created["enabled"], created["config"]) == (True, kept)
     assert "s3cret" not in json.dumps(ask(flavors, "GET", "/v2/rule-changes"))
+    assert b"s3cret" not in b"".join(path.read_bytes() for path in flavors.folder.rglob("*") if path.is_file())
     assert ask(flavors, "GET", "/v1/data-sources/vol") == created
     assert created in ask(flavors, "GET", "/v1/data-sources")["results"]
     ask(

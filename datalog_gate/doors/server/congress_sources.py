@@ -26,8 +26,10 @@ from datalog_gate.schema.declaration import Relation
 from datalog_gate.store.rule_store import Change, TooManyRowsError
 from datalog_gate.store.tables import data_sources, pushed_rows
 
-SECRET = ("password", "secret", "token", "key", "credential")
-"""What names of settings hold that are not kept: nothing here logs in by them."""
+KEPT = ("auth_url", "cloud", "endpoint", "lazy_tables", "poll_time", "project_domain_name", "project_name", "region",
+        "tenant_name", "user_domain_name", "username")  # fmt: skip
+"""The settings whose values are kept: names that Congress's drivers have for what is no secret. Nothing here logs in by
+the others."""
 HIDDEN = "<hidden>"
 
 
@@ -57,10 +59,7 @@ def _create(call: ApiCall) -> Reply:
     name, driver = call.body["name"], call.body["driver"]
     if driver not in drivers():
         raise ApiError(404, "not_found", f"Invalid driver: {driver}", did_you_mean(driver, drivers()) or "")
-    config = {
-        key: HIDDEN if any(word in key.lower() for word in SECRET) else value
-        for key, value in (call.body.get("config") or {}).items()
-    }
+    config = {key: _keep(key, value) for key, value in (call.body.get("config") or {}).items()}
     source = {
         "id": str(uuid4()),
         "name": name,
@@ -82,6 +81,13 @@ def _create(call: ApiCall) -> Reply:
     except RulesError as error:
         raise refuse_rules(error, "in_use", "Rules read something else of the name") from None
     return Reply(_format(source), 201, {"Location": f"/v1/data-sources/{source['id']}"})
+
+
+def _keep(name: str, value: Any) -> Any:
+    """The value of a setting that is no secret. An address may hold a password before its host."""
+    if name not in KEPT or isinstance(value, dict | list) or ("://" in str(value) and "@" in str(value)):
+        return HIDDEN
+    return value
 
 
 def _delete(call: ApiCall) -> Reply:
