@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from datalog_gate.base.errors import RulesError
+from datalog_gate.doors.server.application import create_app, trust_token
+from datalog_gate.doors.server.congress import endpoint
 from datalog_gate.doors.server.congress_state import LivePolicies
+from datalog_gate.doors.server.endpoint import ApiCall, Reply
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.serving import read_config
 from datalog_gate.store.rule_store import Change, RuleStore, StaleError
 from datalog_gate.store.tables import stored_rules
-from tests.test_server import Api
+from tests.test_server import TOKEN, Api, create_client
 
 BAD = (
     "error(server, flavor) :- nova:servers(id=server, flavor_id=f), nova:flavors(id=f, name=flavor),"
@@ -350,6 +353,23 @@ def test_a_change_that_meets_another_is_checked_again(flavors: Api) -> None:
     flavors.server.live.change(work)
     assert tries == [2, 3]
     assert [rule["rule"] for rule in other.read().rules] == ["p(1)", "q(2)", "r(3)"]
+
+
+def test_a_change_that_others_always_overtake_is_refused_and_may_be_sent_again(flavors: Api) -> None:
+    other = RuleStore(flavors.server.records.store)
+
+    def work(state: Any) -> Any:
+        other.change(state.stored.number, Change("eva", "add rule", "flavors"))
+        return Change("ada", "add rule", "flavors"), state.index, None
+
+    def handle(call: ApiCall) -> Reply:
+        return Reply(call.server.live.change(work))
+
+    busy = endpoint("POST", "/v1/busy", "policy:simulate", "Change the rules", handle)
+    application = create_app(read_config(flavors.folder / "server.conf"), flavors.server, trust_token(TOKEN), [busy])
+    answer = create_client(application).simulate_post("/v1/busy", headers={"X-Auth-Token": TOKEN})
+    message = "others change the rules all the time: send it again"
+    assert (answer.status_code, answer.json["error"]["message"]) == (503, message)
 
 
 def test_a_generation_that_can_not_be_loaded_leaves_the_one_before_and_turns_health_red(flavors: Api) -> None:

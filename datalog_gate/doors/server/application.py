@@ -34,6 +34,7 @@ from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.system import HEALTH
 from datalog_gate.store.api_records import Write
+from datalog_gate.store.rule_store import StaleError
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
@@ -243,6 +244,9 @@ def _to_api_error(error: Exception) -> ApiError:
             return ApiError(422, "evaluation", str(error))
         case StoreError():
             return ApiError(503, "store", str(error), headers={"Retry-After": "5"})
+        case StaleError():
+            message = "others change the rules all the time"
+            return ApiError(503, "busy", message, "send it again", headers={"Retry-After": "1"})
         case falcon.HTTPNotFound():
             return ApiError(404, "not_found", "there is nothing at this path", "see /v2/openapi.json")
         case falcon.HTTPMethodNotAllowed():
