@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,13 @@ import requests
 from keystoneauth1.identity.v3 import Password
 from keystoneauth1.session import Session
 
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.scan.feed import StackEntry
 from tests.servers import free_ports, serving_process
+from tests.test_server import run_scan
 
-PATIENCE = 30.0
+PATIENCE = 60.0
+BIN = Path(sys.executable).parent
 PASSWORD = "secret"
 KEYSTONE = Path(__file__).parents[1] / "keystone" / "server.py"
 PROJECTS = {"demo": "default", "other": "acme", "service": "default"}
@@ -46,6 +51,7 @@ reload_seconds = 0
 [datalog_gate_server]
 auth = keystone
 folder = {folder}/server
+scan_store = {folder}/scan
 workers = 2
 body_seconds = 2
 stop_seconds = 5
@@ -84,6 +90,19 @@ class Site:
         given = {"X-Auth-Token": self.token(user), **{name.replace("_", "-"): text for name, text in headers.items()}}
         return requests.request(method, f"{self.url}{path}", json=body, headers=given, timeout=PATIENCE)
 
+    def environment(self, user: str) -> dict[str, str]:
+        """The variables by which `openstack` is a user."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        names = {"auth_url": self.identity, "username": user, "password": PASSWORD, "user_domain_id": "default"}
+        own |= {f"OS_{name.upper()}": value for name, value in {**names, **USERS[user][0]}.items()}
+        return own | {"HOME": str(self.folder), "PATH": f"{BIN}:{own['PATH']}", "OS_IDENTITY_API_VERSION": "3"}
+
+    def openstack(self, user: str, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `openstack` as a user."""
+        command = [str(BIN / "openstack"), *arguments]
+        where = {"env": self.environment(user), "cwd": folder or self.folder}
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **where)  # type: ignore[call-overload,no-any-return]
+
 
 def template(length: int) -> dict[str, Any]:
     resource = {"type": "OS::Heat::RandomString", "properties": {"length": length}}
@@ -102,6 +121,14 @@ def running(folder: Path, store: str = "") -> Iterator[Site]:
         projects = populate(identity, port)
         (folder / "rules").mkdir()
         (folder / "rules" / "words.dl").write_text(RULES)
+        words = (("r1", "demo", 99), ("r2", "demo", 9), ("r3", "other", 77))
+        run_scan(
+            folder,
+            [
+                StackEntry(root, f"stack-{root}", projects[name], StackDefinition(template(length)), listing=root)
+                for root, name, length in words
+            ],
+        )
         text = CONF.format(folder=folder, identity=identity, store=store or f"sqlite:///{folder}/store")
         (folder / "server.conf").write_text(text)
         with serving(folder, port, "--config", str(folder / "server.conf")) as process:
@@ -109,13 +136,15 @@ def running(folder: Path, store: str = "") -> Iterator[Site]:
 
 
 @contextmanager
-def serving(folder: Path, port: int, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def serving(
+    folder: Path, port: int, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run `datalog-gate serve` until it answers, and kill it in the end; what it prints is in the folder."""
     command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "serve", "--port", str(port), *options]
     with (
         (folder / "stdout").open("wb") as stdout,
         (folder / "stderr").open("wb") as stderr,
-        subprocess.Popen(command, stdout=stdout, stderr=stderr, cwd=folder) as process,
+        subprocess.Popen(command, stdout=stdout, stderr=stderr, cwd=folder, env=environment) as process,
     ):
         try:
             wait_for(f"http://127.0.0.1:{port}/healthcheck", process, folder)

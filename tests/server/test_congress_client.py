@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
-import pytest
+from congressclient.v1.client import Client
 
-pytestmark = pytest.mark.skipif(not find_spec("congressclient"), reason="python-congressclient is not installed")
+from tests.server.rig import USERS, Site, open_session
 
-BIN = Path(sys.executable).parent
 BAD = (
     "error(server, flavor) :- nova:servers(id=server, flavor_id=f), nova:flavors(id=f, name=flavor),"
     " not offered(flavor)"
@@ -45,11 +34,10 @@ VOLUME = [
 ]
 FLAVORS = [["f1", "small", 1, 2, 3, 0, 1], ["f2", "huge", 64, 2, 3, 0, 1]]
 SERVERS = [{"id": "a", "flavor_id": "f2"}, {"id": "b", "flavor_id": "f1"}]
-RULES = '@deny("length", "{r}") long(r) :- os:heat:random_string(_id=r, length=n), n > 64.\n'
 STEPS: list[tuple[list[str], str]] = [
     (["version", "list"], "v1 SUPPORTED"),
     (["policy", "create", "flavors", "--description", "on offer"], "name flavors"),
-    (["policy", "list"], "flavors operator nonrecursive on offer"),
+    (["policy", "list"], "nonrecursive on offer"),
     (["policy", "show", "flavors"], "description on offer"),
     (["datasource", "row", "update", "nova", "flavors", json.dumps(FLAVORS)], ""),
     (["datasource", "row", "update", "nova", "servers", json.dumps(SERVERS)], ""),
@@ -92,54 +80,36 @@ BROKEN = [
 """What fails in the client itself, with what it says."""
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A server with one token, and the settings of the client."""
-    folder = tmp_path_factory.mktemp("server")
-    (folder / "rules").mkdir()
-    (folder / "rules" / "words.dl").write_text(RULES)
-    (folder / "library.yaml").write_text("name: lib\n")
-    config = folder / "server.conf"
-    config.write_text(f"[datalog_gate]\nrules = {folder}/rules\n[datalog_gate_server]\nfolder = {folder}/state\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(BIN / "datalog-gate"), "serve", "--config", str(config), "--port", str(port)]
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as server,
-    ):
-        try:
-            assert server.stdout
-            token = server.stdout.readline().removeprefix("token: ").strip()
-            url = f"http://127.0.0.1:{port}"
-            for _ in range(300):
-                try:
-                    urlopen(url, timeout=5).close()
-                    break
-                except (URLError, OSError):
-                    time.sleep(0.2)
-            names = {"OS_AUTH_TYPE": "admin_token", "OS_TOKEN": token, "OS_ENDPOINT": url, "HOME": str(folder)}
-            own = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-            yield own | names | {"PWD": str(folder)}
-        finally:
-            server.terminate()
-            server.wait(60)
-
-
-def test_each_verb_that_works_in_the_client_works(environment: dict[str, str]) -> None:
-    answers = [(arguments, words, ask(environment, arguments)) for arguments, words in STEPS]
+def test_each_verb_that_works_in_the_client_works(site: Site) -> None:
+    answers = [(arguments, words, ask(site, arguments)) for arguments, words in STEPS]
     assert [(arguments, answer) for arguments, words, answer in answers if words not in answer] == []
 
 
-def test_what_is_broken_in_the_client_is_broken_there_alone(environment: dict[str, str]) -> None:
-    answers = [(arguments, said, ask(environment, arguments)) for arguments, said in BROKEN]
+def test_what_is_broken_in_the_client_is_broken_there_alone(site: Site) -> None:
+    (site.folder / "library.yaml").write_text("name: lib\n")
+    answers = [(arguments, said, ask(site, arguments)) for arguments, said in BROKEN]
     assert [(arguments, answer) for arguments, said, answer in answers if said not in answer] == []
 
 
-def ask(environment: dict[str, str], arguments: list[str]) -> str:
+def test_the_call_of_murano_is_answered(site: Site) -> None:
+    """Murano calls the client's library: it sends the objects of an environment as facts with blanks between them."""
+    objects = "murano:objects(obj, env, t), murano:properties(obj, 'flavor', 'huge')"
+    client = Client(session=open_session(site.identity, "adam", **USERS["adam"][0]), service_type="policy")
+    for name in ("murano_system", "murano"):
+        client.create_policy({"name": name})
+    rule = f"predeploy_errors(env, obj, 'too large') :- {objects}"
+    client.create_policy_rule("murano_system", {"rule": rule})
+    sequence = " ".join(
+        f'murano:objects+("{name}", "env", "io.Instance") murano:properties+("{name}", "flavor", "{flavor}")'
+        for name, flavor in (("o1", "huge"), ("o2", "small"))
+    )
+    query = {"query": "predeploy_errors(env, obj, msg)", "action_policy": "action", "sequence": sequence}
+    answer = client.execute_policy_action("murano_system", "simulate", False, False, query)
+    assert answer == {"result": ['predeploy_errors("env", "o1", "too large")']}
+
+
+def ask(site: Site, arguments: list[str]) -> str:
     """The answer of a command in one line, without the lines of tables."""
-    command = [str(BIN / "openstack"), "congress", *arguments]
-    done = subprocess.run(command, env=environment, cwd=environment["PWD"], capture_output=True, text=True, timeout=120)
+    done = site.openstack("adam", "congress", *arguments)
     shown = re.sub(r"[|+]|--+", " ", done.stdout + done.stderr)
     return " ".join(shown.split())
