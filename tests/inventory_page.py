@@ -27,6 +27,8 @@ datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.js
   of the file with their age, and is named on stderr; so is one with a field that is missing or of another kind. The
   exit code is 3 if a table has no older rows to keep, or nobody can log in, else 0. A row of `gate:inventory` says of
   each table when it was read and why it was not read since: `gate:inventory(table=t, problem=why), why != null`.
+- **Rights**: to a user without the role admin Neutron, Cinder and Glance show what there is of one project, without any
+  error; the command says so on stderr. Other services refuse their lists.
 - **Load**: at most eight requests run at once, and `--rate 5` begins at most five a second. Quotas are a request for
   each project and service, Placement four for each resource provider, Heat's resources one for each stack.
 - **Changes**: of a file that it wrote less than half an hour ago, the next pull asks Nova only for the servers that

@@ -360,6 +360,21 @@ def test_the_command_writes_the_file_and_names_what_it_left_out(cloud: Cloud, tm
     )
 
 
+def test_a_user_who_is_no_admin_is_told_that_lists_may_be_short(cloud: Cloud, tmp_path: Path, capfd: Any) -> None:
+    from datalog_gate.doors.cli.main import main
+
+    command = ["inventory", "pull", "--tables", "neutronv2:networks", "--output", str(tmp_path / "cloud.jsonl")]
+    status, body, headers = cloud.answers["POST /v3/auth/tokens"]
+    told = []
+    for names in (["reader", "member"], ["member", "Admin"]):
+        token = {**body["token"], "roles": [{"id": name, "name": name} for name in names]}  # type: ignore[index]
+        cloud.answers["POST /v3/auth/tokens"] = status, {"token": token}, headers
+        assert main(command) == 0
+        told.append(capfd.readouterr().err)
+    short = "the user has the roles member, reader, and not admin: tables may have what there is of one project alone"
+    assert told == [f"datalog-gate: {short}\n", ""]
+
+
 def test_without_credentials_the_command_says_what_to_set(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

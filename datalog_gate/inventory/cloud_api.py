@@ -57,6 +57,8 @@ class CloudApi:
             self._config.config["api_timeout"] = self._config.config.get("api_timeout") or TIMEOUT
             self._session = self._config.get_session()
             self.project = str(self._session.get_project_id() or "")
+            self.limit = self._find_limit()
+            """Why lists may lack what there is of other projects, without any error; empty if nothing says so."""
         except (ClientException, ConfigException, OSError, ValueError) as error:
             message = f"the cloud can't be reached with these credentials: {printable_line(error)}"
             raise InputError.of(message, suggestion="set OS_*, or name an entry of clouds.yaml with --cloud") from None
@@ -107,6 +109,15 @@ class CloudApi:
             return answer.json()
         except ValueError:
             raise ReadingError(f"{service.name} does not answer {where} with JSON") from None
+
+    def _find_limit(self) -> str:
+        """Whether the user is no admin: to others Neutron, Cinder and Glance show their own project alone."""
+        get_access = getattr(self._session.auth, "get_access", None)  # which few kinds of credentials lack
+        roles = get_access(self._session).role_names if get_access else []
+        if not roles or "admin" in map(str.lower, roles):
+            return ""
+        names = printable_line(", ".join(sorted(roles)))
+        return f"the user has the roles {names}, and not admin: tables may have what there is of one project alone"
 
     def _adapter(self, service: ApiService) -> Any:
         if service.type not in self._adapters:

@@ -35,6 +35,8 @@ def inventory(options: argparse.Namespace) -> int:
 
     def pull_once() -> PullResult:
         api = CloudApi(options.cloud, options.rate)
+        if api.limit:
+            print_note(api.limit)
         result = pull(api, sources, target.read() if target else Snapshot())
         if target:
             target.write(result.snapshot)
