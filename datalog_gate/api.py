@@ -207,6 +207,10 @@ class ExplainedDecision(Decision):
         values = {member.name: getattr(judgement.decision, member.name) for member in fields(Decision)}
         return cls(**values, explanation=Explanation(judgement))
 
+    def bare(self) -> Decision:
+        """The decision without its explanation."""
+        return Decision(**{member.name: getattr(self, member.name) for member in fields(Decision)})
+
     def to_json(self) -> dict[str, object]:
         """The decision as JSON data."""
         data = Decision.to_json(self)

@@ -142,7 +142,7 @@ RULE_OPTIONS = "--rules rules,--congress,--catalogue types"
 OPTIONS: dict[str, str] = {
     "check": f"{READING},{RULE_OPTIONS},--together,--module module,--action action,--against template,--caller caller,"
     "--services service,--inventory rows,--waivers waivers,--now time,--fail-on level,--strict-unknown,--mode choice,"
-    "--engine engine,--explain,--format format,--output report",
+    "--select text,--ignore text,--baseline rows,--quiet,--engine engine,--explain,--format format,--output report",
     "config": f"{READING},{RULE_OPTIONS},--output report",
     "facts": f"{READING},--relation relation,--format format,--catalogue types",
     "relations": "--format format,--catalogue types",

@@ -171,7 +171,7 @@ def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.Capt
             "datalog-gate.toml:8:52: error[bad-configuration] there is no key `enviroment`",
             "  help  did you mean environment?",
             "datalog-gate.toml:9:1: error[bad-configuration] 'pdf=x' is not FMT=FILE with one of text, compact, json, "
-            "junit, sarif, github, html",
+            "junit, sarif, github, html, baseline",
             "datalog-gate.toml:10:1: error[bad-configuration] `parameter` is a list of texts",
             "datalog-gate.toml:11:2: error[bad-configuration] there is no key `servics`",
             "  help  did you mean services?",

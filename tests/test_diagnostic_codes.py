@@ -30,6 +30,7 @@ POLICY = '@deny("a", "{x}")\np(x) :- '
 TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
 WAIVER = "waivers:\n  - {id: W-1, policy: a, key: {x: web}, owner: net, reason: known, expires: 2028-01-01}\n"
 OK = POLICY + "heat:stack(id=x).\n"
+NETS = POLICY + "os:neutron:net(_id=x).\n"
 LATER = OK.replace('"{x}"', '"{x}", enforce_from="2207-03-01"')
 RULES, SUITE, FACTS, LINT = "rules", "suite", "facts template.yaml", "lint ."
 Files = Mapping[str, str | bytes]
@@ -229,6 +230,11 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         "waivers check w.yaml --rules m.dl --now 2027-01-01",
         {"m.dl": OK, "w.yaml": WAIVER.replace("policy: a", "policy: b")},
         {"m.dl": OK, "w.yaml": WAIVER}),
+    "bad-ignore": (
+        "check template.yaml --rules m.dl --format compact",
+        {"template.yaml": GOOD.replace("net:", "net:  # datalog-gate: ignore[a]"), "m.dl": NETS},
+        {"template.yaml": GOOD.replace("net:", "net:  # datalog-gate: ignore[a] until 2207-01-31: known"),
+         "m.dl": NETS}),
     "bad-configuration": (
         "config",
         {"datalog-gate.toml": 'fail_on = "warn"\n'},

@@ -130,6 +130,7 @@ CODES: dict[str, str] = {
     "bad-facts": "A line of facts that is not in the format.",
     "bad-catalogue": "A catalogue file that is not in the format.",
     "bad-test": "A policy test file that is not in the format.",
+    "bad-ignore": "A comment in a template that is to ignore a finding and has no effect.",
     "bad-configuration": "A configuration of a project that is not in the format.",
     "bad-waiver": "A waiver that is not in the format, or does not go with the rules.",
 }

@@ -167,6 +167,10 @@ class Explanation:
             self._explained[violation] = FindingExplanation(self._rows.lines(tree), fix)
         return self._explained[violation]
 
+    def stand_for(self, violation: Violation, other: Violation) -> None:
+        """Explain `other`, which a door made of a finding of this decision, as that one."""
+        self._evidence[other] = self._evidence[violation]
+
     def why(self, violation: Violation) -> tuple[ExplanationLine, ...]:
         return self._rows.lines(self._rows.why.why(*self._evidence[violation]))
 

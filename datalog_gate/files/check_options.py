@@ -13,6 +13,8 @@ from datalog_gate.analysis.policy import ACTIONS, LEVELS
 WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
 FORMATS = ("text", "compact", "json", "junit", "sarif", "github", "html")
+OUTPUTS = (*FORMATS, "baseline")
+"""What `--output` writes."""
 MOST_JOBS = 64
 MODES = ("record", "warn", "enforce")
 LIVE_PREFIX = "stack:"
@@ -85,8 +87,8 @@ def read_jobs(text: str) -> int:
 def read_output(text: str) -> tuple[str, Path]:
     """Read FMT=FILE. Errors: ValueError."""
     form, equals, path = text.partition("=")
-    if not equals or not path or form not in FORMATS:
-        raise ValueError(f"{text!r} is not FMT=FILE with one of {', '.join(FORMATS)}")
+    if not equals or not path or form not in OUTPUTS:
+        raise ValueError(f"{text!r} is not FMT=FILE with one of {', '.join(OUTPUTS)}")
     return form, Path(path)
 
 
@@ -181,12 +183,23 @@ CHECK_OPTIONS = (
     CheckOption(
         "waivers", f"waivers (default: ${WAIVERS}, or none)", "FILE.yaml", variable=WAIVERS, rebase=rebase_path
     ),
+    CheckOption(
+        "select", "judge only these policies, or those that a pattern meets", "A,B", read=read_list, default=()
+    ),
+    CheckOption("ignore", "do not judge these policies", "A,B", read=read_list, default=()),
+    CheckOption(
+        "baseline",
+        "findings that were there before and stop nothing, as --output baseline=FILE writes them",
+        "FILE",
+        rebase=rebase_path,
+    ),
     CheckOption("now", "the time to judge at (default: now, in UTC)", "ISO", read=read_iso_time),
     CheckOption("fail-on", "exit 1 for findings of this level or a more severe one", choices=FAIL_ON),
     CheckOption("strict-unknown", "exit 4 if a finding is undetermined", flag=True, default=False),
     CheckOption("mode", "the most severe effect of a policy", choices=MODES, default="enforce"),
     CheckOption("engine", "what derives the violations", choices=("native", "pydatalog", "both"), default="native"),
     CheckOption("explain", "explain each finding, and show what was examined", flag=True, default=False),
+    CheckOption("quiet", "print findings alone, without counts and notes", flag=True, default=False),
     CheckOption("format", "the form of what is printed", choices=FORMATS, default="text"),
     CheckOption(
         "output", "also write a format to a file", "FMT=FILE", read=read_output, many=True, rebase=_rebase_output

@@ -70,6 +70,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the arguments of a command. Those after ``--`` of `test` are for pytest."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
+    if "--version" in words[:end]:
+        words, end = ["--version"], 1
     options = _create_parser(words[0] if words else "").parse_args(words[:end])
     options.pytest = words[end + 1 :]
     if hasattr(options, "configured"):

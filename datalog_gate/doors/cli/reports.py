@@ -10,7 +10,8 @@ import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 from typing import Literal as OneOf
@@ -23,6 +24,8 @@ from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.diagnostics import CODES, Severity, Span, excerpt, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.decision.decision import SHORT, Change, Decision, Violation, Waiver
+from datalog_gate.files.baseline import FindingKeys
+from datalog_gate.files.ignores import Ignore
 from datalog_gate.schema.declaration import RelationRef
 
 if TYPE_CHECKING:
@@ -52,6 +55,12 @@ class ReportEntry:
     answer: Decision | GateError
     grant_requests: tuple[str, ...] = ()
     """Lines on what grants ask of their services."""
+    keys: FindingKeys = field(default_factory=dict)
+    """What its findings are known by."""
+    ignores: tuple[Ignore, ...] = ()
+    """The comments in its templates that ignore findings."""
+    used: frozenset[Ignore] = frozenset()
+    """Those of them that cover a finding."""
     page: DecisionPage | None = None
     """The page of a decision, where the format `html` is wanted."""
 
@@ -76,6 +85,8 @@ class ReportedFinding:
     """Whether a change introduced it; None without an old stack."""
     template: str = ""
     """The template that was judged, where there are several."""
+    key: str = ""
+    """What it is known by in any run."""
 
     def __str__(self) -> str:
         word = {"waived": "waived", "unknown": "undetermined", "broken": "error"}.get(self.state, self.level)
@@ -102,8 +113,9 @@ def format_report(
     return "".join(format_entry(form, entry, several) for entry in entries) + total
 
 
-def format_entry(form: str, entry: ReportEntry, named: bool) -> str:
-    """Format one entry in a format where each stands alone; if `named`, each of its lines names its template."""
+def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False) -> str:
+    """Format one entry in a format where each stands alone; if `named`, each of its lines names its template, and if
+    `quiet` there are only findings."""
     answer = entry.answer
     name = entry.name if named else ""
     template = {"template": name} if named else {}
@@ -118,10 +130,14 @@ def format_entry(form: str, entry: ReportEntry, named: bool) -> str:
         case "json", _:  # the failure of an engine has no JSON
             return ""
         case "compact", Decision():
-            return f"{format_compact(answer, name)}\n"
+            return _lines(format_compact(answer, name, quiet))
         case _, Decision():
-            return f"{format_decision(answer, entry.grant_requests, name)}\n"
+            return _lines(format_decision(answer, entry.grant_requests, name, quiet))
     return f"{answer}\n"
+
+
+def _lines(text: str) -> str:
+    return f"{text}\n" if text else ""
 
 
 def format_total(entries: Sequence[ReportEntry]) -> str:
@@ -144,8 +160,10 @@ def compute_severity(violation: Violation) -> Severity:
 
 def _named(entry: ReportEntry, named: bool) -> Iterator[ReportedFinding]:
     """The findings of an entry; if `named`, with its template."""
-    for finding in _findings(entry.answer):
-        yield replace(finding, template=entry.name) if named else finding
+    for finding in _findings(entry.answer, entry.keys):
+        yield replace(
+            finding, template=entry.name if named else "", key=finding.key and f"{_relative(entry.name)} {finding.key}"
+        )
 
 
 def _in_template(line: str, place: Span | None, template: str) -> str:
@@ -155,7 +173,7 @@ def _in_template(line: str, place: Span | None, template: str) -> str:
     return f"{line} (in {template})" if place else f"{template}: {line}"
 
 
-def _findings(answer: Decision | GateError) -> Iterator[ReportedFinding]:
+def _findings(answer: Decision | GateError, keys: FindingKeys) -> Iterator[ReportedFinding]:
     """The violations, undetermined and waived findings, and errors of an answer."""
     if isinstance(answer, DiagnosticsError):
         for wrong in answer.diagnostics:
@@ -167,17 +185,17 @@ def _findings(answer: Decision | GateError) -> Iterator[ReportedFinding]:
         return
     for violation in answer.violations:
         state = "preexisting" if violation.tolerated else "holds"
-        yield _finding(violation, compute_severity(violation), state, violation.hint)
+        yield _finding(violation, keys, compute_severity(violation), state, violation.hint)
     for violation in answer.undetermined:
         because = tuple((unknown.expression, unknown.place) for unknown in violation.unknowns)
         if violation.enforced and violation.on_unknown == "deny":
-            yield _finding(violation, "error", "holds", violation.hint, because)
+            yield _finding(violation, keys, "error", "holds", violation.hint, because)
         else:
             most = 2 if violation.on_unknown == "allow" else 1
             level = SEVERITIES[max(SEVERITIES.index(compute_severity(violation)), most)]
-            yield _finding(violation, level, "unknown", violation.hint, because)
+            yield _finding(violation, keys, level, "unknown", violation.hint, because)
     for violation in answer.waived:
-        yield _finding(violation, compute_severity(violation), "waived", f"waived by {violation.waiver}")
+        yield _finding(violation, keys, compute_severity(violation), "waived", f"waived by {violation.waiver}")
     for failure in answer.errors:
         yield ReportedFinding(
             failure.policy,
@@ -190,7 +208,12 @@ def _findings(answer: Decision | GateError) -> Iterator[ReportedFinding]:
 
 
 def _finding(
-    violation: Violation, level: Severity, state: State, help_: str, because: tuple[tuple[str, Span | None], ...] = ()
+    violation: Violation,
+    keys: FindingKeys,
+    level: Severity,
+    state: State,
+    help_: str,
+    because: tuple[tuple[str, Span | None], ...] = (),
 ) -> ReportedFinding:
     return ReportedFinding(
         rule=violation.policy,
@@ -202,6 +225,7 @@ def _finding(
         resource=violation.resource.path if violation.resource else "",
         because=because,
         change=violation.change,
+        key=keys.get((violation.policy, violation.row), ""),
     )
 
 
@@ -231,7 +255,7 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
 
     root = Xml.Element("testsuites", name="datalog-gate")
     for entry in entries:
-        findings = list(_findings(entry.answer))
+        findings = list(_findings(entry.answer, entry.keys))
         name = printable(entry.name)
         if isinstance(entry.answer, Decision):
             cases = {policy.id: [finding for finding in findings if finding.rule == policy.id] for policy in policies}
@@ -335,6 +359,9 @@ def _result(finding: ReportedFinding, index: int, place: Span | None) -> dict[st
     if finding.state == "waived":
         justification = printable(finding.help)
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
+    if finding.key:
+        digest = sha256(finding.key.encode("utf-8", "surrogatepass")).hexdigest()
+        result["partialFingerprints"] = {"datalogGate/v1": digest}
     if finding.template:
         result["properties"] = {"template": printable(finding.template)}
     if finding.change:
@@ -377,7 +404,7 @@ def _relative(file: str) -> str:
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
-def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name: str = "") -> str:
+def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name: str = "", quiet: bool = False) -> str:
     """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
     Many findings of a policy at one place, as of the members of a group, are one with a count; explained ones are not.
@@ -403,6 +430,8 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
             more = ", ..." if paths[MOST_ALIKE:] else ""
             lines.append(f"  and {len(rest)} more here: {', '.join(paths[:MOST_ALIKE])}{more}")
     lines += _format_errors(decision, name)
+    if quiet:
+        return "\n".join(map(printable, lines))
     if explanation:
         lines += [f"clean[{policy}] {_format_examined(rows)}" for policy, rows in explanation.clean().items()]
     lines += grant_requests
@@ -415,11 +444,11 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
     return "\n".join(map(printable, [*lines, _in_template(_format_counts(decision), None, name)]))
 
 
-def format_compact(decision: Decision, name: str = "") -> str:
+def format_compact(decision: Decision, name: str = "", quiet: bool = False) -> str:
     """Format one line for each finding, and the counts; each names the template of that name."""
     lines = [_head(violation, word, name) for violation, word in _worded(decision)]
-    counts = _in_template(_format_counts(decision), None, name)
-    return "\n".join(map(printable, [*lines, *_format_errors(decision, name), counts]))
+    counts = [] if quiet else [_in_template(_format_counts(decision), None, name)]
+    return "\n".join(map(printable, [*lines, *_format_errors(decision, name), *counts]))
 
 
 def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:

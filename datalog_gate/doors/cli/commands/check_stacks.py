@@ -18,6 +18,7 @@ from datalog_gate.base.errors import EngineError, GateError, InputError, UsageEr
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
+from datalog_gate.doors.cli.colours import coloured
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports import (
@@ -33,6 +34,16 @@ from datalog_gate.doors.cli.reports import (
     format_waiver_notes,
 )
 from datalog_gate.doors.cli.template_args import RootTemplate, find_roots, read_caller_file, read_old_stack, read_stacks
+from datalog_gate.doors.cli.tolerance import (
+    find_baseline,
+    find_idle_ignores,
+    find_keys,
+    find_modes,
+    find_sources,
+    note_gone,
+    tolerate,
+)
+from datalog_gate.files.baseline import Baseline, format_baseline
 from datalog_gate.files.check_options import FAIL_ON
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Stack
@@ -53,7 +64,9 @@ def check(options: argparse.Namespace) -> int:
     _wants_pages(options)
     roots = find_roots(options)
     caller, caller_error = read_caller_file(options.caller)
+    baseline = find_baseline(options)
     rules = load_rules(options)
+    modes = find_modes(rules, options)
     inventory = _load_inventory(rules, options.inventory)
     unfilled = _unfilled_relations(rules, options, caller, inventory)
     idle = (*_idle_run(rules, options), *_distant_policies(rules, options.now), *unfilled)
@@ -70,7 +83,7 @@ def check(options: argparse.Namespace) -> int:
     groups = [roots] if options.together else [[root] for root in roots]
 
     def judge(group: list[RootTemplate]) -> ReportEntry:
-        return _check_group(group, options, rules, caller, waivers, inventory)
+        return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline)
 
     # an explanation is computed as it is shown, and pydatalog has a process of its own
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
@@ -78,22 +91,30 @@ def check(options: argparse.Namespace) -> int:
         entries.append(entry)
         if isinstance(entry.answer, EngineError):
             print_note(f"{entry.name}: {entry.answer}")
-        for warning in entry.answer.near_misses if isinstance(entry.answer, Decision) else ():
-            if warning not in warned:
-                warned.add(warning)
-                print(render(warning, rules.sources), file=sys.stderr)
+        if isinstance(entry.answer, Decision):
+            for warning in entry.answer.near_misses:
+                if warning not in warned:
+                    warned.add(warning)
+                    print(render(warning, entry.answer.sources), file=sys.stderr)
         if options.format not in WHOLE_DOCUMENTS:
-            _print_entry(entry, options.format, len(groups) > 1)
-    if options.format in FOR_PEOPLE and len(groups) > 1:
+            _print_entry(entry, options.format, len(groups) > 1, options.quiet)
+    if options.format in FOR_PEOPLE and len(groups) > 1 and not options.quiet:
         print(format_total(entries))
     failing_tests = failing or SEVERITIES[:1]
     if options.format in WHOLE_DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing_tests), end="")
     decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
-    for note in (*format_waiver_notes(waivers, decisions), *format_comparison_notes(rules.program.inputs, decisions)):
+    for warning in find_idle_ignores(entries, rules, options):
+        print(render(warning, find_sources(entries)), file=sys.stderr)
+    notes = [*format_waiver_notes(waivers, decisions), *format_comparison_notes(rules.program.inputs, decisions)]
+    notes += [note] if baseline and (note := note_gone(baseline, entries)) else []
+    for note in () if options.quiet else notes:
         print_note(note)
     for form, path in options.output:
-        write_file(path, format_report(form, entries, rules.policies, failing_tests))
+        if form == "baseline":
+            write_file(path, format_baseline(find_keys(entries), path))
+        else:
+            write_file(path, format_report(form, entries, rules.policies, failing_tests))
     code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
     return code if decisions or code != OK else INPUT
 
@@ -105,6 +126,8 @@ def _check_group(
     caller: dict[str, object] | None,
     waivers: tuple[Waiver, ...],
     inventory: Inventory | str | None,
+    modes: Mapping[str, str],
+    baseline: Baseline | None,
 ) -> ReportEntry:
     """Judge templates as one set of facts."""
     pages = _wants_pages(options)
@@ -122,18 +145,20 @@ def _check_group(
             now=options.now,
             engine=options.engine,
             mode=options.mode,
+            modes=modes,
             explain=options.explain or pages,
             near_misses=True,
             cloud={} if options.together else None,
         )
-        requests = format_grant_requests(stacks, decision)
-        if not (pages and isinstance(decision, ExplainedDecision)):
-            return ReportEntry(name, decision, requests)
+        entry = ReportEntry(name, decision, format_grant_requests(stacks, decision))
+        entry = tolerate(entry, decision, stacks, rules, baseline)
+        if not (pages and isinstance(entry.answer, ExplainedDecision)):
+            return entry
         from datalog_gate.pages.decision_page import build_page
 
-        page = build_page(decision, decision.explanation, stacks, options.explain, requests)
-        judged = decision if options.explain else decision.explanation.judgement.decision
-        return ReportEntry(name, judged, requests, page)
+        decision = entry.answer
+        page = build_page(decision, entry.answer.explanation, stacks, options.explain, entry.grant_requests)
+        return replace(entry, answer=decision if options.explain else entry.answer.bare(), page=page)
     except (InputError, EngineError) as error:
         return ReportEntry(name, error)
 
@@ -157,9 +182,11 @@ def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
         return path
 
 
-def _print_entry(entry: ReportEntry, form: str, named: bool) -> None:
+def _print_entry(entry: ReportEntry, form: str, named: bool, quiet: bool) -> None:
     """Print an answer to stdout. In a format for people invalid input goes to stderr."""
-    if form not in FOR_PEOPLE or isinstance(entry.answer, Decision):
+    if form in FOR_PEOPLE and isinstance(entry.answer, Decision):
+        print(coloured(format_entry(form, entry, named, quiet), sys.stdout), end="", flush=True)
+    elif form not in FOR_PEOPLE:
         print(format_entry(form, entry, named), end="", flush=True)
     elif isinstance(entry.answer, InputError):
         print(_named_error(entry) if named else entry.answer, file=sys.stderr)

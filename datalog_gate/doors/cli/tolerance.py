@@ -1,0 +1,113 @@
+"""What a check tolerates: ignores in templates, a baseline, policies left out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from datalog_gate.api import ExplainedDecision, Rules
+from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.errors import UsageError
+from datalog_gate.decision.decision import Decision, Violation
+from datalog_gate.doors.cli.reports import ReportEntry
+from datalog_gate.files.baseline import Baseline, compute_keys, read_baseline
+from datalog_gate.files.ignores import Ignore, apply_ignores, find_idle, find_ignores
+from datalog_gate.stack.model import Stack
+
+
+def find_baseline(options: argparse.Namespace) -> Baseline | None:
+    """The baseline that the options name; none if this run is the first to write it. Errors: InputError."""
+    written = [path.resolve() for form, path in options.output if form == "baseline"]
+    if not options.baseline or (not os.path.lexists(options.baseline) and Path(options.baseline).resolve() in written):
+        return None
+    return read_baseline(options.baseline)
+
+
+def find_modes(rules: Rules, options: argparse.Namespace) -> dict[str, str]:
+    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for a name that no policy has, and if
+    no policy is left."""
+    policies = [policy.id for policy in rules.policies]
+    chosen: dict[str, set[str]] = {}
+    for option in ("select", "ignore"):
+        chosen[option] = set()
+        for pattern in getattr(options, option):
+            matched = {policy for policy in policies if fnmatchcase(policy, pattern)}
+            if not matched:
+                advice = did_you_mean(pattern, policies)
+                raise UsageError(f"--{option}: there is no policy {pattern}{f': {advice}' if advice else ''}")
+            chosen[option] |= matched
+    off = chosen["ignore"] | (set(policies) - chosen["select"] if options.select else set())
+    if policies and off.issuperset(policies):
+        raise UsageError("--select and --ignore leave no policy to judge by")
+    return dict.fromkeys(sorted(off), "off")
+
+
+def tolerate(
+    entry: ReportEntry, decision: Decision, stacks: Sequence[Stack], rules: Rules, baseline: Baseline | None
+) -> ReportEntry:
+    """The entry with the decision, in which comments of the templates ignore findings, and those of the baseline were
+    there before."""
+    sources = {file: text for stack in stacks for file, text in stack.sources.items()}
+    ignores, warnings = find_ignores(sources, [policy.id for policy in rules.policies])
+    keys = compute_keys(rules.policies, rules.program, decision)
+    tolerant, used = apply_ignores(decision, ignores)
+    if baseline:
+        tolerant = baseline.tolerate(tolerant, entry.name, keys)
+    tolerant = replace(tolerant, near_misses=(*tolerant.near_misses, *warnings))
+    if isinstance(decision, ExplainedDecision):
+        before = {(finding.policy, finding.row): finding for finding in _findings(decision)}
+        for finding in _findings(tolerant):
+            decision.explanation.stand_for(before[finding.policy, finding.row], finding)
+    return replace(entry, answer=tolerant, keys=keys, ignores=ignores, used=used)
+
+
+def find_idle_ignores(
+    entries: Sequence[ReportEntry], rules: Rules, options: argparse.Namespace
+) -> Iterator[Diagnostic]:
+    """Warn of ignores that cover no finding in any template, of policies that judged, and of those that are over."""
+    decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
+    if not decisions:
+        return
+    off = find_modes(rules, options)
+    skipped = {policy for decision in decisions for policy in decision.skipped}
+    action = decisions[0].action
+    judged = {policy.id for policy in rules.policies if action in policy.on} - off.keys() - skipped
+    ignores: set[Ignore] = {ignore for entry in entries for ignore in entry.ignores if ignore.policy in judged}
+    used = {ignore for entry in entries for ignore in entry.used}
+    yield from find_idle(ignores, used, decisions[0].now)
+
+
+def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
+    """A note on findings of the baseline that are gone; empty if none is."""
+    judged = {entry.name for entry in entries if isinstance(entry.answer, Decision)}
+    gone = baseline.count_gone(judged, set(find_keys(entries)))
+    if not gone:
+        return ""
+    are = "finding of {} is gone" if gone == 1 else "findings of {} are gone"
+    return f"{gone} {are.format(baseline.file)}: write it again by --output baseline={baseline.file}"
+
+
+def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[str, str]]:
+    """The template and key of each finding that no waiver and no comment waives."""
+    for entry in entries:
+        if isinstance(entry.answer, Decision):
+            for finding in (*entry.answer.violations, *entry.answer.undetermined):
+                yield entry.name, entry.keys[finding.policy, finding.row]
+
+
+def find_sources(entries: Sequence[ReportEntry]) -> Mapping[str, str]:
+    """The texts of rules and templates by file."""
+    return {
+        file: text
+        for entry in entries
+        if isinstance(entry.answer, Decision)
+        for file, text in entry.answer.sources.items()
+    }
+
+
+def _findings(decision: Decision) -> Iterator[Violation]:
+    yield from (*decision.violations, *decision.undetermined, *decision.waived)

@@ -1,0 +1,143 @@
+"""Comments in templates that ignore a finding until a day.
+
+``flavor: huge  # datalog-gate: ignore[web.flavor] until 2027-01-31: the old image needs it``
+
+They are for whoever checks a template at a desk. No door in a running service reads them: there the operator's waivers
+count alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_outcome, read_instant
+
+CODE = "bad-ignore"
+FORM = "write `ignore[policy] until 2027-01-31: reason`"
+_COMMENT = re.compile(r"(?:^|\s)(?P<whole>#\s*datalog-gate:\s*(?P<text>.*?))\s*$")
+_IGNORE = re.compile(r"ignore\s*\[(?P<policies>[^\]]*)\](?:\s+until\s+(?P<until>[^\s:]+))?\s*(?::\s*(?P<reason>.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """What a comment ignores: the finding of a policy on its line, until a day."""
+
+    policy: str
+    until: str
+    reason: str
+    place: Span
+
+    @property
+    def waiver(self) -> Waiver:
+        """The exception that it is, under the name of its place."""
+        where = f"{self.place.file}:{self.place.line}"
+        return Waiver(
+            id=where, policy=self.policy, owner="ignored in the template", reason=self.reason, expires=self.until
+        )
+
+    def covers(self, violation: Violation) -> bool:
+        """Whether it stands on the line of a finding of its policy."""
+        place = violation.place
+        if place is None or self.policy not in violation.policies:
+            return False
+        return self.place.file == place.file and self.place.line in (place.line, place.end_line)
+
+
+def find_ignores(
+    sources: Mapping[str, str], policies: Collection[str]
+) -> tuple[tuple[Ignore, ...], tuple[Diagnostic, ...]]:
+    """The ignores in texts by file, and warnings of those that have no effect: one needs known policies, a day and a
+    reason."""
+    ignores, warnings = [], []
+    for file, text in sources.items():
+        if "datalog-gate:" not in text:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if comment := _COMMENT.search(line):
+                span = Span(file, number, comment.start("whole") + 1, number, comment.end("whole") + 1)
+                read = _read(comment["text"], span, policies)
+                ignores += [ignore for ignore in read if isinstance(ignore, Ignore)]
+                warnings += [warning for warning in read if isinstance(warning, Diagnostic)]
+    return tuple(ignores), tuple(warnings)
+
+
+def _read(text: str, place: Span, policies: Collection[str]) -> list[Ignore | Diagnostic]:
+    match = _IGNORE.fullmatch(text)
+    names = [name.strip() for name in match["policies"].split(",")] if match else []
+    if not match or not any(names):
+        return [Diagnostic(CODE, "this comment ignores nothing: it has another form", place, FORM, "warning")]
+    problem = ""
+    if not match["until"]:
+        problem = "it says no day on which it ends"
+    elif not _is_day(match["until"]):
+        problem = f"{match['until']} is no date"
+    elif not (match["reason"] or "").strip():
+        problem = "it says no reason"
+    if problem:
+        return [Diagnostic(CODE, f"this comment ignores nothing: {problem}", place, FORM, "warning")]
+    answers: list[Ignore | Diagnostic] = []
+    for name in names:
+        if name in policies:
+            answers.append(Ignore(name, match["until"], match["reason"].strip(), place))
+        else:
+            advice = did_you_mean(name, policies)
+            answers.append(Diagnostic(CODE, f"there is no policy {name} to ignore", place, advice, "warning"))
+    return answers
+
+
+def _is_day(text: str) -> bool:
+    try:
+        read_instant(text)
+    except ValueError:
+        return False
+    return True
+
+
+def apply_ignores(decision: Decision, ignores: Sequence[Ignore]) -> tuple[Decision, frozenset[Ignore]]:
+    """The decision with the findings waived that an ignore covers on its day, and the ignores that cover a finding.
+
+    Its id changes with what is ignored, since its outcome may.
+    """
+    used = {
+        ignore
+        for ignore in ignores
+        for violation in (*decision.violations, *decision.undetermined)
+        if ignore.covers(violation)
+    }
+    current = [ignore for ignore in ignores if ignore in used and decision.now < ignore.waiver.until]
+    if not current:
+        return decision, frozenset(used)
+    kept: list[Violation] = []
+    waived: list[Violation] = []
+    for violation in decision.violations:
+        ignore = next((ignore for ignore in current if ignore.covers(violation)), None)
+        if ignore:
+            waived.append(replace(violation, waiver=ignore.waiver))
+        else:
+            kept.append(violation)
+    text = "\n".join([decision.id, *(f"{ignore.policy} {ignore.waiver}" for ignore in current)])
+    decision = replace(
+        decision,
+        id=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: len(decision.id)],
+        outcome=compute_outcome(kept, decision.undetermined, decision.errors),
+        violations=tuple(kept),
+        waived=(*decision.waived, *waived),
+        waivers=(*decision.waivers, *dict.fromkeys(ignore.waiver for ignore in current)),
+    )
+    return decision, frozenset(used)
+
+
+def find_idle(ignores: Collection[Ignore], used: Collection[Ignore], now: datetime) -> Iterator[Diagnostic]:
+    """Warn of ignores that cover no finding, and of those that are over."""
+    for ignore in sorted(ignores, key=lambda ignore: (ignore.place, ignore.policy)):
+        if ignore not in used:
+            message = f"{ignore.policy} finds nothing on this line to ignore"
+            yield Diagnostic(CODE, message, ignore.place, "delete the comment", "warning")
+        elif now >= ignore.waiver.until:
+            message = f"the finding of {ignore.policy} is ignored no longer: {ignore.until} has come"
+            yield Diagnostic(CODE, message, ignore.place, "correct the template", "warning")

@@ -1,0 +1,243 @@
+"""What a check tolerates at a desk, and no door does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import datalog_gate as dg
+from datalog_gate.doors.cli.colours import coloured
+from datalog_gate.doors.cli.main import main
+from tests.commands import run
+from tests.sources import ROOT
+
+RULES = """\
+@deny("flavor", "{s} takes {f}", hint="take a small one")
+huge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".
+@deny("image", "{s} runs {i}")
+old(s, i) :- os:nova:server(_id=s, image=i), i = "old".
+"""
+STACK = """\
+heat_template_version: 2018-08-31
+resources:
+  web:
+    type: OS::Nova::Server
+    properties:
+      flavor: huge{}
+      image: old
+"""
+IGNORE = "  # datalog-gate: ignore[flavor] until 2027-01-31: the new image is late"
+JANUARY = ("--now", "2027-01-30T23:59")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.dl").write_text(RULES)
+    Path("web.yaml").write_text(STACK.format(IGNORE))
+
+
+def check(capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[str], str]:
+    """The exit code, the lines without ids, and what is on stderr."""
+    code, out, err = run(capsys, "check", "web.yaml", "--rules", "m.dl", "--format", "compact", *more)
+    return code, re.sub(r"decision \w+", "decision ID", out).splitlines(), err
+
+
+def test_an_ignore_waives_the_finding_of_its_policy_on_its_line_until_its_day(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert check(capsys, *JANUARY, "--ignore", "image") == (
+        0,
+        [
+            "web.yaml:6:15: waived[flavor] web takes huge",
+            "0 denied, 0 warnings, 1 waived (web.yaml:6, 1 day left), 0 undetermined; 1 policy, 3 facts; allow; "
+            "decision ID",
+        ],
+        "datalog-gate: waiver web.yaml:6 ends soon: 1 day left\n",
+    )
+    code, lines, error = check(capsys, "--now", "2027-01-31", "--ignore", "image")
+    assert (code, lines[0], error.splitlines()[0]) == (
+        1,
+        "web.yaml:6:15: deny[flavor] web takes huge",
+        "web.yaml:6:21: warning[bad-ignore] the finding of flavor is ignored no longer: 2027-01-31 has come",
+    )
+    assert check(capsys, *JANUARY)[:2] == (
+        1,
+        [
+            "web.yaml:7:14: deny[image] web runs old",
+            "web.yaml:6:15: waived[flavor] web takes huge",
+            "1 denied, 0 warnings, 1 waived (web.yaml:6, 1 day left), 0 undetermined; 2 policies, 3 facts; deny; "
+            "decision ID",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("comment", "warning", "advice"),
+    [
+        ("ignore[flavor] until 2027-01-31", "this comment ignores nothing: it says no reason", "write"),
+        ("ignore[flavor] until 2027-01-31: ", "this comment ignores nothing: it says no reason", "write"),
+        ("ignore[flavor]: reason", "this comment ignores nothing: it says no day on which it ends", "write"),
+        ("ignore[flavor] until soon: reason", "this comment ignores nothing: soon is no date", "write"),
+        ("ignore flavor until 2027-01-31: reason", "this comment ignores nothing: it has another form", "write"),
+        ("ignore[flavour] until 2027-01-31: reason", "there is no policy flavour to ignore", "did you mean flavor?"),
+    ],
+)
+def test_an_ignore_without_day_reason_or_policy_has_no_effect_and_is_told(
+    comment: str, warning: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("web.yaml").write_text(STACK.format(f"  # datalog-gate: {comment}"))
+    code, lines, error = check(capsys, *JANUARY, "--ignore", "image")
+    assert (code, lines[0]) == (1, "web.yaml:6:15: deny[flavor] web takes huge")
+    assert error.splitlines()[0] == f"web.yaml:6:21: warning[bad-ignore] {warning}"
+    assert error.splitlines()[3].startswith(f"  help  {advice}")
+
+
+def test_an_ignore_that_covers_nothing_in_any_template_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("web.yaml").write_text(STACK.format(IGNORE).replace("huge", "small"))
+    Path("two.yaml").write_text("heat_template_version: 2018-08-31\nresources: {a: {type: web.yaml}}\n")
+    code, _, error = run(capsys, "check", "web.yaml", "two.yaml", "--rules", "m.dl", *JANUARY, "--ignore", "image")
+    assert (code, error.count("warning"), error.splitlines()[0]) == (
+        0,
+        1,
+        "web.yaml:6:22: warning[bad-ignore] flavor finds nothing on this line to ignore",
+    )
+    assert check(capsys, *JANUARY, "--ignore", "flavor,image") == (
+        64,
+        [],
+        "datalog-gate: --select and --ignore leave no policy to judge by\n",
+    )
+    assert check(capsys, *JANUARY, "--ignore", "flavor", "--fail-on", "never")[2] == ""
+
+
+def test_what_is_ignored_is_in_the_decision_as_waived(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("check", "web.yaml", "--rules", "m.dl", "--ignore", "image", "--format", "json")
+    before = json.loads(run(capsys, *command, "--now", "2027-02-01")[1])
+    after = json.loads(run(capsys, *command, *JANUARY)[1])
+    [violation] = before["violations"]
+    waiver = {
+        "id": "web.yaml:6",
+        "policy": "flavor",
+        "owner": "ignored in the template",
+        "reason": "the new image is late",
+        "expires": "2027-01-31",
+    }
+    assert (after["outcome"], after["violations"], after["waived"]) == ("allow", [], [violation | {"waiver": waiver}])
+    assert after["id"] != before["id"]
+
+
+def test_no_door_takes_the_word_of_a_template() -> None:
+    """Only the command line and the editor read comments; what decides for the others does not know them."""
+    decision = dg.load_rules("m.dl").decide(dg.read_stack("web.yaml"), now="2027-01-30")
+    assert (decision.outcome, [violation.policy for violation in decision.violations]) == ("deny", ["flavor", "image"])
+    package = ROOT / "datalog_gate"
+    readers = [
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if "files.ignores" in path.read_text("utf-8") and path.relative_to(package).parts[:2] != ("doors", "editor")
+    ]
+    assert sorted(readers) == ["doors/cli/reports.py", "doors/cli/tolerance.py"]
+
+
+def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("web.yaml").write_text(STACK.format("").replace("image: old", "image: new"))
+    assert check(capsys, "--output", "baseline=known.json")[0] == 1
+    assert Path("known.json").read_text() == (
+        '{"schema": "datalog-gate/baseline/1", "findings": [\n'
+        '  {"template": "web.yaml", "policy": "flavor", "key": {"s": "web/web", "f": "huge"}}\n]}\n'
+    )
+    Path("web.yaml").write_text("# a line more\n" + STACK.format(""))
+    code, lines, error = check(capsys, "--baseline", "known.json")
+    assert (code, error, lines) == (
+        1,
+        "",
+        [
+            "web.yaml:7:15: preexisting[flavor] web takes huge",
+            "web.yaml:8:14: deny[image] web runs old",
+            "1 denied, 1 preexisting, 0 warnings, 0 undetermined; 2 policies, 3 facts; deny; decision ID",
+        ],
+    )
+    assert check(capsys, "--baseline", "known.json", "--ignore", "image")[0] == 0
+    Path("web.yaml").write_text(STACK.format("").replace("huge", "small").replace("image: old", "image: new"))
+    assert check(capsys, "--baseline", "known.json")[::2] == (
+        0,
+        "datalog-gate: 1 finding of known.json is gone: write it again by --output baseline=known.json\n",
+    )
+    assert check(capsys, "--baseline", "known.json", "--quiet") == (0, [], "")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (None, "there is no baseline b.json"),
+        ("[]", "b.json is no baseline"),
+        ('{"schema": "datalog-gate/baseline/1", "findings": [{}]}', "b.json is no baseline"),
+        ("{", "b.json is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+    ],
+)
+def test_a_baseline_that_cannot_be_read_is_an_error(
+    text: str | None, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        Path("b.json").write_text(text)
+    code, _, printed = check(capsys, "--baseline", "b.json")
+    assert (code, printed.splitlines()[0]) == (3, f"error[unreadable] {error}")
+
+
+def test_select_and_ignore_take_names_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    def policies(*more: str) -> list[str]:
+        return re.findall(r"deny\[(\w+)\]", "\n".join(check(capsys, *more, "--now", "2027-02-01")[1]))
+
+    assert policies("--select", "flavor") == ["flavor"]
+    assert policies("--select", "*", "--ignore", "fl*") == ["image"]
+    assert check(capsys, "--select", "flavour") == (
+        64,
+        [],
+        "datalog-gate: --select: there is no policy flavour: did you mean flavor?\n",
+    )
+
+
+def test_a_finding_has_the_same_fingerprint_on_another_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fingerprints() -> list[str]:
+        document = json.loads(run(capsys, "check", "web.yaml", "--rules", "m.dl", "--format", "sarif")[1])
+        return sorted(result["partialFingerprints"]["datalogGate/v1"] for result in document["runs"][0]["results"])
+
+    before = fingerprints()
+    assert len(set(before)) == 2
+    Path("web.yaml").write_text("\n\n" + STACK.format(""))
+    assert fingerprints() == before
+
+
+def test_an_ignored_finding_is_explained_as_any_other(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ("check", "web.yaml", "--rules", "m.dl", "--ignore", "image", "--explain", "--format", "json")
+    [ignored] = json.loads(run(capsys, *command, *JANUARY)[1])["waived"]
+    [denied] = json.loads(run(capsys, *command, "--now", "2027-02-01")[1])["violations"]
+    assert {**ignored["why"], "fix": None} == {**denied["why"], "fix": None}
+
+
+def test_the_version_is_printed_wherever_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--version"], ["check", "web.yaml", "--version"], ["scan", "run", "--version"]):
+        with pytest.raises(SystemExit) as raised:
+            main(words)
+        assert (raised.value.code, capsys.readouterr().out) == (0, f"datalog-gate {dg.__version__}\n")
+
+
+class _Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a.yaml:1:2: deny[net.open] x warn[y] z\n  1 | abc\n    |  ^^\nwarn[b] c\n0 denied\n"
+    terminal = _Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert coloured(text, terminal) == (  # type: ignore[arg-type]
+        "a.yaml:1:2: \x1b[1;31mdeny\x1b[0m[net.open] x warn[y] z\n  1 | abc\n    |  \x1b[1;32m^^\x1b[0m\n"
+        "\x1b[1;33mwarn\x1b[0m[b] c\n0 denied\n"
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert coloured(text, terminal) == text  # type: ignore[arg-type]
