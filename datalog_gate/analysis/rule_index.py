@@ -102,7 +102,7 @@ class RuleIndex:
     def program_of(self, relation: str) -> list[Module]:
         """The modules of what a relation rests on, to be evaluated; those that stay are whole."""
         rules, relations = self._below(relation)
-        reached = _reach(self.fixed, {name.rpartition(":")[0] for name in relations})
+        reached = reached_modules(self.fixed, {name.rpartition(":")[0] for name in relations})
         policies = {name.rpartition(":")[0] for name in relations} & self.policies
         policies |= {relation.rpartition(":")[0]} & self.policies
         modules = [module for module in self.fixed if module.name in reached]
@@ -285,7 +285,7 @@ def _stub(bare: str, relation: Relation, fixed: bool = False) -> Iterator[Statem
     yield Rule(Atom(bare, tuple(variables)), tuple(body))
 
 
-def _reach(modules: Sequence[Module], names: Collection[str]) -> set[str]:
+def reached_modules(modules: Sequence[Module], names: Collection[str]) -> set[str]:
     """The modules of the names, and those that they import or read."""
     by_name = {module.name: module for module in modules}
     titles = {module.title: module.name for module in modules if module.title}

@@ -22,7 +22,7 @@ from datalog_gate.decision.secrets import Secrets
 from datalog_gate.engine.assignments import Binding
 from datalog_gate.engine.least_model import Model, ModelError
 from datalog_gate.engine.provenance import Fact, Provenance
-from datalog_gate.explain.fix import Fixes
+from datalog_gate.explain.fix import Fixes, TemplateChange
 from datalog_gate.explain.why import FIRST, Failure, Node, Total, Why
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema import cloud
@@ -69,6 +69,8 @@ class FindingExplanation:
 
     lines: tuple[ExplanationLine, ...]
     fix: ExplanationLine | None
+    change: TemplateChange | None = None
+    """The change of the fix."""
 
     def to_json(self) -> dict[str, object]:
         """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
@@ -164,7 +166,7 @@ class Explanation:
             tree = self._rows.why.why(*self._evidence[violation])
             change = None if violation.waiver else self._fixes.find(violation, tree)
             fix = _line(0, "fix", f"{change.text}{_settling(change.settled)}", change.place) if change else None
-            self._explained[violation] = FindingExplanation(self._rows.lines(tree), fix)
+            self._explained[violation] = FindingExplanation(self._rows.lines(tree), fix, change)
         return self._explained[violation]
 
     def stand_for(self, violation: Violation, other: Violation) -> None:

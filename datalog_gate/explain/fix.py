@@ -45,13 +45,15 @@ COPYING = ("??", "int", "lower", "trim", "upper")
 
 class TemplateChange(NamedTuple):
     """A resource with other properties, or a new one, of the stack `home`; in words, where the value stands now, and
-    how many findings it settles."""
+    how many findings it settles. The `value` is plain data for the property at the path; a new resource has no path."""
 
     home: str
     resource: Resource
     text: str
     place: Span | None
     settled: int = 0
+    path: Path = ()
+    value: Data = None
 
 
 class _Role(IntEnum):
@@ -390,7 +392,8 @@ def _changed(cell: _Cell, value: Value, words: str) -> TemplateChange | None:
         return None
     text = f"set {path_text(cell.path[1:])} of {cell.resource.name} to {words or show(value)}"
     resource = replace(cell.resource, properties=properties)
-    return TemplateChange(cell.home, resource, text, cell.resource.locate(cell.path))
+    place = cell.resource.locate(cell.path)
+    return TemplateChange(cell.home, resource, text, place, path=cell.path, value=to_json(value))
 
 
 def _put(data: Data, path: Path, value: Data) -> Any:

@@ -66,7 +66,7 @@ def discover_templates(folder: Path) -> Discovery:
     unlisted: list[Path] = []
     files = _Files()
     templates = [path for path in _list_visible(folder, unlisted) if files.is_template(path)]
-    own = {path: {str(path), *map(str, _environments_of(path))} for path in templates}
+    own = {path: {str(path), *map(str, environments_of(path))} for path in templates}
     read = {path: files.closure(own[path]) for path in templates}
     nested = {name for path in templates for name in read[path] - own[path]}
     roots = [path for path in templates if str(path) not in nested]
@@ -78,12 +78,22 @@ def discover_templates(folder: Path) -> Discovery:
     discovered = (
         DiscoveredTemplate(
             path,
-            tuple(name for name in _environments_of(path) if name.name != FOLDER_ENVIRONMENT),
+            tuple(name for name in environments_of(path) if name.name != FOLDER_ENVIRONMENT),
             {name: files.digest(name) for name in sorted(read[path])},
         )
         for path in sorted(roots)
     )
     return Discovery(tuple(discovered), tuple(unlisted))
+
+
+def is_template(text: str, file: str) -> bool:
+    """Whether the text of a file names a template version at its top."""
+    if not any(version in text for version in VERSIONS):
+        return False
+    if _VERSION.search(text):
+        return True
+    data = _read(text, file)  # JSON, or a key in quotes; else the version stands in a text of something else
+    return isinstance(data, dict) and any(version in data for version in VERSIONS)
 
 
 def check_folder(path: Path) -> None:
@@ -109,7 +119,8 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[Path]:
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
 
 
-def _environments_of(template: Path) -> tuple[Path, ...]:
+def environments_of(template: Path) -> tuple[Path, ...]:
+    """The environments that belong to a template, later over earlier."""
     names = [f"{template.stem}.env", f"{template.stem}.env.yaml"]
     if template.name == FOLDER_TEMPLATE:
         names.insert(0, FOLDER_ENVIRONMENT)
@@ -125,13 +136,7 @@ class _Files:
 
     def is_template(self, path: Path) -> bool:
         """Whether a file names a template version at its top."""
-        text = self._text(str(path))
-        if not any(version in text for version in VERSIONS):
-            return False
-        if _VERSION.search(text):
-            return True
-        data = _read(text, str(path))  # JSON, or a key in quotes; else the version stands in a text of something else
-        return isinstance(data, dict) and any(version in data for version in VERSIONS)
+        return is_template(self._text(str(path)), str(path))
 
     def closure(self, names: Iterable[str]) -> set[str]:
         """The files, and all that they name, and those in turn."""

@@ -11,6 +11,7 @@ import os
 from base64 import encodebytes
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -43,6 +44,7 @@ def read_stack(
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
+    unsaved: Mapping[Path, str] = MappingProxyType({}),
 ) -> Stack:
     """Read the stack of a template with its environments; later environments override earlier ones.
 
@@ -58,6 +60,8 @@ def read_stack(
 
     `assume` gives values to unknowns by their expressions as findings print them: a mapping, or texts
     `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
+
+    `unsaved` are texts that an editor has, by the whole path of the file in whose place each is read.
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
@@ -79,10 +83,10 @@ def read_stack(
         if path.suffix.lower() == ".dl":
             message, advice = f"{path} holds rules, and is no template", f"give it by --rules {path}"
             raise InputError([Diagnostic("not-a-template", message, None, advice)])
-        body, label, root = read_text(path), str(path), resolve(files_root or path.parent)
+        body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or path.parent)
     else:
         body, label, name = source or template or "", SENT, "stack"
-    environment_texts: list[tuple[str, Text]] = [(str(path), read_text(path)) for path in paths]
+    environment_texts: list[tuple[str, Text]] = [(str(path), _text_of(path, unsaved)) for path in paths]
     if environment_texts and environment:
         environment_texts.append(("<environment>", environment))
     environment_texts += [(name, (files or {})[name]) for name in environment_files]
@@ -90,7 +94,7 @@ def read_stack(
     def fetch(name: str, base: str) -> tuple[str, str] | None:
         if files and name in files:
             return name, files[name]
-        return None if root is None else _read_local(name, base, root)
+        return None if root is None else _read_local(name, base, root, unsaved)
 
     inputs = TemplateSource(
         text=body,
@@ -210,6 +214,11 @@ def _is_path(source: str) -> bool:
     return "\n" not in source and not source.lstrip().startswith("{")
 
 
+def _text_of(path: Path, unsaved: Mapping[Path, str]) -> str:
+    text = unsaved.get(resolve(path)) if unsaved else None
+    return read_text(path) if text is None else text
+
+
 def _read_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
@@ -221,7 +230,7 @@ def _read_bytes(path: Path) -> bytes:
     return content
 
 
-def _read_local(name: str, base: str, root: Path) -> tuple[str, str] | None:
+def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -> tuple[str, str] | None:
     """Read the file below `root` that a name in the file `base` refers to. Return its label and text.
 
     None if there is none, or the name is an address. A file that is not UTF-8 becomes base64, as Heat's client
@@ -239,6 +248,8 @@ def _read_local(name: str, base: str, root: Path) -> tuple[str, str] | None:
         return None
     if not inside:
         raise InputError([Diagnostic("outside-root", f"{name} lies outside {root}, the folder that may be read")])
+    if path in unsaved:
+        return label, unsaved[path]
     if not is_file:
         return None
     content = _read_bytes(path)

@@ -56,9 +56,9 @@ class Case:
     """The ids of policies that it expects, with their places."""
 
 
-def read_cases(file: Path) -> tuple[Case, ...]:
-    """Read the cases of a test file. Errors: InputError."""
-    document = read_document(read_text(file), str(file))
+def read_cases(file: Path, text: str | None = None) -> tuple[Case, ...]:
+    """Read the cases of a test file, or of the text that an editor has of it. Errors: InputError."""
+    document = read_document(read_text(file) if text is None else text, str(file))
     sources = {document.file: document.text or ""}
     if diagnostics := list(_check(document, (), document.data, TOP)):
         raise InputError(diagnostics, sources)

@@ -107,7 +107,7 @@ def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> li
     wanted = pattern.removeprefix(OLD).removeprefix(ALL)
     return [
         description
-        for description in (_describe(name, catalogue) for name in catalogue.names())
+        for description in (describe_relation(name, catalogue) for name in catalogue.names())
         if fnmatchcase(description.relation.name, wanted) or fnmatchcase(description.type or "", wanted)
         if wanted == pattern or catalogue.relation(pattern[: len(OLD)] + description.relation.name)
     ]
@@ -149,7 +149,8 @@ def _brief_column(column: Column, is_key: bool) -> str:
     return name if kinds in _TEXTS else f"{name}: {kinds.describe()}"
 
 
-def _describe(name: str, catalogue: Catalogue) -> RelationDescription:
+def describe_relation(name: str, catalogue: Catalogue = SHIPPED) -> RelationDescription:
+    """Describe the relation of that full name, which the catalogue has."""
     relation = catalogue.relation(name)
     assert relation is not None, name
     is_general = name in FIXED
