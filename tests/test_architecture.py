@@ -25,7 +25,7 @@ LEVEL = {room: level for level, rooms in enumerate(NUMBERED) for room in rooms}
 PACKAGES = sorted(
     ".".join(path.relative_to(ROOT).parent.parts) for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE
 )
-WITHOUT_EXAMPLE = {"datalog_gate.doors.cli.doctor"}
+WITHOUT_EXAMPLE = {"datalog_gate.doors.cli.doctor", "datalog_gate.doors.editor"}
 OTHER_NAMES = {"doctor", "plugin_dirs"}
 """Names in docstrings of packages that are no modules: a command and an option of Heat."""
 PART = re.compile(r"(?s)(<!-- generated: (\w+) -->\n).*?(<!-- end -->)")

@@ -53,6 +53,7 @@ COMMANDS = {
     "inventory": ("read what there is in the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
     "serve": ("run the policy server", "--config /etc/datalog-gate/server.conf --host 127.0.0.1 --port 1789"),
+    "lsp": ("serve an editor: rules, templates and policy tests, on stdin and stdout", ""),
     "scan": ("judge every stack, and list what is wrong since when", "run --folder templates --rules rules"),
 }
 """What each command does, and an example of its arguments."""
@@ -121,7 +122,7 @@ def _add_command(
     """Add a command, which is a function of that name in a module of `commands`."""
     summary, arguments = COMMANDS[name]
     command = _add_part(commands, name, summary)
-    command.epilog = f"example: datalog-gate {name} {arguments}"
+    command.epilog = f"example: datalog-gate {name} {arguments}".rstrip()
     command.set_defaults(home=module)
     return command
 
@@ -381,6 +382,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument("--port", type=_port, default=1789, metavar="N", help="the port (default: 1789)")
 
 
+def _add_editor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    lsp = _add_command(commands, "lsp", "editor_tools")
+    lsp.add_argument("--stdio", action="store_true", help="what it does anyway; some editors say it")
+
+
 def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parts = _add_command(commands, "scan", "cloud_scan").add_subparsers(dest="part", required=True, metavar="PART")
     run = _add_part(parts, "run", "judge what changed; exit 1 if a finding that denies is open, 3 if a stack is unread")
@@ -519,6 +525,7 @@ _GROUPS = (
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
     (("lint", "services", "reconcile", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
     (("serve",), _add_serve),
+    (("lsp",), _add_editor),
     (("scan",), _add_scan),
 )
 """The commands, and what adds them to a parser, in the order of the help."""

@@ -5,22 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from datalog_gate.base.diagnostics import did_you_mean, render
 from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.common import OK, UNDECIDED, print_note
 from datalog_gate.files.templates import read_catalogue
-
-if TYPE_CHECKING:
-    from datalog_gate.schema.catalogue import Catalogue
-    from datalog_gate.schema.descriptions import RelationDescription
-
-WIDEST = 30
-"""The most that the columns of a table are aligned to."""
 
 
 def facts(options: argparse.Namespace) -> int:
@@ -43,6 +35,7 @@ def facts(options: argparse.Namespace) -> int:
 
 def relations(options: argparse.Namespace) -> int:
     """Print a line for each relation that rules can read, or all about those of the name or pattern."""
+    from datalog_gate.editing.relation_text import format_relation
     from datalog_gate.schema.descriptions import describe_relations
 
     catalogue = read_catalogue(*options.catalogue)
@@ -53,7 +46,7 @@ def relations(options: argparse.Namespace) -> int:
         data = {"schema": "datalog-gate/relations/1", "relations": [description.to_json() for description in described]}
         print(json.dumps(data, ensure_ascii=False))
     elif options.pattern:
-        print("\n\n".join("\n".join(_format_relation(description, catalogue)) for description in described))
+        print("\n\n".join("\n".join(format_relation(description, catalogue)) for description in described))
     else:
         print(*(f"{description.signature()}  {description.relation.meaning}" for description in described), sep="\n")
         print_note(
@@ -65,32 +58,6 @@ def relations(options: argparse.Namespace) -> int:
 def _no_relation(name: str, candidates: Iterable[str]) -> UsageError:
     similar = did_you_mean(name, candidates, "`datalog-gate relations` lists all")
     return UsageError(f"there is no relation {name}: {similar}")
-
-
-def _format_relation(description: RelationDescription, catalogue: Catalogue) -> Iterator[str]:
-    """The lines about one relation."""
-    from datalog_gate.facts.factset import FactSet
-    from datalog_gate.facts.lines import write_text
-    from datalog_gate.schema.descriptions import describe_kinds
-
-    relation = description.relation
-    yield f"{relation.name}  {relation.meaning}"
-    rows = [
-        (f"{column.name}*" if column.name in relation.key else column.name, describe_kinds(column), column.meaning)
-        for column in relation.columns
-    ]
-    wide, wider = (min(max(len(row[at]) for row in rows), WIDEST) for at in (0, 1))
-    for name, kinds, meaning in rows:
-        yield f"  {name:{wide}}  {kinds:{wider}}  {meaning}".rstrip()
-    old = f"; old:{relation.name} has the older state" if description.has_old else ""
-    yield f"  filled by  {description.filled_by}{old}"
-    if description.mandatory:
-        yield f"  mandatory  {', '.join(description.mandatory)}"
-    if description.example:
-        facts = FactSet()
-        facts.add(relation.name, description.example)
-        yield f"  row        {''.join(write_text(facts, catalogue))}"
-    yield f"  rule       {description.rule}"
 
 
 def query(options: argparse.Namespace) -> int:

@@ -1,0 +1,303 @@
+"""The language server of rules, Heat templates and policy tests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from datalog_gate import __version__
+from datalog_gate.base.errors import GateError, RulesError, UsageError
+from datalog_gate.doors.editor.wire import RUN_CASES, Wire, path_of, uri_of
+from datalog_gate.editing import actions, case_answers, rule_completion, rule_names, template_answers
+from datalog_gate.editing.answers import Action, TextProblem, TextRange
+from datalog_gate.editing.workspace import Problems, Workspace
+from datalog_gate.language.formatter import format_text
+
+DELAY = 0.5
+"""How many seconds after the last edit all rules are checked, and what they judge."""
+TRIGGERS = [":", ".", "(", ",", "@", '"', "{", "[", " "]
+LOG = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
+
+
+class Session:
+    """One editor with one folder. At most one check runs, beside the loop that answers; a newer one of the same file
+    takes the place of those that wait."""
+
+    def __init__(self, server: LanguageServer) -> None:
+        self.server = server
+        self.gate = Workspace(Path.cwd())
+        self.wire = Wire(self.gate)
+        self._lock = asyncio.Lock()
+        self._turns: dict[Path, int] = {}
+        self._problems: dict[str, dict[str, tuple[TextProblem, ...]]] = {}
+        """The problems of each file, by what told of them."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._settling: asyncio.TimerHandle | None = None
+
+    def changed(self, path: Path, text: str) -> None:
+        """Note a text and check it; all that it may concern a while later."""
+        self.gate.edit(path, text)
+        self._start(self._check(path))
+        self.settle_later()
+
+    def closed(self, path: Path) -> None:
+        self.gate.close(path)
+        for file, told in self._problems.items():
+            if told.pop(str(path), None) is not None:
+                self._publish(file)
+        self.settle_later()
+
+    def settle_later(self) -> None:
+        if self._settling:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(DELAY, lambda: self._start(self._settle()))
+
+    async def run(self, work: Callable[[], _Result]) -> _Result:
+        """Do something beside the loop, alone."""
+        async with self._lock:
+            return await asyncio.to_thread(work)
+
+    def _start(self, check: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(check)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            LOG.error("a check failed", exc_info=error)
+
+    async def _check(self, path: Path) -> None:
+        turn = self._turns[path] = self._turns.get(path, 0) + 1
+
+        def check() -> Problems | None:
+            if self._turns[path] != turn:
+                return None
+            if path.suffix == ".dl":
+                return self.gate.check_pack(path)
+            if self.gate.is_test(path):
+                return self.gate.check_test(path)
+            return self.gate.judge(path) if self.gate.is_template(path) else {str(path): ()}
+
+        problems = await self.run(check)
+        if problems is not None and path in self.gate.unsaved:
+            self.tell(str(path), problems)
+
+    async def _settle(self) -> None:
+        """Check all rules around those that are open, and judge the templates again."""
+        tops: dict[Path, Path] = {}
+        for path in self.gate.unsaved:
+            if path.suffix == ".dl":
+                tops.setdefault(self.gate.folder(path).top, path)
+        for path in tops.values():
+            problems = await self.run(partial(self.gate.check_rules, path))
+            for file, own in problems.items():
+                self.tell(file, {file: own}, always=False)
+        for path in [path for path in self.gate.unsaved if path.suffix != ".dl"] if tops else []:
+            await self._check(path)
+
+    def tell(self, origin: str, problems: Problems, always: bool = True) -> None:
+        """Publish what one check says of files, in the place of what it said before."""
+        files = {*problems, *(file for file, told in self._problems.items() if origin in told)}
+        for file in sorted(files, key=lambda file: (file == origin, file)):
+            told = self._problems.setdefault(file, {})
+            before = told.get(origin, ())
+            told[origin] = problems.get(file, ())
+            if before != told[origin] or (always and file == origin):
+                self._publish(file)
+
+    def _publish(self, file: str) -> None:
+        diagnostics = [self.wire.diagnostic(problem) for problem in self.problems(Path(file))]
+        self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri_of(file), diagnostics))
+
+    def problems(self, path: Path) -> list[TextProblem]:
+        told = self._problems.get(str(path), {})
+        return list(dict.fromkeys(problem for problems in told.values() for problem in problems))
+
+    def at(self, params: types.TextDocumentPositionParams) -> tuple[Path, int] | None:
+        """The file and offset of a request; None for a text in no file."""
+        path = path_of(params.text_document.uri)
+        return (path, self.wire.offset(path, params.position)) if path else None
+
+    def show(self, kind: types.MessageType, message: str) -> None:
+        self.server.window_show_message(types.ShowMessageParams(kind, message))
+
+    def initialize(self, params: types.InitializeParams) -> None:
+        folders = [folder.uri for folder in params.workspace_folders or ()] or [params.root_uri or ""]
+        if root := path_of(folders[0]):
+            self.gate = Workspace(root)
+            self.wire = Wire(self.gate)
+
+    def open(self, params: types.DidOpenTextDocumentParams) -> None:
+        if path := path_of(params.text_document.uri):
+            self.changed(path, params.text_document.text)
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> None:
+        if path := path_of(params.text_document.uri):
+            self.changed(path, self.server.workspace.get_text_document(params.text_document.uri).source)
+
+    def close(self, params: types.DidCloseTextDocumentParams) -> None:
+        if path := path_of(params.text_document.uri):
+            self.closed(path)
+
+    def refresh(self, _: types.DidSaveTextDocumentParams | types.DidChangeWatchedFilesParams) -> None:
+        self.gate.refresh()
+        self.settle_later()
+
+    def complete(self, params: types.CompletionParams) -> types.CompletionList | None:
+        if (place := self.at(params)) is None:
+            return None
+        path, offset = place
+        if path.suffix == ".dl":
+            found = rule_completion.complete(self.gate.folder(path), path, self.gate.text(path).text, offset)
+        elif self.gate.is_test(path):
+            found = case_answers.complete(self.gate, path, offset)
+        else:
+            found = template_answers.complete(self.gate, path, offset)
+        return self.wire.completions(*found)
+
+    async def hover(self, params: types.HoverParams) -> types.Hover | None:
+        if (place := self.at(params)) is None:
+            return None
+        path, offset = place
+        if path.suffix == ".dl":
+            answer = rule_names.hover(self.gate.folder(path), path, offset, self.gate.checked(path))
+        elif self.gate.is_template(path):
+            problems = self.problems(path)
+            answer = await self.run(lambda: template_answers.hover(self.gate, path, offset, problems))
+        else:
+            return None
+        return self.wire.hover(answer) if answer else None
+
+    def define(self, params: types.DefinitionParams) -> list[types.Location]:
+        if (place := self.at(params)) is None:
+            return []
+        path, offset = place
+        if path.suffix == ".dl":
+            places = rule_names.definitions(self.gate.folder(path), path, offset)
+        elif self.gate.is_test(path):
+            places = case_answers.definitions(self.gate, path, offset)
+        else:
+            places = template_answers.definitions(self.gate, path, offset)
+        return [*map(self.wire.location, places)]
+
+    def refer(self, params: types.ReferenceParams) -> list[types.Location]:
+        place = self.at(params)
+        if place is None or place[0].suffix != ".dl":
+            return []
+        return [*map(self.wire.location, rule_names.references(self.gate.folder(place[0]), *place))]
+
+    def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        if (path := path_of(params.text_document.uri)) is None:
+            return []
+        if path.suffix == ".dl":
+            parsed = self.gate.folder(path).parsed(str(path))
+            symbols = rule_names.outline(parsed) if parsed else []
+        else:
+            symbols = template_answers.outline(self.gate.text(path).text, str(path))
+        return [*map(self.wire.symbol, symbols)]
+
+    async def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
+        place = self.at(params)
+        if place is None or place[0].suffix != ".dl":
+            return None
+        try:
+            work = partial(rule_names.rename, self.gate.folder(place[0]), *place, params.new_name)
+            return self.wire.edit(await self.run(work))
+        except UsageError as error:
+            self.show(types.MessageType.Error, str(error))
+            return None
+
+    def format(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
+        path = path_of(params.text_document.uri)
+        if path is None or path.suffix != ".dl":
+            return None
+        text = self.gate.text(path).text
+        try:
+            formatted = format_text(text, str(path))
+        except RulesError:
+            return None
+        if formatted == text:
+            return []
+        return [types.TextEdit(self.wire.range(TextRange(str(path), 0, len(text))), formatted)]
+
+    async def act(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        if (path := path_of(params.text_document.uri)) is None:
+            return []
+        start, end = self.wire.offset(path, params.range.start), self.wire.offset(path, params.range.end)
+        near = [problem for problem in self.problems(path) if problem.range.start <= end and start <= problem.range.end]
+
+        def find() -> list[Action]:
+            if path.suffix == ".dl":
+                return actions.rule_actions(self.gate.folder(path), path, near)
+            return actions.template_actions(self.gate, path, near) if self.gate.is_template(path) else []
+
+        return [*map(self.wire.action, await self.run(find))] if near else []
+
+    def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+        path = path_of(params.text_document.uri)
+        if path and path.suffix == ".dl":
+            return [*map(self.wire.lens, case_answers.policy_lenses(self.gate, path))]
+        if path and self.gate.is_test(path):
+            return [*map(self.wire.lens, case_answers.case_lenses(self.gate.text(path).text, path))]
+        return []
+
+    async def run_cases(self, file: str, policy: str, case: str) -> list[dict[str, str]]:
+        try:
+            reports, problems = await self.run(partial(self.gate.run_cases, Path(file), policy, case))
+        except GateError as error:
+            self.show(types.MessageType.Error, str(error))
+            return []
+        self.tell(f"cases of {file}", {file: (), **problems})
+        failed = sum(bool(report) for _, report in reports)
+        kind = types.MessageType.Warning if failed else types.MessageType.Info
+        self.show(kind, f"{len(reports) - failed} of {len(reports)} cases pass")
+        return [{"case": name, "report": report} for name, report in reports]
+
+
+def make_server() -> LanguageServer:
+    """A server with all its features."""
+    server = LanguageServer("datalog-gate", __version__)
+    session = Session(server)
+    completion = types.CompletionOptions(trigger_characters=TRIGGERS)
+    quick_fixes = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix])
+    features: list[tuple[str, Callable[..., object], object]] = [
+        (types.INITIALIZE, session.initialize, None),
+        (types.TEXT_DOCUMENT_DID_OPEN, session.open, None),
+        (types.TEXT_DOCUMENT_DID_CHANGE, session.change, None),
+        (types.TEXT_DOCUMENT_DID_CLOSE, session.close, None),
+        (types.TEXT_DOCUMENT_DID_SAVE, session.refresh, None),
+        (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, session.refresh, None),
+        (types.TEXT_DOCUMENT_COMPLETION, session.complete, completion),
+        (types.TEXT_DOCUMENT_HOVER, session.hover, None),
+        (types.TEXT_DOCUMENT_DEFINITION, session.define, None),
+        (types.TEXT_DOCUMENT_REFERENCES, session.refer, None),
+        (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, session.outline, None),
+        (types.TEXT_DOCUMENT_RENAME, session.rename, None),
+        (types.TEXT_DOCUMENT_FORMATTING, session.format, None),
+        (types.TEXT_DOCUMENT_CODE_ACTION, session.act, quick_fixes),
+        (types.TEXT_DOCUMENT_CODE_LENS, session.lenses, None),
+    ]
+    for feature, handler, options in features:
+        server.feature(feature, options)(partial(handler))  # which takes the attributes that are set on it
+    server.command(RUN_CASES)(partial(session.run_cases))
+    return server
+
+
+def serve() -> int:
+    """Serve one editor until it ends the session."""
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    with redirect_stdout(sys.stderr):  # what anything else prints is no message
+        make_server().start_io(stdout=output)
+    return 0

@@ -1,0 +1,114 @@
+"""Translates answers to the types of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.uris import from_fs_path, to_fs_path
+
+from datalog_gate.editing.answers import Action, Completion, Hover, Lens, Symbol, TextEdit, TextProblem, TextRange
+from datalog_gate.editing.workspace import Workspace
+from datalog_gate.files.templates import resolve
+
+MOST_COMPLETIONS = 300
+RUN_CASES = "datalog-gate.runCases"
+"""The command of a lens: a test file, the id of a policy or "", the name of a case or ""."""
+_SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Information,
+}
+_KINDS = {
+    "relation": types.CompletionItemKind.Function,
+    "builtin": types.CompletionItemKind.Operator,
+    "column": types.CompletionItemKind.Field,
+    "variable": types.CompletionItemKind.Variable,
+    "keyword": types.CompletionItemKind.Keyword,
+    "module": types.CompletionItemKind.Module,
+    "type": types.CompletionItemKind.Class,
+    "property": types.CompletionItemKind.Property,
+    "value": types.CompletionItemKind.Value,
+}
+
+
+def path_of(uri: str) -> Path | None:
+    """The file of an address; None for a text that is in no file."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return resolve(path) if path else None
+
+
+def uri_of(file: str) -> str:
+    return str(from_fs_path(file) or "")
+
+
+class Wire:
+    """Translates for one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+
+    def offset(self, path: Path, position: types.Position) -> int:
+        return self.workspace.text(path).offset(position.line, position.character)
+
+    def range(self, where: TextRange) -> types.Range:
+        text = self.workspace.text(Path(where.file))
+        return types.Range(types.Position(*text.position(where.start)), types.Position(*text.position(where.end)))
+
+    def location(self, where: TextRange) -> types.Location:
+        return types.Location(uri_of(where.file), self.range(where))
+
+    def diagnostic(self, problem: TextProblem) -> types.Diagnostic:
+        return types.Diagnostic(
+            self.range(problem.range),
+            problem.text,
+            severity=_SEVERITIES[problem.severity],
+            code=problem.code,
+            source="datalog-gate",
+        )
+
+    def edit(self, edits: Iterable[TextEdit]) -> types.WorkspaceEdit:
+        changes: dict[str, list[types.TextEdit]] = {}
+        for edit in edits:
+            changes.setdefault(uri_of(edit.range.file), []).append(types.TextEdit(self.range(edit.range), edit.text))
+        return types.WorkspaceEdit(changes=dict(changes))
+
+    def action(self, action: Action) -> types.CodeAction:
+        return types.CodeAction(
+            action.title,
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=[self.diagnostic(action.problem)],
+            edit=self.edit(action.edits),
+        )
+
+    def hover(self, hover: Hover) -> types.Hover:
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, hover.text), self.range(hover.range))
+
+    def completions(self, where: TextRange, completions: Sequence[Completion]) -> types.CompletionList:
+        place = self.range(where)
+        items = [
+            types.CompletionItem(
+                completion.label,
+                kind=_KINDS[completion.kind],
+                detail=completion.detail or None,
+                documentation=completion.documentation or None,
+                filter_text=completion.label,
+                text_edit=types.TextEdit(place, completion.text),
+            )
+            for completion in completions[:MOST_COMPLETIONS]
+        ]
+        return types.CompletionList(len(completions) > MOST_COMPLETIONS, items)
+
+    def symbol(self, symbol: Symbol) -> types.DocumentSymbol:
+        return types.DocumentSymbol(
+            symbol.name or "-",
+            types.SymbolKind.Function if symbol.range.file.endswith(".dl") else types.SymbolKind.Field,
+            self.range(symbol.range),
+            self.range(symbol.name_range),
+            detail=symbol.detail,
+        )
+
+    def lens(self, lens: Lens) -> types.CodeLens:
+        command = types.Command(lens.title, RUN_CASES, arguments=[lens.file, lens.policy, lens.case])
+        return types.CodeLens(self.range(lens.range), command=command)

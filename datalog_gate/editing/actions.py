@@ -1,0 +1,218 @@
+"""Edits that settle diagnostics and findings, each tried before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.errors import GateError, InputError
+from datalog_gate.editing.answers import Action, TextEdit, TextProblem, TextRange
+from datalog_gate.editing.rule_folder import RuleFolder, with_texts
+from datalog_gate.editing.source_text import source_text
+from datalog_gate.editing.workspace import JudgedTemplate, Workspace
+from datalog_gate.editing.yaml_outline import OutlineEntry, read_outline
+from datalog_gate.explain.fix import TemplateChange
+from datalog_gate.template.document import read_document
+
+MOST_TRIES = 8
+"""How many edits are tried for one problem."""
+_MEANT = re.compile(r"did you mean (.+?)\?")
+_BEFORE = re.compile(r"`([^`]+)` before ")
+_WRITE = re.compile(r"\b(?:write|say) (?!`)(.+?)(?= for the text| of those|, or |, which|$)")
+_QUOTED = re.compile(r"`([^`]+)`")
+_EXPORT = re.compile(r"`export (\w+)\.` in ([\w:]+)")
+_WORD = re.compile(r"[\w.:@-]+")
+
+
+def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
+    """Edits of rules after each of which its problem is gone, and no other error is there."""
+    parsed = folder.parsed(str(path))
+    actions = []
+    for problem in problems if parsed else ():
+        assert parsed
+        for title, edits in islice(_edits(folder, parsed.file.text, problem), MOST_TRIES):
+            if not new_errors(folder, after(folder.sources, edits), problem):
+                actions.append(Action(title, tuple(edits), problem))
+                break
+    return actions
+
+
+def template_actions(workspace: Workspace, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
+    """Edits of a template: for what the rules find the proved change, for what is wrong with it what is suggested."""
+    text = workspace.text(path).text
+    judged = workspace.judged.get(path)
+    actions = []
+    for problem in problems:
+        if problem.index is not None:
+            if judged and judged.text == text and (action := _fix(judged, path, problem)):
+                actions.append(action)
+            continue
+        before = _codes(workspace, path, text)
+        for title, edits in _replacements(text, problem):
+            now = _codes(workspace, path, after({str(path): text}, edits)[str(path)])
+            if now < before and now[problem.code, problem.message] < before[problem.code, problem.message]:
+                actions.append(Action(title, tuple(edits), problem))
+                break
+    return actions
+
+
+def after(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
+    """The texts with the edits, which do not overlap."""
+    texts = dict(sources)
+    for edit in sorted(edits, key=lambda edit: edit.range, reverse=True):
+        text = texts[edit.range.file]
+        texts[edit.range.file] = text[: edit.range.start] + edit.text + text[edit.range.end :]
+    return texts
+
+
+def new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProblem | None) -> list[Diagnostic]:
+    """The errors of the rules with these texts that they did not have; with a `problem`, that too while it is left."""
+    names = [name for name, text in changed.items() if folder.sources.get(name) != text]
+    edited = with_texts(folder, {Path(name): changed[name] for name in names})
+    files = {parsed.file.file for name in names for parsed in folder.pack(name)}
+    before = _count(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
+    _, now = edited.check([parsed for parsed in edited.all() if parsed.file.file in files])
+    left = _count(now) - before
+    for name in names:  # the parsed files are shared: those of the folder as it is come back
+        folder.parsed(name)
+    wrong = [diagnostic for diagnostic in now if left[_key(diagnostic)] > 0 and diagnostic.severity == "error"]
+    if problem and _count(now)[problem.code, problem.message] >= before[problem.code, problem.message]:
+        wrong += [diagnostic for diagnostic in now if _key(diagnostic) == (problem.code, problem.message)]
+    return wrong
+
+
+def _count(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, str]]:
+    return Counter(map(_key, diagnostics))
+
+
+def _key(diagnostic: Diagnostic) -> tuple[str, str]:
+    return diagnostic.code, diagnostic.message
+
+
+def _edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
+    """The edits to try for a problem of rules."""
+    yield from _replacements(text, problem)
+    for name, module in _EXPORT.findall(problem.help):
+        home = next((parsed for parsed in folder.all() if parsed.module.name == module), None)
+        if home:
+            end = len(home.file.text)
+            edit = TextEdit(TextRange(home.file.file, end, end), f"\nexport {name}.\n")
+            yield f"export {name} in {module}", [edit]
+
+
+def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
+    """The edits of one text that the help of a problem may mean, the likeliest first."""
+    where, help_ = problem.range, problem.help
+    old = text[where.start : where.end]
+    for meant in _MEANT.findall(help_):
+        new = meant.strip("`'\"@")
+        yield _replacing(_narrowed(text, where, new), new)
+    for sign in _BEFORE.findall(help_):
+        yield f"write {sign}", [TextEdit(TextRange(where.file, where.start, where.start), f"{sign} ")]
+    for quoted in _QUOTED.findall(help_):
+        name, default, rest = quoted.partition(" ?? ")
+        if default:
+            yield from _defaults(where, old, name, rest)
+        elif quoted.startswith("import "):
+            yield f"write {quoted}", [TextEdit(TextRange(where.file, 0, 0), f"{quoted}\n")]
+        else:
+            yield _replacing(where, quoted)
+    for written in _WRITE.findall(help_):
+        yield _replacing(where, written)
+        yield _replacing(where, written.partition("=")[2] or written)
+
+
+def _defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:
+    """A variable with a default, once in a condition."""
+    for value in ["0", '""', "false"] if default == "..." else [default]:
+        for use in re.finditer(rf"\b{re.escape(name)}\b(?! *\?\?)", old):
+            start = where.start + use.start()
+            place = TextRange(where.file, start, start + len(name))
+            yield f"give the default {name} ?? {value}", [TextEdit(place, f"{name} ?? {value}")]
+
+
+def _replacing(where: TextRange, new: str) -> tuple[str, list[TextEdit]]:
+    return f"write {new}", [TextEdit(where, new)]
+
+
+def _narrowed(text: str, where: TextRange, new: str) -> TextRange:
+    """The word within the range that was probably meant as the new one, without quotes."""
+    words = {match[0]: match for match in _WORD.finditer(text, where.start, where.end)}
+    near = closest(new, words) or next(iter(words), None)
+    if near is None:
+        return where
+    shift = near.startswith("@")
+    return TextRange(where.file, words[near].start() + shift, words[near].end())
+
+
+def _codes(workspace: Workspace, path: Path, text: str) -> Counter[tuple[str, str]]:
+    """What is wrong with a template of this text."""
+    try:
+        workspace.read(path, {path: text})
+    except InputError as error:
+        return _count(error.diagnostics)
+    return Counter()
+
+
+def _fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Action | None:
+    """The change that was proved to settle a finding, where the text of the template has room for it."""
+    assert problem.index is not None
+    try:
+        explained = judged.decision.explanation.of(judged.findings[problem.index])
+    except GateError:
+        return None
+    if explained.change is None or explained.fix is None or not explained.change.path:
+        return None
+    edit = change_edit(judged.text, path, explained.change)
+    return Action(explained.fix.text, (edit,), problem) if edit else None
+
+
+def change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
+    """The edit that makes a change of one property: in the place of what stands there, or as a new key."""
+    outline = {entry.path: entry for entry in read_outline(text)}
+    section = next((name for name in ("resources", "Resources") if (name, change.resource.name) in outline), None)
+    if section is None or change.place is None or change.place.file != str(path):
+        return None
+    whole = (section, change.resource.name, *change.path)
+    document = read_document(text, str(path))
+    place = document.place(whole)
+    if whole in outline and place:
+        return TextEdit(source_text(str(path), text).range(place), _scalar(change.value))
+    return _new_key(text, path, outline, whole, change.value)
+
+
+def _new_key(
+    text: str,
+    path: Path,
+    outline: Mapping[tuple[str | int, ...], OutlineEntry],
+    whole: tuple[str | int, ...],
+    value: object,
+) -> TextEdit | None:
+    """A new key before the first one of its mapping."""
+    *parent, name = whole
+    sibling = next(
+        (entry for way, entry in outline.items() if way[:-1] == tuple(parent) and entry.end > entry.start), None
+    )
+    if sibling is None or isinstance(name, int):
+        return None
+    end = f"\n{' ' * sibling.column}" if sibling.column >= 0 else ", "
+    start = sibling.start - (text[sibling.start - 1] in "\"'")
+    return TextEdit(TextRange(str(path), start, start), f"{name}: {_scalar(value)}{end}")
+
+
+def _scalar(value: object) -> str:
+    """A value as YAML, without quotes where it is the same."""
+    text = json.dumps(value, ensure_ascii=False)
+    bare = str(value)
+    if (
+        isinstance(value, str)
+        and re.fullmatch(r"[A-Za-z0-9][\w./-]*", bare)
+        and read_document(bare, "", False).data == value
+    ):
+        return bare
+    return text

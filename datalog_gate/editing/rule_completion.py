@@ -1,0 +1,172 @@
+"""What may be written at the cursor in a rule file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from datalog_gate.analysis.policy import CHOICES, LISTS
+from datalog_gate.analysis.resolve import AGGREGATES, KINDS
+from datalog_gate.editing.answers import Completion, TextRange
+from datalog_gate.editing.relation_text import format_builtin
+from datalog_gate.editing.rule_folder import RuleFolder
+from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES
+from datalog_gate.editing.rule_tokens import Level, RuleTokens
+from datalog_gate.schema.declaration import ALL, OLD, Relation
+from datalog_gate.schema.descriptions import describe_kinds
+from datalog_gate.schema.signatures import BUILTINS
+
+_WORD = re.compile(r"(?:[A-Za-z_][\w.:]*)?\Z")
+STATEMENTS = {
+    "relation": "Declares a relation.",
+    "export": "Lets other modules read relations.",
+    "import": "Reads a module by bare names.",
+}
+LITERALS = {
+    "not": "There is no such row.",
+    "or": "One of several, in parentheses.",
+    "in": "One of a list.",
+    "null": "Nothing.",
+    "true": "",
+    "false": "",
+}
+
+
+def complete(folder: RuleFolder, path: Path, text: str, offset: int) -> tuple[TextRange, list[Completion]]:
+    """The completions at an offset, and the word that they stand for. They begin with what is written of it."""
+    before = RuleTokens(text[:offset], str(path)).tokens
+    last = before[-2] if before[1:] else before[-1]
+    in_text = last.kind == "bad_string" and last.end == offset
+    word = last.text[1:] if in_text else _word(text, offset)
+    prefix = RuleTokens(text[: offset - len(word) - in_text], str(path))
+    end = offset + len(re.match(r"[\w.:]*", text[offset:])[0])  # type: ignore[index]
+    offered = (
+        _texts(folder, path, prefix)
+        if in_text
+        else _names(folder, path, prefix, RuleTokens(text, str(path)), offset, word)
+    )
+    lower = word.lower()
+    fitting = [
+        completion for completion in offered if completion.label.lower().startswith(lower) and completion.label != word
+    ]
+    return TextRange(str(path), offset - len(word), end), list(dict.fromkeys(fitting))
+
+
+def _word(text: str, offset: int) -> str:
+    match = _WORD.search(text, max(0, offset - 200), offset)
+    return match[0] if match else ""
+
+
+def _names(
+    folder: RuleFolder, path: Path, prefix: RuleTokens, whole: RuleTokens, offset: int, word: str
+) -> Iterator[Completion]:
+    last = len(prefix.tokens) - 2
+    level = _level(prefix)
+    start = prefix.starts[-1]
+    first = prefix.tokens[start].text if start <= last else ""
+    if last >= 0 and prefix.tokens[last].kind == "@":
+        yield from (Completion(name, "keyword", "annotation", meaning) for name, meaning in ANNOTATION_MEANINGS.items())
+    elif level and level.bracket == "annotation":
+        if prefix.tokens[last].kind in ("(", ","):
+            used = {prefix.tokens[at].text for at, _ in prefix.named("attribute") if at >= start}
+            for name, meaning in ATTRIBUTES.items():
+                if name not in used:
+                    yield Completion(name, "keyword", "attribute", meaning, f"{name}={'[' if name in LISTS else ''}")
+    elif level and level.bracket == "declaration":
+        if prefix.tokens[last].text in (":", "or"):
+            yield from (Completion(kind, "keyword", "kind") for kind in KINDS)
+    elif first == "import":
+        yield from (Completion(parsed.module.name, "module", "module") for parsed in folder.all())
+    elif first == "export":
+        scope = folder.names.scopes.get(_module_name(folder, path))
+        yield from (Completion(name, "relation") for name in sorted(scope.relations if scope else ()))
+    else:
+        if level and level.bracket == "atom":
+            yield from _columns(folder, path, prefix, level)
+        index = whole.at(offset)
+        names = whole.variables(index) if index is not None else prefix.variables(len(prefix.tokens) - 1)
+        yield from (Completion(name, "variable", "variable") for name in names if name != word)
+        if level is None or level.bracket in ("group", "aggregate"):
+            yield from _relations(folder, path)
+            if start > last:
+                yield from (Completion(name, "keyword", "", meaning) for name, meaning in STATEMENTS.items())
+        yield from (Completion(name, "keyword", "", meaning) for name, meaning in LITERALS.items())
+        yield from (Completion(name, "keyword", "aggregate", "", f"{name}{{ ") for name in AGGREGATES)
+
+
+def _columns(folder: RuleFolder, path: Path, prefix: RuleTokens, level: Level) -> Iterator[Completion]:
+    """The columns of the relation whose arguments are written, which are not there yet."""
+    if prefix.tokens[-2].kind not in ("(", ","):
+        return
+    meaning = folder.meaning(prefix.tokens[level.owner].text, _module_name(folder, path))
+    if isinstance(meaning, Relation):
+        used = {prefix.tokens[at].text for at, _ in prefix.named("column") if at > level.owner}
+        for column in meaning.columns:
+            if column.name not in used:
+                name = column.name if column.name.isidentifier() else f'"{column.name}"'
+                yield Completion(column.name, "column", describe_kinds(column), column.meaning, f"{name}=")
+
+
+def _texts(folder: RuleFolder, path: Path, prefix: RuleTokens) -> Iterator[Completion]:
+    """The values of the column or attribute for which a text is being written."""
+    level = _level(prefix)
+    listed = bool(level and level.bracket == "list")
+    at = len(prefix.tokens) - 2
+    while listed and at > 0 and prefix.tokens[at].kind != "[":
+        at -= 1
+    at -= listed
+    if level and listed:
+        level = level.outer
+    if level is None or at < 1 or prefix.tokens[at].kind not in ("=", "in"):
+        return
+    name = prefix.tokens[at - 1].text
+    values: Iterable[str] = ()
+    if level.bracket == "annotation":
+        values = CHOICES.get(name, ())
+    elif level.bracket == "atom":
+        meaning = folder.meaning(prefix.tokens[level.owner].text, _module_name(folder, path))
+        known = isinstance(meaning, Relation) and name in meaning.positions
+        values = meaning.columns[meaning.positions[name]].allowed if isinstance(meaning, Relation) and known else ()
+    yield from (Completion(value, "value") for value in values)
+
+
+def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
+    """The relations that a body may read, and the builtins."""
+    module = _module_name(folder, path)
+    scopes = folder.names.scopes
+    own = scopes.get(module)
+    for name, relation in (own.relations if own else {}).items():
+        yield Completion(name, "relation", _signature(relation), relation.meaning, f"{name}(")
+    imported = {folder.names.imported(import_.module, module) for import_ in own.imports} if own else set()
+    for other, scope in scopes.items():
+        for name in sorted(scope.exports & scope.relations.keys() if other != module else ()):
+            relation = scope.relations[name]
+            shown = name if other in imported else f"{other}:{name}"
+            yield Completion(shown, "relation", _signature(relation), relation.meaning, f"{shown}(")
+    for name in folder.catalogue.names():
+        known = folder.catalogue.relation(name)
+        assert known
+        yield Completion(name, "relation", "", known.meaning, f"{name}(")
+    yield from (Completion(prefix, "keyword", "", meaning) for prefix, meaning in _VERSIONS.items())
+    for builtin in BUILTINS.values():
+        if builtin.name.isidentifier():
+            signature = next(format_builtin(builtin)).partition("  ")[0]
+            yield Completion(builtin.name, "builtin", signature, builtin.meaning, f"{builtin.name}(")
+
+
+_VERSIONS = {OLD: "A relation as it was before the change.", ALL: "A relation of all stacks of the cloud."}
+
+
+def _signature(relation: Relation) -> str:
+    return f"{relation.name}({', '.join(column.name for column in relation.columns)})"
+
+
+def _module_name(folder: RuleFolder, path: Path) -> str:
+    parsed = folder.parsed(str(path))
+    return parsed.module.name if parsed else ""
+
+
+def _level(prefix: RuleTokens) -> Level | None:
+    """The bracket that is open at the end."""
+    return prefix.levels[-1]

@@ -1,0 +1,161 @@
+"""The rule files below one folder, with texts that are open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from datalog_gate.analysis.check import Checked, check
+from datalog_gate.analysis.resolve import Names
+from datalog_gate.analysis.rule_index import reached_modules
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.gc import paused
+from datalog_gate.decision.policy_set import RuleFile, texts
+from datalog_gate.editing.rule_tokens import RuleTokens
+from datalog_gate.files.rules import PACK_FILE, read_rules
+from datalog_gate.files.templates import list_files, read_text
+from datalog_gate.language.ast import Atom, Module
+from datalog_gate.schema.catalogue import Catalogue
+from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.signatures import Builtin
+
+
+@dataclass(frozen=True)
+class ParsedRules:
+    """A rule file with its syntax tree and its tokens."""
+
+    file: RuleFile
+    module: Module
+    diagnostics: tuple[Diagnostic, ...]
+
+    @cached_property
+    def tokens(self) -> RuleTokens:
+        return RuleTokens(self.file.text, self.file.file)
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The names of the modules that it reads or imports, and of more that are none."""
+        names = {token.text.rpartition(":")[0] for _, token in self.tokens.named("relation")}
+        return frozenset(names | {token.text for _, token in self.tokens.named("module")})
+
+
+class RuleFolder:
+    """Rule files, as they are at one moment. Those that did not change are parsed once: `parsed` is shared by all
+    states of a folder, and holds the last text of each file."""
+
+    def __init__(
+        self, top: Path, files: Sequence[RuleFile], catalogue: Catalogue, parsed: dict[str, ParsedRules]
+    ) -> None:
+        self.top, self.files, self.catalogue = top, tuple(files), catalogue
+        self._parsed = parsed
+        self._by_name = {file.file: file for file in files}
+
+    def parsed(self, name: str) -> ParsedRules | None:
+        """The file of that name, None if it is not among them."""
+        file = self._by_name.get(name)
+        if file is None:
+            return None
+        known = self._parsed.get(name)
+        if known is None or known.file != file:
+            known = self._parsed[name] = ParsedRules(file, *file.parse())
+        return known
+
+    def all(self) -> Iterator[ParsedRules]:
+        return (parsed for file in self.files if (parsed := self.parsed(file.file)))
+
+    def pack(self, name: str) -> list[ParsedRules]:
+        """The file with those of its pack, what they import or read, and what reads them."""
+        home = self._home(name)
+        modules = {parsed.module.name: parsed for parsed in self.all()}
+        own = {module for module, parsed in modules.items() if Path(parsed.file.file).is_relative_to(home)}
+        trees = [parsed.module for parsed in modules.values()]
+        near = own | {module for module, parsed in modules.items() if parsed.reads & own}
+        reached = reached_modules(trees, near)
+        return [parsed for module, parsed in modules.items() if module in reached]
+
+    def _home(self, name: str) -> Path:
+        """The folder of the pack of a file: the nearest with a description, else its own."""
+        folder = Path(name).parent
+        above = (path for path in (folder, *folder.parents) if path.is_relative_to(self.top))
+        return next((path for path in above if (path / PACK_FILE).is_file()), folder)
+
+    @paused()
+    def check(self, files: Sequence[ParsedRules]) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
+        """Check files as one program. Returns None if they have errors, and all diagnostics."""
+        found = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
+        try:
+            checked = check([parsed.module for parsed in files], found=found, catalogue=self.catalogue)
+        except RulesError as error:
+            return None, error.diagnostics
+        return checked, checked.warnings
+
+    @property
+    def sources(self) -> dict[str, str]:
+        return texts(self.files)
+
+    @cached_property
+    def names(self) -> Names:
+        return Names([parsed.module for parsed in self.all()], {}, None, True, self.catalogue)
+
+    def meaning(self, name: str, module: str) -> Relation | Builtin | None:
+        """What a name of a relation stands for in a module."""
+        names = self.names
+        if module not in names.scopes:
+            return None
+        before = len(names.diagnostics)
+        meaning = names.relation(Atom(name), module)
+        undefined = any(diagnostic.code == "undefined-relation" for diagnostic in names.diagnostics[before:])
+        del names.diagnostics[before:]
+        return None if undefined else meaning
+
+    def uses(self, full_name: str) -> Iterator[tuple[ParsedRules, int]]:
+        """Where the relation of that full name is written, by the index of the token."""
+        bare = full_name.rpartition(":")[2]
+        for parsed in self.all():
+            for index, token in parsed.tokens.named("relation", "exported"):
+                if token.text.rpartition(":")[2].rstrip("+-") == bare:
+                    meaning = self.meaning(token.text.rstrip("+-"), parsed.module.name)
+                    if meaning and meaning.name == full_name:
+                        yield parsed, index
+
+
+def read_folder(
+    top: Path, unsaved: Mapping[Path, str], catalogue: Catalogue, parsed: dict[str, ParsedRules]
+) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
+    """Read the rule files below a folder, and what is wrong with the folder itself."""
+    wrong: tuple[Diagnostic, ...] = ()
+    try:
+        files = read_rules([top])
+    except RulesError as error:
+        wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
+        files = [*_readable(top)]
+    return with_texts(RuleFolder(top, files, catalogue, parsed), unsaved), wrong
+
+
+def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
+    """The folder with the texts of files below it, new ones among them."""
+    from dataclasses import replace
+
+    files = {file.file: file for file in folder.files}
+    for path, text in unsaved.items():
+        if path.suffix != ".dl" or not path.is_relative_to(folder.top):
+            continue
+        module = ":".join(path.relative_to(folder.top).with_suffix("").parts)
+        file = files.get(str(path)) or RuleFile(module, str(path), "")
+        if file.text != text:
+            file = replace(file, text=text)
+        files[str(path)] = file
+    return RuleFolder(folder.top, list(files.values()), folder.catalogue, folder._parsed)
+
+
+def _readable(top: Path) -> Iterator[RuleFile]:
+    """The rule files that can be read, without limits."""
+    for path in list_files(top):
+        if path.suffix == ".dl":
+            try:
+                yield RuleFile(":".join(path.relative_to(top).with_suffix("").parts), str(path), read_text(path))
+            except InputError:
+                continue

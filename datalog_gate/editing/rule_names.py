@@ -1,0 +1,257 @@
+"""The names in rule files: hover, definitions, references and renaming."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from datalog_gate.analysis.check import Checked
+from datalog_gate.analysis.policy import LISTS, PLACEHOLDER, TEXTS
+from datalog_gate.analysis.resolve import IDENTIFIER
+from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.decision.policy_set import LIMITS_FILE
+from datalog_gate.editing.actions import after, new_errors
+from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange
+from datalog_gate.editing.relation_text import format_builtin, format_columns, format_relation
+from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder
+from datalog_gate.editing.source_text import source_text
+from datalog_gate.editing.yaml_outline import read_outline
+from datalog_gate.files.templates import read_text
+from datalog_gate.language.ast import Declaration, Rule
+from datalog_gate.language.lexer import RESERVED, Token
+from datalog_gate.schema.declaration import ALL, OLD, Relation
+from datalog_gate.schema.descriptions import describe_kinds, describe_relation
+from datalog_gate.schema.signatures import Builtin
+
+ATTRIBUTES = {
+    "id": "The id of the policy, `net.open_ssh`.",
+    "message": "What is wrong, with `{column}` for columns of the head.",
+    "hint": "What to change.",
+    "doc": "Why there is the policy.",
+    "url": "A page about it.",
+    "owner": "Who answers for it.",
+    "subject": "The column with the resource that is blamed (default: the first one of that kind).",
+    "worse": "A column, and `up` or `down`: when a finding that was there is worse.",
+    "preexisting": "`allow` or `deny` what an older state had already.",
+    "on_unknown": "What an undetermined finding does: `defer`, `deny` or `allow`.",
+    "enforce_from": "The day from which it denies, `2027-03-01`; it warns before.",
+    "tags": "Words to select it by.",
+    "on": "The actions that it judges (default: those that add or change resources).",
+    "key": "The columns that say which finding it is.",
+    "notify": "Who is told.",
+}
+assert ATTRIBUTES.keys() == {*TEXTS, *LISTS}
+ANNOTATION_MEANINGS = {
+    "deny": "Each row refuses the operation.",
+    "warn": "Each row is a warning.",
+    "record": "Each row is noted only.",
+    "unlock": "Each row is a grant that unlocks the service.",
+}
+_PROPERTY_OF_COLUMN = ("key", "subject", "worse")
+"""Attributes that name columns of the head."""
+
+
+def hover(folder: RuleFolder, path: Path, offset: int, checked: Checked | None = None) -> Hover | None:
+    """What is known of the name at the offset. `checked` has the kinds of columns of the rules' own relations."""
+    parsed = folder.parsed(str(path))
+    index = parsed.tokens.at(offset) if parsed else None
+    if parsed is None or index is None:
+        return None
+    token, where = parsed.tokens.tokens[index], _range(parsed, index)
+    match parsed.tokens.role(index):
+        case "relation" | "exported":
+            meaning = folder.meaning(token.text.rstrip("+-"), parsed.module.name)
+            return Hover(where, describe(folder, meaning, checked)) if meaning else None
+        case "column":
+            level = parsed.tokens.levels[index]
+            assert level
+            meaning = folder.meaning(parsed.tokens.tokens[level.owner].text, parsed.module.name)
+            if isinstance(meaning, Relation) and token.text in meaning.positions:
+                column = meaning.columns[meaning.positions[token.text]]
+                return Hover(
+                    where, f"`{column.name}` of `{meaning.name}`: {describe_kinds(column)}\n\n{column.meaning}"
+                )
+        case "annotation" if token.text in ANNOTATION_MEANINGS:
+            return Hover(where, f"`@{token.text}`: {ANNOTATION_MEANINGS[token.text]}")
+        case "attribute" if token.text in ATTRIBUTES:
+            return Hover(where, f"`{token.text}`: {ATTRIBUTES[token.text]}")
+        case "module" if other := _module(folder, token.text):
+            return Hover(where, f"The module of `{Path(other.file.file).name}`.")
+    return None
+
+
+def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked | None = None) -> str:
+    """A relation or builtin in Markdown: for one of the catalogue what `datalog-gate relations` prints."""
+    if isinstance(meaning, Builtin):
+        lines = format_builtin(meaning)
+    elif folder.catalogue.relation(meaning.name):
+        lines = format_relation(describe_relation(meaning.name, folder.catalogue), folder.catalogue)
+    else:
+        known = checked.program.relations.get(meaning.ref) if checked else None
+        lines = format_columns(known or meaning)
+    text = "\n".join(["```text", *lines, "```"])
+    policies = checked.policies if checked and isinstance(meaning, Relation) else ()
+    for policy in (policy for policy in policies if policy.relation == meaning.name):
+        text += f"\n\nThe policy `{policy.id}` ({policy.level}): {policy.message}"
+    return text
+
+
+def definitions(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
+    """Where the name at the offset is defined: the rules and declarations of a relation, the file of a module, the
+    first use of a variable."""
+    parsed = folder.parsed(str(path))
+    index = parsed.tokens.at(offset) if parsed else None
+    if parsed is None or index is None:
+        return []
+    token = parsed.tokens.tokens[index]
+    match parsed.tokens.role(index):
+        case "relation" | "exported":
+            meaning = folder.meaning(token.text.rstrip("+-"), parsed.module.name)
+            uses = folder.uses(meaning.name) if isinstance(meaning, Relation) else ()
+            return [_range(used, at) for used, at in uses if _is_definition(used, at)]
+        case "module" if other := _module(folder, token.text):
+            return [TextRange(other.file.file, 0, 0)]
+        case "variable":
+            return [_range(parsed, at) for at in _same_variable(parsed, index)][:1]
+    return []
+
+
+def references(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
+    """Where the relation or variable at the offset is written, its definitions among them."""
+    parsed = folder.parsed(str(path))
+    index = parsed.tokens.at(offset) if parsed else None
+    if parsed is None or index is None:
+        return []
+    if parsed.tokens.role(index) == "variable":
+        return [_range(parsed, at) for at in _same_variable(parsed, index)]
+    if parsed.tokens.role(index) in ("relation", "exported"):
+        meaning = folder.meaning(parsed.tokens.tokens[index].text.rstrip("+-"), parsed.module.name)
+        return [_range(used, at) for used, at in folder.uses(meaning.name)] if meaning else []
+    return []
+
+
+def rename(folder: RuleFolder, path: Path, offset: int, name: str) -> list[TextEdit]:
+    """Rename the variable or relation at the offset, wherever it is named: in messages, exports, limits and tests too.
+    Errors: UsageError for what can't have the name, or for a name after which the rules have other errors."""
+    parsed = folder.parsed(str(path))
+    index = parsed.tokens.at(offset) if parsed else None
+    role = parsed.tokens.role(index) if parsed and index is not None else "other"
+    if parsed is None or index is None or role not in ("variable", "relation", "exported"):
+        raise UsageError("only a variable or a relation of these rules can be renamed")
+    if not IDENTIFIER.match(name) or name in RESERVED or name == "_":
+        raise UsageError(f"{name} is no name: write letters, digits and _")
+    if role == "variable":
+        if name in parsed.tokens.variables(index):
+            raise UsageError(f"the rule has a variable {name} already")
+        edits = [*_rename_variable(parsed, index, name)]
+    else:
+        edits = [*_rename_relation(folder, parsed, index, name)]
+    _check_edits(folder, edits)
+    return edits
+
+
+def _rename_variable(parsed: ParsedRules, index: int, name: str) -> Iterator[TextEdit]:
+    tokens = parsed.tokens
+    old = tokens.tokens[index].text
+    yield from (TextEdit(_range(parsed, at), name) for at in _same_variable(parsed, index))
+    for at in tokens.statement(index):
+        token, level = tokens.tokens[at], tokens.levels[at]
+        while level and level.bracket == "list":
+            level = level.outer
+        if token.kind != "string" or level is None or level.bracket != "annotation":
+            continue
+        attribute = next(
+            (tokens.tokens[back - 1].text for back in range(at, level.owner, -1) if tokens.tokens[back].kind == "="), ""
+        )
+        text = PLACEHOLDER.sub(lambda match: f"{{{name}}}" if match[1] == old else match[0], token.text)
+        if attribute in _PROPERTY_OF_COLUMN:
+            text = re.sub(rf"\b{re.escape(old)}\b", name, token.text)
+        if text != token.text:
+            yield TextEdit(_range(parsed, at), text)
+
+
+def _rename_relation(folder: RuleFolder, parsed: ParsedRules, index: int, name: str) -> Iterator[TextEdit]:
+    written = parsed.tokens.tokens[index].text
+    meaning = folder.meaning(written.rstrip("+-"), parsed.module.name)
+    owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
+    if meaning is None or owner is None:
+        raise UsageError(f"{written} is no relation of these rules")
+    if folder.meaning(name, owner.module.name):
+        raise UsageError(f"{owner.module.name} has a relation or builtin {name} already")
+    old = meaning.name.rpartition(":")[2]
+    for used, at in folder.uses(meaning.name):
+        whole = _range(used, at)
+        start = whole.start + used.tokens.tokens[at].text.rindex(old)
+        yield TextEdit(TextRange(whole.file, start, start + len(old)), name)
+    for file, text in _beside(folder, owner):
+        for entry in read_outline(text):
+            is_limit = file.name == LIMITS_FILE and entry.path == (old,)
+            is_rows = len(entry.path) == 5 and entry.path[2:4] == ("expect", "rows")
+            if is_limit or (is_rows and str(entry.path[4]).removeprefix(OLD).removeprefix(ALL) == meaning.name):
+                yield TextEdit(TextRange(str(file), entry.end - len(old), entry.end), name)
+
+
+def _beside(folder: RuleFolder, owner: ParsedRules) -> Iterator[tuple[Path, str]]:
+    """The limits of a module, and the tests of all."""
+    files = {Path(file.file).with_name("test.yaml") for file in folder.files}
+    if owner.file.limits is not None:
+        files.add(Path(owner.file.limits_file))
+    for file in sorted(files):
+        if file.is_file():
+            try:
+                yield file, read_text(file)
+            except InputError:
+                continue
+
+
+def _check_edits(folder: RuleFolder, edits: list[TextEdit]) -> None:
+    """Check that the rules have no errors after the edits that they did not have before. Errors: UsageError."""
+    sources: Mapping[str, str] = {file.file: file.text for file in folder.files}
+    changed = after(sources, [edit for edit in edits if edit.range.file in sources])
+    if any(edit.range.file not in sources for edit in edits):
+        return  # limits are read from disk, where they have the old name yet
+    if wrong := new_errors(folder, changed, None):
+        raise UsageError(f"with that name the rules would be wrong: {wrong[0].message}")
+
+
+def outline(parsed: ParsedRules) -> list[Symbol]:
+    """The relations of a file, each with its rules one after another, and what is declared."""
+    symbols = []
+    text = source_text(parsed.file.file, parsed.file.text)
+    for statement in parsed.module.statements:
+        match statement:
+            case Rule(head, _, annotation):
+                detail = f"@{annotation.name}" if annotation else ""
+                if annotation and annotation.values:
+                    detail += f" {annotation.values[0].value}"
+                symbols.append(Symbol(head.name, detail, text.range(statement.span), text.range(head.name_span)))
+            case Declaration(name):
+                where = text.range(statement.span)
+                symbols.append(Symbol(name, "relation", where, where))
+    return symbols
+
+
+def _is_definition(parsed: ParsedRules, index: int) -> bool:
+    """Whether a token is the head of a rule or what a declaration declares."""
+    tokens = parsed.tokens
+    first = tokens.starts[index]
+    if tokens.tokens[first].text == "relation":
+        return index == first + 1
+    heads = (at for at in tokens.statement(index) if tokens.role(at) == "relation")
+    return next(heads, -1) == index
+
+
+def _same_variable(parsed: ParsedRules, index: int) -> list[int]:
+    tokens = parsed.tokens
+    name = tokens.tokens[index].text
+    return [at for at in tokens.statement(index) if tokens.tokens[at].text == name and tokens.role(at) == "variable"]
+
+
+def _module(folder: RuleFolder, name: str) -> ParsedRules | None:
+    return next((parsed for parsed in folder.all() if parsed.module.name == name), None)
+
+
+def _range(parsed: ParsedRules, index: int) -> TextRange:
+    token: Token = parsed.tokens.tokens[index]
+    return TextRange(parsed.file.file, token.start, token.end)

@@ -1,0 +1,310 @@
+"""Completion, hover, definitions and the outline of Heat templates."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from datalog_gate.base.errors import EngineError
+from datalog_gate.base.values import Unknown
+from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange
+from datalog_gate.editing.workspace import JudgedTemplate, Workspace
+from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, read_outline, slot_at
+from datalog_gate.explain.explanation import format_lines
+from datalog_gate.schema.declaration import Property, ResourceType
+from datalog_gate.schema.relations import SECTIONS, VERSIONS
+from datalog_gate.schema.resource_types import member_of
+from datalog_gate.template.dialect import Dialect, dialect_of
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
+from datalog_gate.template.parameters import TYPES
+
+FUNCTIONS = {
+    "get_param": ("NAME or [NAME, KEY...]", "The value of a parameter, or a part of it."),
+    "get_resource": ("NAME", "The id of a resource of this template."),
+    "get_attr": ("[RESOURCE, ATTRIBUTE, KEY...]", "An attribute of a resource, or a part of it."),
+    "get_file": ("PATH", "The content of a file, relative to this template."),
+    "list_join": ("[DELIMITER, LIST...]", "The members of lists as one text."),
+    "str_replace": ("{template: TEXT, params: {NAME: VALUE}}", "A text with names replaced by values."),
+    "str_replace_strict": ("{template: TEXT, params: {NAME: VALUE}}", "As `str_replace`; each name must occur."),
+    "str_replace_vstrict": (
+        "{template: TEXT, params: {NAME: VALUE}}",
+        "As `str_replace_strict`; no value may be empty.",
+    ),
+    "str_split": ("[DELIMITER, TEXT, INDEX]", "A text taken apart, or one of its parts."),
+    "resource_facade": (
+        "metadata, deletion_policy or update_policy",
+        "What the resource above says that nests this template.",
+    ),
+    "repeat": ("{template: X, for_each: {NAME: LIST}}", "A list of one value for each member."),
+    "digest": ("[ALGORITHM, TEXT]", "The digest of a text."),
+    "map_merge": ("[MAP...]", "Maps as one; later ones override earlier ones."),
+    "map_replace": ("[MAP, {keys: {}, values: {}}]", "A map with keys and values replaced."),
+    "yaql": ("{expression: TEXT, data: {}}", "What an expression of YAQL selects from data."),
+    "if": ("[CONDITION, VALUE, OTHER]", "One of two values."),
+    "filter": ("[VALUES, LIST]", "A list without some values."),
+    "make_url": ("{scheme: TEXT, host: TEXT, port: N, path: TEXT}", "An address made of its parts."),
+    "list_concat": ("[LIST...]", "Lists as one."),
+    "list_concat_unique": ("[LIST...]", "Lists as one, each member once."),
+    "contains": ("[VALUE, LIST]", "Whether a value is in a list."),
+    "equals": ("[VALUE, VALUE]", "Whether two values are equal, for conditions."),
+    "not": ("CONDITION", "The opposite of a condition."),
+    "and": ("[CONDITION...]", "Whether all hold."),
+    "or": ("[CONDITION...]", "Whether one holds."),
+}
+"""The functions of HOT, with their arguments and what they mean."""
+PARAMETER_KEYS = ("type", "default", "description", "label", "hidden", "constraints", "immutable")
+PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
+_NAMING = {"get_param": "parameters", "get_resource": "resources", "get_attr": "resources", "depends_on": "resources"}
+"""Functions and keys whose value, or first member, is a name, and the section that has it."""
+_CONDITION_KEYS = ("if", "condition", "not", "and", "or")
+Steps = tuple[str | int, ...]
+
+
+def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
+    """The completions at an offset, and the word that they stand for. They begin with what is written of it."""
+    text = workspace.text(path).text
+    slot = slot_at(text, offset)
+    written = text[slot.start : offset]
+    view = _View(workspace, path, text)
+    fitting = [item for item in view.completions(slot) if item.label.lower().startswith(written.lower())]
+    return TextRange(str(path), slot.start, slot.end), list(dict.fromkeys(fitting))
+
+
+def hover(workspace: Workspace, path: Path, offset: int, problems: Sequence[TextProblem] = ()) -> Hover | None:
+    """What is known of the thing at an offset, with why a finding there holds."""
+    text = workspace.text(path).text
+    view = _View(workspace, path, text)
+    near = entry_at(text, offset)
+    about = view.describe(*near) if near else ""
+    entry, on_value = near if near else (None, False)
+    at = TextRange(str(path), offset, offset)
+    if entry:
+        at = TextRange(str(path), *((entry.value_start, entry.value_end) if on_value else (entry.start, entry.end)))
+    parts = [about] if about else []
+    judged = workspace.judged.get(path)
+    for problem in problems:
+        if problem.index is not None and problem.range.start <= offset <= problem.range.end:
+            parts.append(_finding(judged, problem, workspace.root) if judged and judged.text == text else problem.text)
+    return Hover(at, "\n\n".join(parts)) if parts else None
+
+
+def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange]:
+    """Where the parameter, resource, condition or file is that the text at an offset names."""
+    text = workspace.text(path).text
+    near = entry_at(text, offset)
+    if near is None:
+        return []
+    entry, on_value = near
+    view = _View(workspace, path, text)
+    if on_value and (file := view.file(entry)):
+        return [TextRange(str(file), 0, 0)]
+    section = view.section_named(entry.path) if on_value else ""
+    target = view.entries.get((section, entry.value)) or view.entries.get((section.capitalize(), entry.value))
+    return [TextRange(str(path), target.start, target.end)] if target else []
+
+
+def outline(text: str, file: str) -> list[Symbol]:
+    """The sections with what they define."""
+    entries = read_outline(text)
+    symbols = []
+    for at, entry in enumerate(entries):
+        if len(entry.path) > 2 or entry.end == entry.start or not all(isinstance(step, str) for step in entry.path):
+            continue
+        below = [other for other in entries[at + 1 :] if other.path[: len(entry.path)] == entry.path]
+        kind = next((other.value for other in below if other.path == (*entry.path, "type")), entry.value)
+        end = max([entry.end, entry.value_end, *(max(other.end, other.value_end) for other in below)])
+        name = TextRange(file, entry.start, entry.end)
+        symbols.append(Symbol(str(entry.path[-1]), kind, TextRange(file, entry.start, end), name))
+    return symbols
+
+
+def _finding(judged: JudgedTemplate, problem: TextProblem, root: Path) -> str:
+    """A finding with why it holds, and the change that settles it; files below the root are told from there."""
+    assert problem.index is not None
+    lines = [f"**{problem.code}**: {problem.message}"]
+    if problem.help:
+        lines.append(f"hint: {problem.help}")
+    try:
+        explained = judged.decision.explanation.of(judged.findings[problem.index])
+    except EngineError:
+        return "\n\n".join(lines)
+    why = [*format_lines(explained.lines), *([f"  fix   {explained.fix.text}"] if explained.fix else [])]
+    text = "\n".join(["```text", *why, "```"]).replace(f"{root}{os.sep}", "")
+    return "\n\n".join([*lines, text])
+
+
+class _View:
+    """A template's text with the names in it."""
+
+    def __init__(self, workspace: Workspace, path: Path, text: str) -> None:
+        self.workspace, self.path, self.text = workspace, path, text
+        self.entries: dict[Steps, OutlineEntry] = {entry.path: entry for entry in read_outline(text)}
+        versions: dict[object, object] = {way[0]: entry.value for way, entry in self.entries.items() if len(way) == 1}
+        dialect = dialect_of(versions)
+        newest = dialect_of({"heat_template_version": "wallaby"})
+        assert isinstance(newest, Dialect)
+        self.dialect = newest if isinstance(dialect, str) else dialect
+
+    def names(self, section: str) -> list[str]:
+        sections = (section, section.capitalize())
+        return [str(way[1]) for way in self.entries if len(way) == 2 and way[0] in sections]
+
+    def type_name(self, resource: str | int) -> str:
+        for way in (("resources", resource, "type"), ("Resources", resource, "Type")):
+            if way in self.entries:
+                return self.entries[way].value
+        return ""
+
+    def type(self, resource: str | int) -> ResourceType | None:
+        return self.workspace.catalogue.type(self.type_name(resource))
+
+    def completions(self, slot: Slot) -> Iterator[Completion]:
+        path = slot.path
+        if slot.is_value and (section := self.section_named(path)):
+            pseudo = PSEUDO if section == "parameters" else ()
+            yield from (Completion(name, "value", section[:-1]) for name in (*self.names(section), *pseudo))
+            return
+        if slot.is_value and path[-2:-1] == ("get_attr",) and path[-1] == 1:
+            owner = self.entries.get((*path[:-1], 0))
+            kind = self.type(owner.value) if owner else None
+            yield from (Completion(name, "value", "attribute") for name in (kind.attributes if kind else ()))
+            return
+        match [str(step).lower() if at in (0, 2) else step for at, step in enumerate(path)]:
+            case []:
+                yield from (Completion(name, "keyword", "section", insert=f"{name}:") for name in SECTIONS.split()[:7])
+            case ["heat_template_version"]:
+                yield from (Completion(name, "value") for name in VERSIONS.split()[:-2])
+            case ["parameters", _] if slot.is_key:
+                yield from (Completion(name, "keyword", insert=f"{name}: ") for name in PARAMETER_KEYS)
+            case ["parameters", _, "type"]:
+                yield from (Completion(name, "value") for name in TYPES)
+            case ["resources", _] if slot.is_key:
+                yield from (Completion(name, "keyword", insert=f"{name}: ") for name in self.dialect.parts)
+            case ["resources", _, "type"]:
+                yield from (Completion(name, "type") for name in self.workspace.catalogue.types())
+                yield from self._templates()
+            case ["resources", name, "properties", *steps]:
+                yield from self._in_properties(slot, str(name), steps)
+
+    def _templates(self) -> Iterator[Completion]:
+        for file in sorted(self.path.parent.glob("*.yaml")):
+            if file != self.path and self.workspace.is_template(file):
+                yield Completion(file.name, "type", "template")
+
+    def _in_properties(self, slot: Slot, resource: str, steps: Sequence[str | int]) -> Iterator[Completion]:
+        file = self.file(self.entries.get(("resources", resource, "type")))
+        if file and not steps:
+            nested = read_outline(self.workspace.text(file).text)
+            names = [str(entry.path[1]) for entry in nested if len(entry.path) == 2 and entry.path[0] == "parameters"]
+            yield from (Completion(name, "property", "parameter", insert=f"{name}: ") for name in names)
+        kind = self.type(resource)
+        schema = property_at(kind, steps) if kind else None
+        if slot.is_key and kind:
+            children = schema.children if schema else kind.properties if not steps else ()
+            for child in children:
+                if (*slot.path, child.name) not in self.entries:
+                    yield Completion(child.name, "property", _brief(child), _about(child), f"{child.name}: ")
+        if slot.is_key and steps and not (schema and schema.children):
+            for name, (arguments, meaning) in FUNCTIONS.items():
+                if name in self.dialect.functions:
+                    yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
+        if slot.is_value and schema:
+            member = member_of(schema) if steps and isinstance(steps[-1], int) else schema
+            values = [*member.allowed, *((True, False) if member.kind == "boolean" else ())]
+            yield from (Completion(_shown(value), "value") for value in values)
+
+    def section_named(self, path: Steps) -> str:
+        """The section whose names the value at a path is one of."""
+        *_, last = path or ("",)
+        owner = path[-2] if len(path) > 1 and isinstance(last, int) else last
+        if owner in ("get_param", "get_attr") and last not in (owner, 0):
+            return ""
+        if isinstance(owner, str) and owner in _NAMING and (owner != "depends_on" or len(path) in (3, 4)):
+            return _NAMING[owner]
+        if owner in _CONDITION_KEYS and (owner != "if" or last == 0) and (owner != "condition" or len(path) == 3):
+            return "conditions"
+        return ""
+
+    def file(self, entry: OutlineEntry | None) -> Path | None:
+        """The file that a value names: a nested template, or what `get_file` reads."""
+        if entry is None or not entry.value:
+            return None
+        named = entry.path[-1] == "get_file" or (entry.path[-1] == "type" and entry.value.endswith(TEMPLATE_ENDINGS))
+        if not named or "://" in entry.value.removeprefix("file://"):
+            return None
+        file = Path(os.path.normpath(self.path.parent / entry.value.removeprefix("file://")))
+        return file if file.is_file() or file in self.workspace.unsaved else None
+
+    def describe(self, entry: OutlineEntry, on_value: bool) -> str:
+        """What is known of a key or a value, in Markdown."""
+        path, name = entry.path, entry.value if on_value else str(entry.path[-1])
+        section = self.section_named(path) if on_value else ""
+        if section == "parameters" or path[:-1] == ("parameters",):
+            return self._parameter(name)
+        if section == "resources" or (path[:-1] == ("resources",) and not on_value):
+            return f"`{name}`: {self.type_name(name) or 'a resource without a type'}"
+        if (
+            on_value
+            and path[0] == "resources"
+            and path[2:] == ("type",)
+            and (kind := self.workspace.catalogue.type(name))
+        ):
+            required = [part.name for part in kind.properties if part.required]
+            needs = f" Required: {', '.join(f'`{part}`' for part in required)}." if required else ""
+            return f"**{name}**: `{kind.relation}` in rules. {len(kind.properties)} properties.{needs}"
+        if not on_value and name in FUNCTIONS and name in self.dialect.functions | self.dialect.conditional:
+            return f"`{name}: {FUNCTIONS[name][0]}`\n\n{FUNCTIONS[name][1]}"
+        if not on_value and path[0] == "resources" and path[2:3] == ("properties",) and path[3:]:
+            owner = self.type(path[1])
+            schema = property_at(owner, path[3:]) if owner else None
+            return f"**{name}**: {_brief(schema)}\n\n{_about(schema)}".strip() if schema else ""
+        return ""
+
+    def _parameter(self, name: str) -> str:
+        parts = [
+            f"{key}: {entry.value}"
+            for key in ("type", "default", "description")
+            if (entry := self.entries.get(("parameters", name, key))) and entry.value
+        ]
+        judged = self.workspace.judged.get(self.path)
+        for parameter in judged.stack.parameters if judged else ():
+            if parameter.name == name and not parameter.hidden and not isinstance(parameter.value, Unknown):
+                parts.append(f"here: {parameter.value} ({parameter.origin})")
+        return f"The parameter `{name}`, " + ", ".join(parts) if parts else ""
+
+
+def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | None:
+    """The schema of the property under the steps; a member of a list has that of the list."""
+    among, schema = kind.properties, None
+    for step in steps:
+        if isinstance(step, str):
+            schema = next((candidate for candidate in among if candidate.name == step), None)
+            among = schema.children if schema else ()
+    return schema
+
+
+def _brief(schema: Property) -> str:
+    """The kind of a property, and whether it is required."""
+    return f"{schema.kind}, required" if schema.required else schema.kind
+
+
+def _about(schema: Property) -> str:
+    """What else the catalogue says of a property."""
+    parts = []
+    if schema.default is not None:
+        parts.append(f"default: {json.dumps(schema.default)}")
+    if schema.allowed:
+        parts.append(f"one of {', '.join(map(_shown, schema.allowed))}")
+    if schema.range != (None, None):
+        low, high = ("" if bound is None else bound for bound in schema.range)
+        parts.append(f"from {low} to {high}")
+    if schema.custom:
+        parts.append(f"names a {schema.custom}" if "." in schema.custom else f"is checked as {schema.custom}")
+    parts.append("changes in place" if schema.update_allowed else "a change replaces the resource")
+    return "; ".join(parts)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,236 @@
+"""The open texts of an editor over the files on disk.
+
+The last good state of each is kept.
+
+An edit only notes a text. What it means is computed by the checks: that of a pack takes tens of milliseconds, those of
+a whole folder of rules and of a template may run beside the edits that come after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from datalog_gate.analysis.check import Checked
+from datalog_gate.api import ExplainedDecision, Rules
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
+from datalog_gate.decision.decision import Violation
+from datalog_gate.decision.policy_set import load
+from datalog_gate.editing.answers import Severity, TextProblem, TextRange
+from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
+from datalog_gate.editing.source_text import SourceText, source_text
+from datalog_gate.files.discovery import FOLDER_TEMPLATE, environments_of, is_template
+from datalog_gate.files.rules import default_rules
+from datalog_gate.files.templates import read_stack, read_text, resolve
+from datalog_gate.policytest.suite import suite_of, top_folder
+from datalog_gate.policytest.testfile import read_cases
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.stack.model import Stack
+
+Problems = dict[str, tuple[TextProblem, ...]]
+"""The problems by file. A file of the check that has none is there too."""
+TEST_FILE = "test.yaml"
+_LEVELS: dict[str, Severity] = {"deny": "error", "warn": "warning", "record": "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTemplate:
+    """A template that could be read, with its decision."""
+
+    text: str
+    stack: Stack
+    decision: ExplainedDecision
+    findings: tuple[Violation, ...]
+    """In the order of the `index` of problems."""
+
+
+class Workspace:
+    """One folder that is open in an editor."""
+
+    def __init__(self, root: Path, catalogue: Catalogue = SHIPPED) -> None:
+        self.root, self.catalogue = resolve(root), catalogue
+        self.unsaved: dict[Path, str] = {}
+        self.judged: dict[Path, JudgedTemplate] = {}
+        self._folders: dict[Path, tuple[RuleFolder, tuple[Diagnostic, ...]]] = {}
+        self._parsed: dict[str, ParsedRules] = {}
+        self._checked: dict[str, Checked] = {}
+        self._rules: Rules | None = None
+
+    def edit(self, path: Path, text: str) -> None:
+        """Take the text that an editor has of a file."""
+        self.unsaved = {**self.unsaved, path: text}  # a check beside may be reading the one before
+
+    def close(self, path: Path) -> None:
+        """Take a file as it is on disk again."""
+        self.unsaved = {name: text for name, text in self.unsaved.items() if name != path}
+        self.judged.pop(path, None)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take it that files on disk may have changed."""
+        self._folders.clear()
+
+    def text(self, path: Path) -> SourceText:
+        """The text of a file; an empty one if it can't be read."""
+        if path in self.unsaved:
+            return source_text(str(path), self.unsaved[path])
+        try:
+            return source_text(str(path), read_text(path))
+        except InputError:
+            return source_text(str(path), "")
+
+    def folder(self, path: Path) -> RuleFolder:
+        """The rules among which a rule file or a test stands, with the texts that are open."""
+        return self._folder(path)[0]
+
+    def _folder(self, path: Path) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
+        top = top_folder(path.parent)
+        if top not in self._folders:
+            self._folders[top] = read_folder(top, self.unsaved, self.catalogue, self._parsed)
+        folder, wrong = self._folders[top]
+        if any(path in self.unsaved and folder.sources.get(str(path)) != self.unsaved[path] for path in self.unsaved):
+            folder = with_texts(folder, self.unsaved)
+            self._folders[top] = folder, wrong
+        return folder, wrong
+
+    def checked(self, path: Path) -> Checked | None:
+        """The rules around a rule file as they were checked last without an error."""
+        return self._checked.get(str(path))
+
+    def check_pack(self, path: Path) -> Problems:
+        """Check a rule file with its pack."""
+        folder = self.folder(path)
+        files = folder.pack(str(path))
+        checked, diagnostics = folder.check(files)
+        if checked:
+            self._checked[str(path)] = checked
+        own = [diagnostic for diagnostic in diagnostics if diagnostic.span and diagnostic.span.file == str(path)]
+        return self._problems(own, folder.sources, path)
+
+    def check_rules(self, path: Path) -> Problems:
+        """Check all rules around a rule file."""
+        folder, wrong = self._folder(path)
+        _, diagnostics = folder.check(list(folder.all()))
+        empty: Problems = {file.file: () for file in folder.files}
+        return empty | self._problems([*wrong, *diagnostics], folder.sources, path)
+
+    def rules(self) -> Rules:
+        """The rules that templates are judged by, as they were last without an error. Errors: RulesError if they never
+        were."""
+        folder, _ = self._folder(self._rules_folder() / "any.dl")
+        try:
+            self._rules = Rules(load(folder.files, self.catalogue))
+        except RulesError:
+            if self._rules is None:
+                raise
+        return self._rules
+
+    def _rules_folder(self) -> Path:
+        local = self.root / "rules"
+        return local if local.is_dir() else resolve(default_rules())
+
+    def is_template(self, path: Path) -> bool:
+        return path.suffix != ".dl" and is_template(self.text(path).text, str(path))
+
+    def is_test(self, path: Path) -> bool:
+        return path.name == TEST_FILE
+
+    def judge(self, path: Path) -> Problems:
+        """Judge a template with its environments: what is wrong with it, else what the rules find."""
+        text = self.text(path).text
+        try:
+            stack = self.read(path)
+            decision = self.rules().decide(stack, explain=True)
+        except InputError as error:
+            return self._problems(error.diagnostics, error.sources, path)
+        except (RulesError, GateError) as error:
+            where = TextRange(str(path), 0, 0)
+            message = f"nothing judges this template: {str(error).splitlines()[0]}"
+            return {str(path): (TextProblem(where, "warning", "rules", message),)}
+        assert isinstance(decision, ExplainedDecision)
+        findings = (*decision.violations, *decision.undetermined)
+        self.judged[path] = JudgedTemplate(text, stack, decision, findings)
+        problems: dict[str, list[TextProblem]] = {str(path): []}
+        for problem in self._findings(path, decision, findings):
+            problems.setdefault(problem.range.file, []).append(problem)
+        return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
+
+    def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:
+        """Read a template with its environments and the texts that are open, or others. Errors: InputError."""
+        return read_stack(
+            path,
+            environments=environments_of(path),
+            stack_name=path.parent.name if path.name == FOLDER_TEMPLATE else None,
+            catalogue=self.catalogue,
+            unsaved=self.unsaved if edits is None else {**self.unsaved, **edits},
+        )
+
+    def _findings(
+        self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]
+    ) -> Iterator[TextProblem]:
+        for index, finding in enumerate(findings):
+            level = _LEVELS[finding.level]
+            if finding.because:
+                level = "warning" if level == "error" else "note"
+            place = self._place(finding.place, decision.sources, path)
+            yield TextProblem(place, level, finding.policy, finding.full_message, finding.hint, index)
+        for failure in decision.errors:
+            message = f"{failure.policy} could not be evaluated: {failure.message}"
+            yield TextProblem(self._place(failure.place, decision.sources, path), "warning", failure.policy, message)
+
+    def check_test(self, path: Path) -> Problems:
+        """Check a test file, and that the policies that it names stand beside it."""
+        text = self.text(path).text
+        try:
+            suite_of(path, read_cases(path, text))
+        except InputError as error:
+            return self._problems(error.diagnostics, {**error.sources, str(path): text}, path)
+        except RulesError:
+            pass  # said where the rules are
+        return {str(path): ()}
+
+    def run_cases(self, path: Path, policy: str = "", case: str = "") -> tuple[list[tuple[str, str]], Problems]:
+        """Run cases of a test file: those that name a policy, the one of a name, or all. Returns each with how it
+        differs from what it expects, and that as problems. Errors: InputError, RulesError."""
+        suite = suite_of(path, read_cases(path, self.text(path).text))
+        reports, problems = [], []
+        for member in suite.cases:
+            if policy not in ("", *(name for name, _ in member.policies)) or case not in ("", member.name):
+                continue
+            try:
+                report = suite.report(member)
+            except GateError as error:
+                report = str(error)
+            reports.append((member.name, report))
+            if report:
+                span = suite.place(member)
+                problems.append(Diagnostic("bad-test", report, span))
+        if not reports:
+            raise UsageError(f"no case of {path.name} expects {policy or case}")
+        return reports, self._problems(problems, {str(path): self.text(path).text}, path)
+
+    def _problems(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], path: Path) -> Problems:
+        problems: dict[str, list[TextProblem]] = {str(path): []}
+        for diagnostic in diagnostics:
+            place = self._place(diagnostic.span, sources, path)
+            message = diagnostic.message
+            if diagnostic.span and diagnostic.span.file != place.file:
+                message = f"{diagnostic.span}: {message}"
+            problem = TextProblem(place, diagnostic.severity, diagnostic.code, message, diagnostic.suggestion or "")
+            problems.setdefault(place.file, []).append(problem)
+        return {file: tuple(sorted(dict.fromkeys(own), key=_order)) for file, own in problems.items()}
+
+    def _place(self, span: Span | None, sources: Mapping[str, str], path: Path) -> TextRange:
+        """The range of a span in its file; the beginning of the file at `path` if it is in none that can be opened."""
+        if span is None or not Path(span.file).is_absolute():
+            return TextRange(str(path), 0, 0)
+        text = self.unsaved.get(Path(span.file), sources.get(span.file))
+        if text is None:
+            return self.text(Path(span.file)).range(span)
+        return source_text(span.file, text).range(span)
+
+
+def _order(problem: TextProblem) -> tuple[TextRange, str, str]:
+    return problem.range, problem.code, problem.message

@@ -1,0 +1,149 @@
+"""Heat templates in an editor."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.editor.rig import Editor
+
+pytestmark = pytest.mark.asyncio
+
+WEB = "web.yaml"
+TEXT = """\
+heat_template_version: 2018-08-31
+parameters:
+  prefix: {type: string, default: 10.0.0.0/16}
+resources:
+  group:
+    type: OS::Neutron::SecurityGroup
+    properties:
+      rules: [{port_range_min: 22, port_range_max: 22, remote_ip_prefix: {get_param: prefix}}]
+  port:
+    type: OS::Neutron::Port
+    properties:
+      network: public
+      security_groups: [{get_resource: group}]
+"""
+OPEN_TO_ALL = TEXT.replace("{get_param: prefix}", "0.0.0.0/0")
+DENIED = (
+    "8:74-83 error [net.open_ssh] security group group lets 0.0.0.0/0 reach port 22"
+    " / limit remote_ip_prefix to an office network"
+)
+
+
+async def test_findings_stand_at_their_values_with_the_proved_fix(editor: Editor) -> None:
+    assert await editor.open(WEB, TEXT) == []
+    assert await editor.open(WEB, OPEN_TO_ALL) == [DENIED]
+    [(title, texts)] = await editor.actions(WEB)
+    assert title == (
+        "set rules.0.remote_ip_prefix of group to a network of your own, at most a /16, such as 10.0.0.0/16"
+        " (settles 1 finding)"
+    )
+    assert texts == {WEB: TEXT.replace("{get_param: prefix}", "10.0.0.0/16")}
+    assert await editor.open(WEB, texts[WEB]) == []
+
+
+async def test_hover_on_a_finding_says_why_it_holds(editor: Editor) -> None:
+    await editor.open(WEB, OPEN_TO_ALL)
+    lines = (await editor.hover(WEB, "prefix: 0.0.|0.0/0}") or "").splitlines()
+    assert lines[:6] == [
+        "**net.open_ssh**: security group group lets 0.0.0.0/0 reach port 22",
+        "",
+        "hint: limit remote_ip_prefix to an office network",
+        "",
+        "```text",
+        "  why   ingress(web/group, 0.0.0.0/0, tcp, 22, 22)                        rules/net/ssh.dl:25",
+    ]
+    assert lines[-2].startswith("  fix   set rules.0.remote_ip_prefix of group to a network of your own")
+
+
+async def test_what_is_not_known_is_a_warning_at_its_value(editor: Editor) -> None:
+    text = TEXT.replace(", default: 10.0.0.0/16", "")
+    assert await editor.open(WEB, text) == [
+        "8:74-93 warning [net.open_ssh] security group group lets ? reach port 22: "
+        "depends on parameter prefix / limit remote_ip_prefix to an office network"
+    ]
+
+
+async def test_the_environment_beside_a_template_is_read(editor: Editor) -> None:
+    (editor.folder / "web.env.yaml").write_text("parameters: {prefix: 0.0.0.0/0}\n")
+    assert await editor.open(WEB, TEXT) == []
+    assert editor.problems("web.env.yaml") == [DENIED.replace("8:74-83", "1:22-31")]
+
+
+async def test_what_is_wrong_with_a_template_has_an_edit(editor: Editor) -> None:
+    await editor.open(WEB, TEXT)
+    wrong = TEXT.replace("get_resource: group", "get_resource: grop")
+    assert await editor.open(WEB, wrong) == [
+        "13:40-44 error [bad-reference] there is no resource `grop` / did you mean `group`?"
+    ]
+    assert await editor.actions(WEB) == [("write group", {WEB: TEXT})]
+    assert [problem.partition("]")[0] for problem in await editor.open(WEB, f"{TEXT}  x: {{")] == ["14:7-7 error [yaml"]
+    assert await editor.hover(WEB, "OS::Neutron::Po|rt") == (
+        "**OS::Neutron::Port**: `os:neutron:port` in rules. 19 properties. Required: `network`."
+    )
+
+
+async def test_hover_says_what_the_catalogue_has(editor: Editor) -> None:
+    await editor.open(WEB, TEXT)
+    assert await editor.hover(WEB, "port_range|_min") == (
+        "**port_range_min**: integer\n\nfrom 0 to 65535; a change replaces the resource"
+    )
+    assert await editor.hover(WEB, "get_|param") == (
+        "`get_param: NAME or [NAME, KEY...]`\n\nThe value of a parameter, or a part of it."
+    )
+    assert await editor.hover(WEB, "get_param: pre|fix") == (
+        "The parameter `prefix`, type: string, default: 10.0.0.0/16, here: 10.0.0.0/16 (default)"
+    )
+    assert await editor.hover(WEB, "get_resource: gro|up") == "`group`: OS::Neutron::SecurityGroup"
+
+
+async def test_names_lead_to_parameters_resources_and_files(editor: Editor) -> None:
+    (editor.folder / "nested.yaml").write_text(TEXT)
+    text = f"{TEXT}  inner:\n    type: nested.yaml\n    depends_on: port\n"
+    await editor.open(WEB, text)
+    assert await editor.definition(WEB, "get_param: pre|fix") == [f"{WEB}:3:3-9"]
+    assert await editor.definition(WEB, "get_resource: gro|up") == [f"{WEB}:5:3-8"]
+    assert await editor.definition(WEB, "depends_on: po|rt") == [f"{WEB}:9:3-7"]
+    assert await editor.definition(WEB, "type: nes|ted.yaml") == ["nested.yaml:1:1-1"]
+
+
+async def test_completion_offers_what_may_stand_at_the_cursor(editor: Editor) -> None:
+    (editor.folder / "nested.yaml").write_text(TEXT)
+    await editor.open(WEB, TEXT)
+
+    async def offered(end: str) -> dict[str, str]:
+        await editor.open(WEB, TEXT + end)
+        return await editor.completions(WEB, f"{end}|")
+
+    assert await offered("out") == {"outputs": "outputs:"}
+    assert await offered("  x:\n    ty") == {"type": "type: "}
+    assert await offered("  x:\n    type: OS::Nova::KeyP") == {"OS::Nova::KeyPair": "OS::Nova::KeyPair"}
+    assert await offered("  x:\n    type: nes") == {"nested.yaml": "nested.yaml"}
+    server = "  x:\n    type: OS::Nova::Server\n    properties:\n      "
+    assert await offered(f"{server}key") == {"key_name": "key_name: "}
+    assert await offered(f"{server}diskConfig: A") == {"AUTO": "AUTO"}
+    assert await offered(f"{server}config_drive: ") == {"true": "true", "false": "false"}
+    assert await offered(f"{server}networks: [{{po") == {
+        "port": "port: ",
+        "port_extra_properties": "port_extra_properties: ",
+    }
+    assert await offered(f"{server}name: {{get_p") == {"get_param": "get_param: "}
+    assert await offered(f"{server}name: {{get_param: pre") == {"prefix": "prefix"}
+    assert await offered(f"{server}name: {{get_attr: [po") == {"port": "port"}
+    assert await offered(f"{server}name: {{get_attr: [port, mac") == {"mac_address": "mac_address"}
+    assert await offered("  x:\n    type: nested.yaml\n    properties: {pre") == {"prefix": "prefix: "}
+
+
+async def test_changed_rules_judge_the_open_template_again(editor: Editor) -> None:
+    assert await editor.open(WEB, OPEN_TO_ALL) == [DENIED]
+    name = "rules/net/ssh.dl"
+    rules = (editor.folder / name).read_text()
+    await editor.open(name, rules.replace("lets {src} reach port 22", "is open"))
+    for _ in range(100):
+        if editor.problems(WEB) == [DENIED.replace("lets 0.0.0.0/0 reach port 22", "is open")]:
+            break
+        await asyncio.sleep(0.1)
+    assert editor.problems(WEB) == [DENIED.replace("lets 0.0.0.0/0 reach port 22", "is open")]
