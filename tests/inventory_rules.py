@@ -38,5 +38,12 @@ def _derive(table: str, lines: list[Any]) -> list[dict[str, Any]]:
 
 
 def sort_rows(tables: Rows) -> Rows:
-    """The tables with their rows in one order."""
-    return {table: sorted(rows, key=lambda row: repr(sorted(row.items()))) for table, rows in sorted(tables.items())}
+    """The tables with their rows in one order, without nulls."""
+
+    def rank(row: dict[str, Any]) -> list[tuple[str, str]]:
+        return sorted((name, str(float(value) if isinstance(value, int) else value)) for name, value in row.items())
+
+    return {
+        table: sorted(({name: row[name] for name in row if row[name] is not None} for row in rows), key=rank)
+        for table, rows in sorted(tables.items())
+    }
