@@ -121,7 +121,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
         "doors.heat": ["heat", "oslo_config"],
         "engine": ["duckdb", "numpy", "psycopg", "pyDatalog", "pyspark", "sqlglot"],
         "inventory": ["keystoneauth1", "openstack"],
-        "pages": ["jinja2"],
+        "pages": ["jinja2", "markupsafe"],
         "plugins": ["stevedore"],
         "policytest": ["pytest"],
         "preflight": ["requests", "urllib3"],

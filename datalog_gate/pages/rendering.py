@@ -6,16 +6,20 @@ They escape every text, and no page runs a script or loads anything.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import printable
-from datalog_gate.pages.decision_page import FEW, HEADINGS, DecisionPage
+from datalog_gate.pages.decision_page import FEW, HEADINGS, OUTCOMES, DecisionPage
 from datalog_gate.pages.layout import HEIGHT
 
 SIGNS = {
@@ -43,7 +47,7 @@ class FailedPage:
 
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
     """Make one document, which needs no other file, of the pages of decisions."""
-    style = files(__package__).joinpath("templates/style.css").read_text(encoding="utf-8")
+    style = read_style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
     failed = [isinstance(page, FailedPage) for page in pages]
     return (
@@ -51,6 +55,17 @@ def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
         .get_template("decisions.html")
         .render(pages=list(zip(pages, failed, strict=True)), style=style, digest=digest)
     )
+
+
+def render(template: str, **values: object) -> str:
+    """Make a page of one of the templates."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def read_style() -> str:
+    """The one style of all pages."""
+    return files(__package__).joinpath("templates/style.css").read_text(encoding="utf-8")
 
 
 @cache
@@ -63,6 +78,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(outcomes=OUTCOMES, age=_age, block=_block, part=_part, place=_place)
     environment.globals.update(headings=HEADINGS, signs=SIGNS, count=_count, few=FEW, height=int(HEIGHT))
     return environment
 
@@ -74,3 +90,30 @@ def _show(value: object) -> object:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _part(text: str) -> str:
+    """The text as one part of a path."""
+    return quote(text, safe="")
+
+
+def _block(text: str) -> Markup:
+    """A text of several lines in a field, with its tabs and ends of lines."""
+    lines = (printable(line.replace("\t", "    ")) for line in text.split("\n"))
+    return Markup("\n") + escape("\n".join(lines))
+
+
+def _place(place: Mapping[str, Any] | None) -> str:
+    if not place:
+        return ""
+    return f"{PurePath(place['file']).name}:{place['line']}" if place["line"] else place.get("path") or ""
+
+
+def _age(seconds: float | None) -> str:
+    """A time as a person says it: ``3 hours``."""
+    if seconds is None:
+        return "not known"
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {unit}s"
+    return _count(int(seconds), "second")

@@ -111,6 +111,18 @@ class ApiRecords:
         self.store.run(None, work)
         self._clean()
 
+    def list_decisions(
+        self, projects: Collection[str] | None, before: float | None, limit: int
+    ) -> list[dict[str, Any]]:
+        """The newest decisions before a time, without their content."""
+        columns = [column for column in api_decisions.c if column.name != "content"]
+        query = select(*columns).order_by(api_decisions.c.at.desc(), api_decisions.c.id).limit(limit)
+        if projects is not None:
+            query = query.where(api_decisions.c.project.in_(projects))
+        if before is not None:
+            query = query.where(api_decisions.c.at < before)
+        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+
     def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:
         """The newest decision of this id in some projects, or in any with None."""
         query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc()).limit(1)

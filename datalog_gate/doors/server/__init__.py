@@ -6,5 +6,5 @@ it.
 
 >>> from datalog_gate.doors.server.api_table import ENDPOINTS
 >>> [endpoint.name for endpoint in ENDPOINTS if endpoint.path == "/v2/decisions"]
-['decision:create']
+['decision:create', 'decision:list']
 """

@@ -14,10 +14,12 @@ from datalog_gate.doors.server import (
     congress_sources,
     decisions,
     given_waivers,
+    overview,
     policies,
     queries,
     scan_results,
     system,
+    trials,
 )
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
@@ -45,6 +47,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *scan_results.ENDPOINTS,
     *approvals.ENDPOINTS,
     *given_waivers.ENDPOINTS,
+    *overview.ENDPOINTS,
+    *trials.ENDPOINTS,
     *congress.ENDPOINTS,
     *congress_sources.ENDPOINTS,
 )

@@ -31,6 +31,8 @@ from datalog_gate.doors.server.access import (
 )
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply, Schema
 from datalog_gate.doors.server.json_body import read_json
+from datalog_gate.doors.server.pages.sessions import PageSessions
+from datalog_gate.doors.server.pages.site import add_pages
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.system import HEALTH
 from datalog_gate.store.api_records import Write
@@ -55,9 +57,11 @@ def create_app(
     app.req_options.strip_url_path_trailing_slash = True
     for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
         app.add_route(path, _Resource(conf, server, [endpoint for endpoint in endpoints if endpoint.path == path]))
+    add_pages(app, conf, server, partial(identify, conf, server))
     for kind in (Exception, falcon.HTTPError):  # Falcon has handlers of its own for the latter
         app.add_error_handler(kind, _answer_error)
-    application = authenticate(partial(_observe, app, server))
+    observed = partial(_observe, app, server)
+    application = PageSessions(observed, authenticate(observed))
     outermost: WSGI = RequestId(HTTPProxyToWSGI(application, conf))
     return outermost
 
@@ -115,14 +119,10 @@ class _Responder:
 
     def _identify(self, environ: Environ) -> Client:
         """Who asks, if he may. Errors: ApiError."""
-        context = RequestContext.from_environ(environ)  # which the log takes the id of the request from
-        confirmed = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed"
-        values = dict(context.to_policy_values()) if confirmed else {}
-        entitlements = self._server.point.entitlements
-        client = Client(values, entitlements, partial(list_domain_projects, environ, self._conf))
+        client = identify(self._conf, self._server, environ)
         if client.may(self._endpoint.rule):
             return client
-        if confirmed:
+        if client.credentials:
             raise ApiError(403, "forbidden", f"the policy {self._endpoint.rule} does not allow you this")
         raise ApiError(401, "unauthorized", "send a token in X-Auth-Token", headers={"WWW-Authenticate": "Token"})
 
@@ -179,6 +179,14 @@ class _Responder:
                 answer = {}
             records.finish(row, status, answer if status else None)
         return reply
+
+
+def identify(conf: Any, server: PolicyServer, environ: Environ) -> Client:
+    """Who asks, as far as Keystone or the token of the server vouches for him."""
+    context = RequestContext.from_environ(environ)  # which the log takes the id of the request from
+    confirmed = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed"
+    values = dict(context.to_policy_values()) if confirmed else {}
+    return Client(values, server.point.entitlements, partial(list_domain_projects, environ, conf))
 
 
 def _repeat(known: Mapping[str, Any], digest: str) -> Reply:

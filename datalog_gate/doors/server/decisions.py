@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from datalog_gate.analysis.policy import ACTIONS
+from datalog_gate.api import ExplainedDecision
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.request import read_caller
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.pages.decision_page import build_page
+from datalog_gate.scan.feed import StackEntry, read
+from datalog_gate.stack.model import Stack
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
@@ -81,14 +87,37 @@ def _create(call: ApiCall) -> Reply:
         dry_run=True,
         against=(lambda: read_definition(against)) if against else None,
     )
-    decision = call.server.point.decide(operation, caller, explain=True).decision
+    trace = call.server.point.decide(operation, caller, explain=True)
+    return _keep(call, trace.decision, trace.stack, project or call.client.project)
+
+
+def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
+    """Judge a stack that a scan stored, for who asked for it, and keep the decision. Errors: as `Rules.decide`."""
+    ruleset = call.server.point.current().ruleset
+    stack = read(entry, ruleset.rules.catalogue)
+    decision = ruleset.rules.decide(
+        stack,
+        caller=entry.asker,
+        inventory=ruleset.inventory,
+        waivers=ruleset.waivers,
+        now=call.server.now(),
+        explain=True,
+    )
+    return _keep(call, decision, stack, entry.project or call.client.project)
+
+
+def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str) -> Reply:
+    """Keep a decision with what its page shows, and answer it."""
     content = decision.to_json()
+    page = {}
+    if isinstance(decision, ExplainedDecision):
+        page = {"page": asdict(build_page(decision, decision.explanation, [stack], fixes=True))}
     try:
         call.server.records.add_decision(
-            content,
-            project=project or call.client.project,
+            {**content, **page},
+            project=project,
             user=call.client.user,
-            stack_name=operation.stack_name,
+            stack_name=stack.id,
             request_id=call.request_id,
         )
     except StoreError as error:  # who asks gets his answer whatever becomes of the record
@@ -145,7 +174,8 @@ def _show(call: ApiCall) -> Reply:
     row = call.server.records.find_decision(call.path["decision"], call.client.projects)
     if row is None:
         raise ApiError(404, "not_found", "there is no such decision, or it is another project's")
-    return Reply(row["content"])
+    content = row["content"]
+    return Reply(content if call.query["page"] else {name: content[name] for name in content if name != "page"})
 
 
 ENDPOINTS = (
@@ -168,5 +198,6 @@ ENDPOINTS = (
         handler=_show,
         answer=DECISION,
         allowed=READER,
+        query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
     ),
 )

@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
     """Read the body of a request as JSON; None where there is none. Errors: ApiError."""
-    content = _read(environ, limit, seconds)
+    content = read_body(environ, limit, seconds)
     if not content:
         return None
     kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
@@ -39,7 +39,8 @@ def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
     return data
 
 
-def _read(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
+def read_body(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
+    """Read the bytes of a body. Errors: ApiError."""
     stream, length = environ["wsgi.input"], _read_length(environ)
     if length is None and not environ.get("wsgi.input_terminated"):
         return b""

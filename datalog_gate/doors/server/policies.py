@@ -39,6 +39,8 @@ def _to_json(policy: Policy, settings: Settings) -> dict[str, Any]:
         "mode": settings.policy_modes.get(policy.id, settings.mode),
         "on": sorted(policy.on),
         "message": policy.message,
+        "hint": policy.hint,
+        "doc": policy.texts.get("doc", ""),
         "relation": policy.relation,
         "place": place,
     }

@@ -1,0 +1,138 @@
+"""Numbers over all stacks, the inventory, and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from datalog_gate.doors.server.decisions import DECISION, judge_stored
+from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.scan_results import PROJECT
+from datalog_gate.scan.open_findings import count_open, count_stacks, find_entry, read_days
+
+MOST = 1000
+"""How many rows of numbers an answer has at most: the largest."""
+
+
+def _show_overview(call: ApiCall) -> Reply:
+    projects = call.client.projects
+    with open_scan_store(call.server.options) as store:
+        rows = count_open(store.database, projects)
+        stacks = count_stacks(store.database, projects)
+    total = sum(row.number for row in rows)
+    return Reply({"stacks": stacks, "open": total, "findings": [row._asdict() for row in rows[:MOST]]})
+
+
+def _list_days(call: ApiCall) -> Reply:
+    projects = call.client.projects
+    if (project := call.query.get("project")) is not None:
+        projects = frozenset({project}) if call.client.sees(project) else frozenset()
+    with open_scan_store(call.server.options) as store:
+        days = read_days(store.database, projects, call.query.get("policy"))
+    return Reply({"days": [day._asdict() for day in days[-MOST:]]})
+
+
+def _show_inventory(call: ApiCall) -> Reply:
+    settings, ruleset = call.server.point.current()
+    readings, now = ruleset.inventory.readings, call.server.now()
+    rows = {str(name): len(rows) for name, rows in ruleset.inventory.rows.items()}
+    tables = []
+    for name in sorted({*rows, *readings}):
+        reading = readings.get(name)
+        read = reading.read if reading else ruleset.written
+        age = round((now - read).total_seconds()) if read else None
+        problem = reading.problem if reading else ""
+        row = {"table": name, "rows": rows.get(name, 0), "read": read.isoformat() if read else None}
+        tables.append(row | {"age_seconds": age, "problem": problem})
+    return Reply({"source": settings.inventory and "set", "tables": tables})
+
+
+def _list_decisions(call: ApiCall) -> Reply:
+    [marker] = read_marker(call.query.get("marker"), 1) or ("",)
+    try:
+        before = float(marker) if marker else None
+    except ValueError:
+        raise ApiError(400, "invalid", "the marker is none of an answer") from None
+    limit = call.query["limit"]
+    rows = call.server.records.list_decisions(call.client.projects, before, limit)
+    names = "id", "stack_name", "project", "user", "action", "outcome"
+    listed = [
+        {name: row[name] for name in names} | {"at": datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")}
+        for row in rows
+    ]
+    answer: dict[str, object] = {"decisions": listed}
+    if len(rows) == limit:
+        answer["next"] = write_marker((repr(rows[-1]["at"]),))
+    return Reply(answer)
+
+
+def _judge_stack(call: ApiCall) -> Reply:
+    """Judge a stack again, as the last scan read it, by the rules of now."""
+    with open_scan_store(call.server.options) as store:
+        entry = find_entry(store.database, call.client.projects, call.path["stack"])
+    if entry is None:
+        raise ApiError(404, "not_found", "no scan has met such a stack, or it is another project's")
+    return judge_stored(call, entry)
+
+
+NUMBERS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/v2/overview",
+        name="overview:show",
+        summary="Count the open findings by policy, project and owner",
+        handler=_show_overview,
+        answer={
+            "type": "object",
+            "required": ["stacks", "open", "findings"],
+            "properties": {"stacks": NUMBERS, "open": NUMBERS, "findings": {"type": "array"}},
+        },
+        allowed=READER,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/days",
+        name="day:list",
+        summary="List the days on which findings were new or resolved",
+        handler=_list_days,
+        answer={"type": "object", "required": ["days"]},
+        allowed=READER,
+        query={
+            "policy": {"type": "string", "maxLength": 255, "description": "only findings of this policy"},
+            "project": PROJECT,
+        },
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/inventory",
+        name="inventory:show",
+        summary="Show the tables of the inventory and their age",
+        handler=_show_inventory,
+        answer={"type": "object", "required": ["source", "tables"]},
+        allowed=READER,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/decisions",
+        name="decision:list",
+        summary="List the decisions that were asked for here, the newest first",
+        handler=_list_decisions,
+        answer={"type": "object", "required": ["decisions"]},
+        allowed=READER,
+        query=PAGES,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v2/stacks/{stack}/decisions",
+        name="stack:judge",
+        summary="Judge a stack again, as the last scan read it",
+        handler=_judge_stack,
+        answer=DECISION,
+        allowed=MEMBER,
+        status=201,
+    ),
+)

@@ -1,0 +1,62 @@
+"""Requests of a page to the API of the same process."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from datalog_gate.doors.server.access import WSGI, Environ
+
+OWN = ("PATH_INFO", "QUERY_STRING", "REQUEST_METHOD", "CONTENT_LENGTH", "CONTENT_TYPE", "gunicorn.socket")
+"""What a request to the API does not take from that to the page."""
+
+
+class RefusedRequestError(Exception):
+    """The API refused: the status, and the first error of the answer."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        super().__init__(error.get("detail", ""))
+        self.status, self.error = status, error
+
+
+class ApiClient:
+    """Asks an application, past its authentication: who asks is known already."""
+
+    def __init__(self, application: WSGI, environ: Environ) -> None:
+        self._application = application
+        self._environ = {
+            name: value
+            for name, value in environ.items()
+            if name not in OWN and not name.startswith(("HTTP_IF_", "HTTP_IDEMPOTENCY"))
+        }
+
+    def get(self, path: str, **query: object) -> Any:
+        """What a path answers. Errors: RefusedRequestError."""
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        return self.ask("GET", path, urlencode(given))
+
+    def ask(self, method: str, path: str, query: str = "", body: object = None) -> Any:
+        """What a request answers. Errors: RefusedRequestError."""
+        content = b"" if body is None else json.dumps(body).encode()
+        environ = self._environ | {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_LENGTH": str(len(content)),
+            "CONTENT_TYPE": "application/json",
+            "wsgi.input": io.BytesIO(content),
+        }
+        answered: list[str] = []
+        text = b"".join(self._application(environ, lambda status, *_: answered.append(status)))
+        status, data = int(answered[0][:3]), json.loads(text or b"null")
+        if status >= 400:
+            raise RefusedRequestError(status, data["errors"][0])
+        return data
+
+
+def part(text: str) -> str:
+    """A text as one part of a path."""
+    return quote(text, safe="")

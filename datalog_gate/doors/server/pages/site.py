@@ -1,0 +1,204 @@
+"""The routes of the pages: sign-in, style, and each view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import falcon
+
+from datalog_gate.base.errors import GateError
+from datalog_gate.doors.server.access import WSGI, Client
+from datalog_gate.doors.server.endpoint import ApiError
+from datalog_gate.doors.server.json_body import read_body
+from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
+from datalog_gate.doors.server.pages.keystone_sign_in import fetch_token
+from datalog_gate.doors.server.pages.sessions import MOST, OPEN, make_cookie
+from datalog_gate.doors.server.pages.views import VIEWS, PageCall, Shown, View, link_next
+from datalog_gate.doors.server.policy_server import PolicyServer
+from datalog_gate.pages.rendering import read_style, render
+
+POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+AREAS = {view.area: view.path for view in reversed(VIEWS)}
+FORM = "application/x-www-form-urlencoded"
+FIELDS = ("username", "password", "user_domain", "project", "project_domain", "token")
+
+
+def add_pages(app: Any, conf: Any, server: PolicyServer, identify: Any) -> None:
+    """Add the routes of all pages. `identify` says who asks, of the environment of a request."""
+    app.add_route("/pages/style.css", _Style())
+    app.add_route("/pages/sign-in", _SignIn(conf, server))
+    app.add_route("/pages/sign-out", _SignOut())
+    for view in VIEWS:
+        app.add_route(view.path, _Page(app, server, view, identify))
+
+
+class _Page:
+    """A page, and what its form does."""
+
+    def __init__(self, app: WSGI, server: PolicyServer, view: View, identify: Any) -> None:
+        self._app, self._server, self._view, self._identify = app, server, view, identify
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        self._answer(req, resp, path, {})
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        form = read_form(req, self._server)
+        if form.pop("form_key", "") != req.env.get("datalog_gate.form_key") or not is_same_site(req):
+            _send(resp, 403, _render_problem(req, "The form is not one of this session", "Go back and load it again."))
+            return
+        self._answer(req, resp, path, form)
+
+    def _answer(
+        self, req: falcon.Request, resp: falcon.Response, path: Mapping[str, str], form: dict[str, str]
+    ) -> None:
+        req.env["datalog_gate.operation"] = f"page:{self._view.template.removesuffix('.html')}"
+        client: Client = self._identify(req.env)
+        if not client.credentials:
+            raise ApiError(401, "unauthorized", "sign in")
+        query = dict(parse_qsl(req.query_string, keep_blank_values=True))
+        call = PageCall(
+            ApiClient(self._app, req.env), lambda name: client.may(f"datalog_gate:{name}"), path, query, form
+        )
+        problem: RefusedRequestError | None = None
+        if req.method == "POST":
+            try:
+                if self._view.post is None:
+                    raise falcon.HTTPMethodNotAllowed(["GET"])
+                resp.status, resp.location = 303, self._view.post(call)
+                return
+            except RefusedRequestError as error:
+                problem = error
+        try:
+            shown = self._view.show(call)
+        except RefusedRequestError as error:
+            problem = error
+            shown = Shown("Not possible", {}, error.status)
+        template = self._view.template if shown.values else "problem.html"
+        status = problem.status if problem else shown.status
+        if shown.refresh:
+            resp.set_header("Refresh", str(shown.refresh))
+        values = shown.values | {"next": link_next(self._view, call, shown.values)}
+        _send(resp, status, _render(req, template, shown.title, self._view, problem, values))
+
+
+def _render(
+    req: falcon.Request,
+    template: str,
+    title: str,
+    view: View | None = None,
+    problem: RefusedRequestError | None = None,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """The page, with what stands on each."""
+    return render(
+        template,
+        title=title,
+        area=view.area if view else "",
+        areas=AREAS,
+        twin=_find_twin(view, req) if view else "",
+        refusal=problem.error if problem else None,
+        form_key=req.env.get("datalog_gate.form_key", ""),
+        user=req.env.get("HTTP_X_USER_NAME") or req.env.get("HTTP_X_USER_ID", ""),
+        project=req.env.get("HTTP_X_PROJECT_NAME") or req.env.get("HTTP_X_PROJECT_ID", ""),
+        here=req.path,
+        **values,
+    )
+
+
+def _find_twin(view: View, req: falcon.Request) -> str:
+    """The path of the API that answers what the page shows; its last part is that of the page."""
+    twin = view.twin or view.path.replace("/pages", "/v2", 1)
+    return f"{twin.partition('{')[0]}{req.relative_uri.partition('?')[0].rpartition('/')[2]}" if "{" in twin else twin
+
+
+def _render_problem(req: falcon.Request, title: str, text: str) -> str:
+    return _render(req, "problem.html", title, problem=RefusedRequestError(403, {"detail": text}))
+
+
+def _send(resp: falcon.Response, status: int, text: str) -> None:
+    resp.status, resp.content_type, resp.text = status, "text/html; charset=utf-8", text
+    for name, value in {
+        "Content-Security-Policy": POLICY,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cache-Control": "no-store, private",
+    }.items():
+        resp.set_header(name, value)
+
+
+def read_form(req: falcon.Request, server: PolicyServer) -> dict[str, str]:
+    """The fields of a form. Errors: ApiError."""
+    if (req.content_type or "").partition(";")[0].strip().lower() != FORM:
+        raise ApiError(415, "media_type", f"send {FORM}")
+    content = read_body(req.env, server.options.body_limit, server.options.body_seconds)
+    try:
+        pairs = parse_qsl(content.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
+    except ValueError as error:
+        raise ApiError(400, "malformed_form", f"the form can't be read: {error}") from None
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+
+def is_same_site(req: falcon.Request) -> bool:
+    """Whether the browser does not say that another site sends the form."""
+    return req.get_header("Sec-Fetch-Site") in (None, "same-origin", "none")
+
+
+class _Style:
+    def on_get(self, _req: falcon.Request, resp: falcon.Response) -> None:
+        resp.content_type, resp.text = "text/css; charset=utf-8", read_style()
+        resp.set_header("Cache-Control", "max-age=300")
+        resp.set_header("X-Content-Type-Options", "nosniff")
+
+
+class _SignIn:
+    """Takes the token of the server, or a password or token of Keystone, and keeps the token in the cookie."""
+
+    def __init__(self, conf: Any, server: PolicyServer) -> None:
+        self._conf, self._server = conf, server
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        self._show(req, resp, 200, "")
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        form = read_form(req, self._server)
+        if not is_same_site(req):
+            raise ApiError(403, "forbidden", "the form comes from another site")
+        token, problem = form.get("token", "").strip(), ""
+        if not token and self._uses_keystone and form.get("username"):
+            try:
+                token = fetch_token(self._conf, {name: form.get(name, "") for name in FIELDS})
+            except GateError as error:
+                problem = str(error)
+        if not problem and not (token.isascii() and token.isprintable() and " " not in token and 0 < len(token) < MOST):
+            problem = "the token is none" if token else "a name with a password, or a token, is missing"
+        if not problem and not req.env["datalog_gate.sign_in"](req.env, token):
+            problem = "the token is not valid, or not any more"
+        if problem:
+            self._show(req, resp, 401, problem)
+            return
+        resp.status, resp.location = 303, _own_path(form.get("next", ""))
+        resp.append_header("Set-Cookie", make_cookie(token, req.scheme == "https"))
+
+    @property
+    def _uses_keystone(self) -> bool:
+        return bool(self._server.options.auth == "keystone")
+
+    def _show(self, req: falcon.Request, resp: falcon.Response, status: int, problem: str) -> None:
+        values = {"keystone": self._uses_keystone, "after": req.get_param("next") or "", "problem": problem}
+        _send(resp, status, _render(req, "sign_in.html", "Sign in", values=values))
+
+
+class _SignOut:
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        resp.status, resp.location = 303, OPEN[0]
+        resp.append_header("Set-Cookie", make_cookie("", req.scheme == "https"))
+
+
+def _own_path(path: str) -> str:
+    """The path if it is one of a page here, else the first page: no link leads elsewhere by us."""
+    parts = urlsplit(path)
+    own = not parts.scheme and not parts.netloc and (parts.path == "/pages" or parts.path.startswith("/pages/"))
+    return path if own and path.isprintable() and "\\" not in path and path.isascii() else "/pages"

@@ -1,0 +1,252 @@
+"""What each page shows, and what its form does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError, part
+from datalog_gate.pages.plots import plot_days
+
+ROWS = 50
+"""The rows of a page of a list."""
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PageCall:
+    """A request to a page."""
+
+    api: ApiClient
+    may: Callable[[str], bool]
+    """Whether who asks may do what an endpoint of this name does."""
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+
+    def list(self, path: str, **query: object) -> Any:
+        """A page of a list of the API."""
+        return self.api.get(path, limit=ROWS, marker=self.query.get("marker"), **query)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a template makes a page of."""
+
+    title: str
+    values: Values
+    status: int = 200
+    refresh: int = 0
+    """After how many seconds the page is to be asked for again; 0 for never."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page, by its path."""
+
+    path: str
+    template: str
+    area: str
+    """The entry of the menu."""
+    show: Callable[[PageCall], Shown]
+    post: Callable[[PageCall], str] | None = None
+    """Does what its form says, and gives the path to go to. Errors: RefusedRequestError."""
+    filters: Sequence[str] = ()
+    """The parameters that stay when a list goes on."""
+    twin: str = ""
+    """The path of the API that answers the same; empty if it is that of the page, below /v2."""
+
+
+def _show_home(call: PageCall) -> Shown:
+    problem, overview, days = "", None, []
+    try:
+        overview, days = call.api.get("/v2/overview"), call.api.get("/v2/days")["days"]
+    except RefusedRequestError as error:
+        if error.status == 403:
+            raise
+        problem = f"{error}: {error.error.get('suggestion', '')}".rstrip(": ")
+    values: Values = {"problem": problem, "overview": overview, "plot": plot_days(days), "days": days[-10:]}
+    if overview:
+        for name in ("policy", "project", "owner"):
+            values[f"by_{name}"] = _add_up(overview["findings"], name)
+    values["decisions"] = call.api.get("/v2/decisions", limit=8)["decisions"]
+    values["waiting"] = call.api.get("/v2/approvals", limit=8, state="awaiting")["approvals"]
+    return Shown("Cloud", values)
+
+
+def _add_up(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int]]:
+    """The numbers by the values of a column, the largest first, ten at most."""
+    numbers: dict[str, int] = {}
+    for row in rows:
+        numbers[row[name]] = numbers.get(row[name], 0) + row["number"]
+    return sorted(numbers.items(), key=lambda pair: (-pair[1], pair[0]))[:10]
+
+
+def _show_decisions(call: PageCall) -> Shown:
+    return Shown("Decisions", call.list("/v2/decisions"))
+
+
+def _show_decision(call: PageCall) -> Shown:
+    data = call.api.get(f"/v2/decisions/{part(call.path['decision'])}", page="true")
+    page = data.get("page")
+    title = f"{page['heading']}: {page['title']}" if page else f"Decision {data['id'][:12]}"
+    return Shown(title, {"page": page, "data": data})
+
+
+def _show_stacks(call: PageCall) -> Shown:
+    query = {name: call.query.get(name, "") for name in ("outcome", "project")}
+    return Shown("Stacks", {**call.list("/v2/stacks", **query), "query": query})
+
+
+def _show_stack(call: PageCall) -> Shown:
+    stack = call.api.get(f"/v2/stacks/{part(call.path['stack'])}")
+    findings = call.list("/v2/findings", stack=stack["root"], state="all")
+    values = {"stack": stack, **findings, "may_judge": call.may("stack:judge"), "may_waive": call.may("waiver:create")}
+    return Shown(f"Stack {stack['name']}", values)
+
+
+def _judge_stack(call: PageCall) -> str:
+    decision = call.api.ask("POST", f"/v2/stacks/{part(call.path['stack'])}/decisions")
+    return f"/pages/decisions/{decision['id']}"
+
+
+def _show_policies(call: PageCall) -> Shown:
+    policies = call.list("/v2/policies", level=call.query.get("level"))
+    numbers: dict[str, int] = {}
+    with suppress(RefusedRequestError):  # without scans there are no numbers
+        for row in call.api.get("/v2/overview")["findings"]:
+            numbers[row["policy"]] = numbers.get(row["policy"], 0) + row["number"]
+    return Shown("Policies", {**policies, "numbers": numbers, "level": call.query.get("level", "")})
+
+
+def _show_policy(call: PageCall) -> Shown:
+    policy = call.api.get(f"/v2/policies/{part(call.path['policy'])}")
+    values: Values = {"policy": policy, "findings": [], "days": [], "by_project": [], "next": "", "problem": ""}
+    try:
+        values |= call.list("/v2/findings", policy=policy["id"])
+        values["days"] = call.api.get("/v2/days", policy=policy["id"])["days"]
+        rows = [row for row in call.api.get("/v2/overview")["findings"] if row["policy"] == policy["id"]]
+        values["by_project"] = _add_up(rows, "project")
+    except RefusedRequestError as error:
+        values["problem"] = str(error)
+    values["plot"] = plot_days(values["days"])
+    waivers = call.api.get("/v2/waivers", limit=1000)["waivers"]
+    values["waivers"] = [waiver for waiver in waivers if waiver["policy"] == policy["id"]]
+    values["may_waive"] = call.may("waiver:create")
+    return Shown(f"Policy {policy['id']}", values)
+
+
+def _show_approvals(call: PageCall) -> Shown:
+    state = call.query.get("state", "")
+    return Shown("Approvals", {**call.list("/v2/approvals", state=state), "state": state})
+
+
+def _show_approval(call: PageCall) -> Shown:
+    approval = call.api.get(f"/v2/approvals/{part(call.path['approval'])}")
+    return Shown(f"Approval {approval['id']}", {"approval": approval, "may_answer": call.may("approval:answer")})
+
+
+def _answer_approval(call: PageCall) -> str:
+    path = f"/v2/approvals/{part(call.path['approval'])}/verdicts"
+    body = {"verdict": call.form.get("verdict", ""), "why": call.form.get("why", "")}
+    call.api.ask("POST", path, body=body)
+    return f"/pages/approvals/{part(call.path['approval'])}"
+
+
+WAIVED = ("policy", "subject", "project", "reason", "expires", "ticket")
+
+
+def _show_waivers(call: PageCall) -> Shown:
+    given = {name: call.query.get(name, "") for name in WAIVED} | dict(call.form)
+    return Shown("Waivers", {**call.list("/v2/waivers"), "given": given, "may_waive": call.may("waiver:create")})
+
+
+def _give_waiver(call: PageCall) -> str:
+    if ended := call.form.get("end"):
+        call.api.ask("DELETE", f"/v2/waivers/{part(ended)}")
+    else:
+        call.api.ask("POST", "/v2/waivers", body={name: call.form[name] for name in WAIVED if call.form.get(name)})
+    return "/pages/waivers"
+
+
+def _show_inventory(call: PageCall) -> Shown:
+    return Shown("Inventory", call.api.get("/v2/inventory"))
+
+
+START = """\
+@deny("web.flavor", "{server} takes {flavor}", hint="take m1.small")
+large(server, flavor) :-
+  os:nova:server(_id=server, flavor=flavor), flavor = "m1.huge".
+"""
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+resources:
+  web:
+    type: OS::Nova::Server
+    properties: {image: debian-12, flavor: m1.huge}
+"""
+
+
+def _show_playground(call: PageCall) -> Shown:
+    given = {"rules": START, "template": TEMPLATE} | dict(call.form)
+    return Shown("Playground", {"given": given, "trial": None, "may_try": call.may("trial:create")})
+
+
+def _try_rules(call: PageCall) -> str:
+    rules, template = call.form.get("rules", ""), call.form.get("template", "")
+    if not rules.strip():
+        decision = call.api.ask("POST", "/v2/decisions", body={"template": template})
+        return f"/pages/decisions/{decision['id']}"
+    body = {"rules": rules} | ({"template": template} if template.strip() else {})
+    trial = call.api.ask("POST", "/v2/trials", body=body)
+    return f"/pages/playground/{trial['id']}"
+
+
+def _show_trial(call: PageCall) -> Shown:
+    trial = call.api.get(f"/v2/trials/{part(call.path['trial'])}", page="true")
+    given = {"rules": trial["rules"], "template": trial.get("template", "")}
+    running = bool(trial["run"]) and trial["run"]["state"] == "running"
+    values = {"given": given, "trial": trial, "may_try": call.may("trial:create"), "may_run": call.may("trial:run")}
+    return Shown("Playground", values, refresh=1 if running else 0)
+
+
+def _run_trial(call: PageCall) -> str:
+    if "rules" in call.form:
+        return _try_rules(call)
+    call.api.ask("POST", f"/v2/trials/{part(call.path['trial'])}/runs")
+    return f"/pages/playground/{part(call.path['trial'])}"
+
+
+VIEWS = (
+    View("/pages", "home.html", "Cloud", _show_home, twin="/v2/overview"),
+    View("/pages/decisions", "decision_list.html", "Decisions", _show_decisions),
+    View("/pages/decisions/{decision}", "decision_page.html", "Decisions", _show_decision),
+    View("/pages/stacks", "stacks.html", "Stacks", _show_stacks, filters=("outcome", "project")),
+    View("/pages/stacks/{stack}", "stack.html", "Stacks", _show_stack, post=_judge_stack),
+    View("/pages/policies", "policies.html", "Policies", _show_policies, filters=("level",)),
+    View("/pages/policies/{policy}", "policy.html", "Policies", _show_policy),
+    View("/pages/approvals", "approvals.html", "Approvals", _show_approvals, filters=("state",)),
+    View("/pages/approvals/{approval}", "approval.html", "Approvals", _show_approval, post=_answer_approval),
+    View("/pages/waivers", "waivers.html", "Waivers", _show_waivers, post=_give_waiver),
+    View("/pages/inventory", "inventory.html", "Inventory", _show_inventory),
+    View("/pages/playground", "playground.html", "Playground", _show_playground, post=_try_rules, twin="/v2/policies"),
+    View(
+        "/pages/playground/{trial}",
+        "playground.html",
+        "Playground",
+        _show_trial,
+        post=_run_trial,
+        twin="/v2/trials/{trial}",
+    ),
+)
+
+
+def link_next(view: View, call: PageCall, values: Values) -> str:
+    """The query of the page after this one; empty at the end."""
+    if not values.get("next"):
+        return ""
+    kept = {name: call.query[name] for name in view.filters if call.query.get(name)}
+    return urlencode({**kept, "marker": values["next"]})

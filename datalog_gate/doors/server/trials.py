@@ -1,0 +1,196 @@
+"""Rules that are tried on a template and all stored stacks.
+
+A trial is a file in the folder of the server, so that each process of the host has it. A run is a thread of a process,
+which writes how far it is; one that has not for `LOST` seconds has ended with its process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
+from datalog_gate.doors.server.decisions import DECISION, DEFINITION, read_definition
+from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.server_options import find_folder
+from datalog_gate.explain.explanation import Explanation
+from datalog_gate.pages.decision_page import build_page
+from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
+from datalog_gate.scan.feed import StackEntry
+from datalog_gate.scan.open_findings import count_stacks, read_entries
+
+LOG = logging.getLogger(__name__)
+ID = re.compile(r"[0-9a-f]{16}")
+KEPT = 200
+"""How many trials are kept, the newest."""
+MOST = 100
+"""How many findings of a run are kept."""
+LOST = 60.0
+"""Seconds without progress after which a run counts as ended."""
+_RUNNING = Lock()
+"""Of a process: one run at a time leaves room for requests."""
+
+
+def _create(call: ApiCall) -> Reply:
+    """Check the rules, judge the template by them, and keep both. Errors: RulesError, InputError."""
+    body: dict[str, Any] = call.body
+    request = _request(call, body["rules"])
+    trial: dict[str, Any] = {"id": secrets.token_hex(8), "project": call.client.project, "user": call.client.user}
+    trial |= {"rules": body["rules"], "policies": [policy.id for policy in request.rules.policies]}
+    trial |= {"warnings": [warning.to_json() for warning in request.rules.warnings], "decision": None, "run": None}
+    if "template" in body:
+        definition = read_definition(body)
+        entry = StackEntry("trial", "stack", call.client.project or None, definition)
+        stack = definition.stack("stack", request.rules.catalogue)
+        judgement = judge_stack(stack, entry, request)
+        page = build_page(judgement.decision, Explanation(judgement), [stack])
+        text = body["template"] if isinstance(body["template"], str) else json.dumps(body["template"])
+        trial |= {"decision": judgement.decision.to_json(), "template": text, "page": asdict(page)}
+    _write(call, trial)
+    return Reply(_shown(trial), 201, {"Location": f"/v2/trials/{trial['id']}"})
+
+
+def _request(call: ApiCall, rules: str) -> ScanRequest:
+    """What stacks are judged by in a trial. Errors: RulesError."""
+    ruleset = call.server.point.current().ruleset
+    tried: PolicySet = load([RuleFile("rules", "rules.dl", rules)], ruleset.rules.catalogue)
+    return ScanRequest(tried, call.server.now())
+
+
+def _show(call: ApiCall) -> Reply:
+    trial = _read(call)
+    return Reply(trial if call.query["page"] else _shown(trial))
+
+
+def _shown(trial: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: trial[name] for name in trial if name not in ("page", "template", "project")}
+
+
+def _run(call: ApiCall) -> Reply:
+    """Begin to judge all stored stacks that the caller sees."""
+    trial = _read(call)
+    if trial["run"] and trial["run"]["state"] == "running":
+        raise ApiError(409, "running", "the trial is running already")
+    request, projects = _request(call, trial["rules"]), call.client.projects
+    with open_scan_store(call.server.options) as store:
+        total = count_stacks(store.database, projects)
+    trial["run"] = {"state": "running", "total": total, "done": 0, "stacks": 0, "policies": {}, "findings": []}
+    trial["run"] |= {"unread": 0, "problem": "", "at": time.time()}
+    _write(call, trial)
+    Thread(target=_judge_all, args=(call, trial, request), daemon=True, name="trial").start()
+    return Reply(_shown(trial), 202)
+
+
+def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> None:
+    run, policies = trial["run"], Counter[str]()
+    try:
+        with _RUNNING, open_scan_store(call.server.options) as store:
+            for entry in read_entries(store.database, call.client.projects):
+                result, _ = judge_entry(entry, request, facts=False)
+                run["done"] += 1
+                run["unread"] += bool(result.unread)
+                run["stacks"] += bool(result.findings)
+                policies.update(finding.policy for finding in result.findings)
+                if len(run["findings"]) < MOST:
+                    of_stack = {"root": entry.root, "stack": entry.name, "project": entry.project}
+                    run["findings"] += [
+                        of_stack | {"policy": finding.policy, "state": finding.state, "message": finding.message}
+                        for finding in result.findings[: MOST - len(run["findings"])]
+                    ]
+                if run["done"] % 25 == 0:
+                    _write(call, trial | {"run": run | {"policies": dict(policies), "at": time.time()}})
+        run["state"] = "done"
+    except (ApiError, DiagnosticsError, EngineError, GateError) as error:
+        run |= {"state": "failed", "problem": str(error)}
+    except Exception as error:
+        LOG.exception("trial %s", trial["id"])
+        run |= {"state": "failed", "problem": f"the run failed ({type(error).__name__})"}
+    _write(call, trial | {"run": run | {"policies": dict(policies), "at": time.time()}})
+
+
+def _folder(call: ApiCall) -> Path:
+    folder = find_folder(call.server.options) / "trials"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _write(call: ApiCall, trial: Mapping[str, Any]) -> None:
+    """Write a trial at once, and remove the oldest."""
+    folder = _folder(call)
+    part = folder / f".{trial['id']}"
+    part.write_text(json.dumps(trial), "utf-8")
+    part.replace(folder / f"{trial['id']}.json")
+    files = sorted(folder.glob("*.json"), key=os.path.getmtime)
+    for path in files[:-KEPT]:
+        path.unlink(missing_ok=True)
+
+
+def _read(call: ApiCall) -> dict[str, Any]:
+    """The trial of the path, if it is one of the caller's project. Errors: ApiError."""
+    path = _folder(call) / f"{call.path['trial']}.json"
+    if ID.fullmatch(call.path["trial"]) and path.exists():
+        trial: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        own = (trial["project"], trial["user"]) == (call.client.project, call.client.user)
+        if own or (trial["project"] and call.client.sees(trial["project"])):
+            run = trial["run"]
+            if run and run["state"] == "running" and time.time() - run["at"] > LOST:
+                run["state"] = "ended"
+            return trial
+    raise ApiError(404, "not_found", "there is no such trial, or it is another project's")
+
+
+TRIAL: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["id", "rules", "policies", "warnings", "decision", "run"],
+    "properties": {"decision": {"anyOf": [{"type": "null"}, DECISION]}},
+}
+ENDPOINTS = (
+    Endpoint(
+        method="POST",
+        path="/v2/trials",
+        name="trial:create",
+        summary="Try rules, on a template",
+        handler=_create,
+        answer=TRIAL,
+        allowed=MEMBER,
+        body={
+            "type": "object",
+            "required": ["rules"],
+            "additionalProperties": False,
+            "properties": {"rules": {"type": "string", "maxLength": 200_000}, **DEFINITION},
+        },
+        status=201,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v2/trials/{trial}",
+        name="trial:show",
+        summary="Show a trial, and how far its run is",
+        handler=_show,
+        answer=TRIAL,
+        allowed=READER,
+        query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v2/trials/{trial}/runs",
+        name="trial:run",
+        summary="Judge all stored stacks by the rules of a trial",
+        handler=_run,
+        answer=TRIAL,
+        allowed=MEMBER,
+        status=202,
+    ),
+)

@@ -1,0 +1,83 @@
+"""The files of a policy server with scanned stacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from datalog_gate.decision.policy_set import RuleFile, load
+from datalog_gate.engine.sql.database import open_database
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.scan.batch import ScanRequest
+from datalog_gate.scan.feed import StackEntry
+from datalog_gate.scan.scan_run import Judges, run
+from datalog_gate.scan.scan_store import ScanStore
+from datalog_gate.services.approval import Approvals
+from tests.ledger import request
+from tests.test_scan import ListFeed
+
+RULES = """\
+@deny(id="ssh", message="{group} lets {prefix} reach port 22", hint="limit remote_ip_prefix to an office network",
+      doc="Machines that the whole world may log in to are taken over in hours.")
+open(group, prefix) :-
+  os:neutron:security_group.rules(_id=group, remote_ip_prefix=prefix, port_range_min=22), prefix = "0.0.0.0/0".
+@warn("size", "{volume} has {size} GiB")
+large(volume, size) :- os:cinder:volume(_id=volume, size=size), size != null, size > 100.
+"""
+HEAD = "heat_template_version: 2018-08-31\nresources:\n"
+FIRST = datetime(2027, 3, 1, tzinfo=UTC)
+
+
+def template(number: int, day: int = 0) -> str:
+    """The template of a stack: each third has an open group at first, of which some are closed day by day."""
+    opened = number % 3 == 0 and number % 7 >= day
+    prefix = "0.0.0.0/0" if opened else "10.0.0.0/24"
+    return f"""{HEAD}  ssh:
+    type: OS::Neutron::SecurityGroup
+    properties:
+      rules:
+        - {{protocol: tcp, port_range_min: 22, port_range_max: 22, remote_ip_prefix: {prefix}}}
+  data: {{type: OS::Cinder::Volume, properties: {{size: {200 if number % 5 == 0 else 10}}}}}
+  web:
+    type: OS::Nova::Server
+    depends_on: data
+    properties: {{image: debian-12, flavor: m1.small, security_groups: [{{get_resource: ssh}}]}}
+"""
+
+
+def entries(stacks: int, day: int, projects: tuple[str, str]) -> Iterator[StackEntry]:
+    for number in range(stacks):
+        caller = {"user": f"user-{number % 4}", "project": projects[number % 2]}
+        definition = StackDefinition(template(number, day))
+        yield StackEntry(
+            f"r{number:05}",
+            f"stack-{number}",
+            projects[number % 2],
+            definition,
+            caller=caller,
+            listing=f"{number} {day}",
+        )
+
+
+def fill(folder: Path, stacks: int = 6, days: int = 3, projects: tuple[str, str] = ("p1", "p2")) -> str:
+    """Write the rules and the configuration of a server, and scan its stacks day by day. Returns its store of scans."""
+    (folder / "rules").mkdir()
+    (folder / "rules" / "site.dl").write_text(RULES)
+    rules = load([RuleFile("site", "site.dl", RULES)])
+    with open_database(str(folder / "scan")) as database:
+        for day in range(days):
+            asked = ScanRequest(rules, FIRST + timedelta(days=3 * day), None, (), frozenset())
+            feed = ListFeed(list(entries(stacks, day, projects)))
+            run(feed, "list", ScanStore(database), Judges(asked, 1), asked)
+    reading = {"table": "nova:flavors", "read": "2027-03-01T12:00:00Z", "problem": "the API did not answer"}
+    (folder / "cloud.jsonl").write_text(json.dumps({"relation": "gate:inventory", "row": reading}) + "\n")
+    return str(folder / "scan")
+
+
+def ask_for_approval(server: Any, project: str, stack: str) -> None:
+    """Ask for an approval, as a stack with a grant does."""
+    approvals = Approvals(server.point.settings.store_url)
+    approvals.use(request("u", "seat", project=project, stack=stack), server.now().timestamp(), 86400.0)

@@ -1,0 +1,258 @@
+"""The pages of the server: who sees what, forms, sessions."""
+
+from __future__ import annotations
+
+import re
+import time
+from html import unescape
+from pathlib import Path
+from shutil import copytree
+from urllib.parse import urlencode
+
+import pytest
+from falcon.testing import Result
+
+from datalog_gate.doors.server.application import create_app, trust_token
+from datalog_gate.doors.server.pages.sessions import COOKIE, form_key, make_cookie
+from datalog_gate.doors.server.pages.site import POLICY
+from datalog_gate.doors.server.pages.views import VIEWS
+from datalog_gate.doors.server.policy_server import create_server
+from datalog_gate.doors.server.serving import read_config
+from datalog_gate.pages.plots import plot_days
+from tests.page_site import ask_for_approval, fill, template
+from tests.test_server import TOKEN, create_client, trust_users
+
+pytestmark = pytest.mark.slow
+CONF = """\
+[datalog_gate]
+rules = {folder}/rules
+waivers = store
+inventory = {folder}/cloud.jsonl
+[datalog_gate_server]
+folder = {folder}/server
+scan_store = {folder}/scan
+"""
+
+
+class Browser:
+    """Asks for pages with a cookie, of the operator's token or of a user of Keystone, and fills in forms."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "server.conf").write_text(CONF.format(folder=folder))
+        conf = read_config(folder / "server.conf")
+        self.server = create_server(conf)
+        applications = [create_app(conf, self.server, trust) for trust in (trust_token(TOKEN), trust_users)]
+        self._operator, self._users = map(create_client, applications)
+
+    def get(self, path: str, user: str = "", token: str = "") -> Result:
+        return self._ask("GET", path, user, token or user or TOKEN)
+
+    def post(self, path: str, form: dict[str, str], user: str = "", **headers: str) -> Result:
+        """Send a form, with the key of the session unless it has one."""
+        token = user or TOKEN
+        body = urlencode({"form_key": form_key(token), **form})
+        headers = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        return self._ask("POST", path, user, token, body, headers)
+
+    def _ask(
+        self, method: str, path: str, user: str, token: str, body: str = "", headers: dict[str, str] | None = None
+    ) -> Result:
+        client = self._users if user else self._operator
+        path, _, query = path.partition("?")
+        given = {"Cookie": f"other=1; {COOKIE}={token}", **(headers or {})}
+        return client.simulate_request(method, path, query_string=query, body=body, headers=given)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a server with scanned stacks."""
+    folder = tmp_path_factory.mktemp("site")
+    fill(folder)
+    return folder
+
+
+@pytest.fixture
+def browser(site: Path, tmp_path: Path) -> Browser:
+    return Browser(copytree(site, tmp_path / "site"))
+
+
+def text_of(answer: Result) -> str:
+    """The text of a page, without its menu."""
+    main = answer.text[answer.text.index("<main") : answer.text.index("</main>")]
+    return " ".join(unescape(re.sub("<[^>]*>", " ", main)).split())
+
+
+def location(answer: Result) -> str:
+    """Where the answer leads, without the name of the server."""
+    return str(answer.headers["location"]).removeprefix("http://falconframework.org")
+
+
+def hrefs(answer: Result) -> list[str]:
+    return [unescape(href) for href in re.findall(r'href="(.*?)"', answer.text)]
+
+
+def test_each_page_answers_has_a_title_a_policy_and_a_twin_that_answers_too(browser: Browser) -> None:
+    ask_for_approval(browser.server, "p1", "web")
+    decision = location(browser.post("/pages/playground", {"rules": "", "template": template(0)}))
+    trial = location(browser.post("/pages/playground", {"rules": RULE, "template": template(0)}))
+    names = {"stack": "r00000", "policy": "ssh", "approval": "A-1"}
+    names |= {"decision": decision.rpartition("/")[2], "trial": trial.rpartition("/")[2]}
+    titles = []
+    for view in VIEWS:
+        answer = browser.get(view.path.format(**names))
+        titles.append(re.findall("<title>(.*?) · datalog_gate</title>", answer.text)[0])
+        assert (answer.status_code, answer.headers["content-security-policy"]) == (200, POLICY)
+        assert len(answer.content) < 100_000
+        [twin] = re.findall('rel="alternate" type="application/json" href="(.*?)"', answer.text)
+        assert browser._operator.simulate_get(twin, headers={"X-Auth-Token": TOKEN}).status_code == 200
+    assert titles == [
+        "Cloud", "Decisions", "Denied: stack", "Stacks", "Stack stack-0", "Policies", "Policy ssh", "Approvals",
+        "Approval A-1", "Waivers", "Inventory", "Playground", "Playground",
+    ]  # fmt: skip
+
+
+def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plots_the_days(browser: Browser) -> None:
+    answer = browser.get("/pages")
+    assert text_of(answer) == (
+        "Cloud Stacks 6 Open findings 3 Open findings over time 0 1 2 3 4 2027-03-01: 4 open, 4 new, 0 resolved "
+        "2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 The last days as a table Day New Resolved Open "
+        "2027-03-01 4 0 4 2027-03-04 0 1 3 By policy Policy Open Share size 2 ssh 1 By project Project Open Share p2 2 "
+        "p1 1 By owner Owner Open Share user-0 1 user-1 1 user-3 1 Waiting for approval Nothing waits. Newest "
+        "decisions Nobody has asked yet. Try a template ."
+    )
+
+
+def test_a_member_sees_nothing_of_another_project(browser: Browser) -> None:
+    for project in ("p1", "p2"):
+        ask_for_approval(browser.server, project, f"stack-of-{project}")
+    browser.post("/pages/playground", {"rules": "", "template": template(0)}, "bob")
+    pages = {
+        path: browser.get(path, "ann")
+        for path in (
+            "/pages",
+            "/pages/stacks",
+            "/pages/approvals",
+            "/pages/policies/ssh",
+            "/pages/decisions",
+            "/pages/waivers",
+        )
+    }
+    assert {answer.status_code for answer in pages.values()} == {200}
+    seen = " ".join(text_of(answer) for answer in pages.values())
+    assert ("p1" in seen, "p2" in seen, "user-1" in seen, "bob" in seen) == (True, False, False, False)
+    assert browser.get("/pages/stacks/r00001", "ann").status_code == 404
+    assert browser.get("/pages/approvals/A-2", "ann").status_code == 404
+    assert "<button>Waive" not in pages["/pages/waivers"].text
+
+
+def test_without_a_session_each_page_leads_to_the_sign_in_and_back(browser: Browser) -> None:
+    answer = browser.get("/pages/stacks?outcome=deny", token="none")
+    assert (answer.status_code, location(answer)) == (
+        303,
+        "/pages/sign-in?next=%2Fpages%2Fstacks%3Foutcome%3Ddeny",
+    )
+    page = browser.get(location(answer), token="none")
+    assert 'name="next" value="/pages/stacks?outcome=deny"' in page.text
+    answer = browser.post("/pages/sign-in", {"token": TOKEN, "next": "/pages/stacks?outcome=deny"})
+    assert (answer.status_code, location(answer)) == (303, "/pages/stacks?outcome=deny")
+    assert answer.headers["set-cookie"] == f"{COOKIE}={TOKEN}; Path=/pages; HttpOnly; SameSite=Lax"
+    assert make_cookie("t", secure=True).endswith("; Secure")
+    assert browser.post("/pages/sign-out", {}).headers["set-cookie"].startswith(f"{COOKIE}=; Path=/pages; HttpOnly")
+
+
+def test_a_wrong_token_signs_nobody_in(browser: Browser) -> None:
+    answers = [browser.post("/pages/sign-in", {"token": token}) for token in ("no", "", "a;b", "x" * 5000, "\u202e")]
+    assert [(answer.status_code, "set-cookie" in answer.headers) for answer in answers] == [(401, False)] * 5
+
+
+def test_the_sign_in_leads_to_pages_alone(browser: Browser) -> None:
+    paths = ("https://x.test/", "//x.test/pages", "/\\x.test", "javascript:alert(1)", "/v2", "/pages\n/x")
+    answers = [browser.post("/pages/sign-in", {"token": TOKEN, "next": path}) for path in paths]
+    assert [location(answer) for answer in answers] == ["/pages"] * 6
+
+
+def test_a_form_of_another_session_or_site_changes_nothing(browser: Browser) -> None:
+    form = {"policy": "ssh", "project": "p1", "reason": "r", "expires": "2127-01-01"}
+    refused = [
+        browser.post("/pages/waivers", {**form, "form_key": "0"}),
+        browser.post("/pages/waivers", {**form, "form_key": form_key("ann")}),
+        browser.post("/pages/waivers", form, **{"Sec-Fetch-Site": "cross-site"}),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * 3
+    assert "There is none." in text_of(browser.get("/pages/waivers"))
+
+
+def test_an_operator_approves_a_request_and_a_member_cannot(browser: Browser) -> None:
+    ask_for_approval(browser.server, "p1", "web")
+    verdict = {"verdict": "approved", "why": "for March"}
+    assert "<button" not in browser.get("/pages/approvals/A-1", "ann").text.partition("<main")[2]
+    assert browser.post("/pages/approvals/A-1", verdict, "ann").status_code == 403
+    assert location(browser.post("/pages/approvals/A-1", verdict)) == "/pages/approvals/A-1"
+    text = text_of(browser.get("/pages/approvals/A-1", "ann"))
+    assert text.startswith("A-1: approved Stack name-web Project p1")
+    assert "approved by operator" in text
+    assert "for March" in text
+
+
+def test_a_finding_is_waived_until_a_day_and_the_waiver_ended(browser: Browser) -> None:
+    [link] = [href for href in hrefs(browser.get("/pages/stacks/r00000")) if "subject" in href and "size" in href]
+    form = browser.get(link.partition("#")[0])
+    given = dict(re.findall(r'<input id="(\w+)" name="\w+" value="(.*?)"', form.text))
+    assert given == {"policy": "size", "subject": "stack-0/data", "project": "p1", "reason": "", "ticket": ""}
+    answer = browser.post("/pages/waivers", {**given, "reason": "the archive", "expires": "2127-01-01"})
+    assert (answer.status_code, location(answer)) == (303, "/pages/waivers")
+    row = "S-1 size stack-0/data in p1 the archive 2127-01-01 operator"
+    assert row in text_of(browser.get("/pages/waivers"))
+    assert browser.post("/pages/waivers", {"end": "S-1"}).status_code == 303
+    assert "There is none." in text_of(browser.get("/pages/waivers"))
+    refused = browser.post("/pages/waivers", {**given, "policy": "sizes", "reason": "r", "expires": "2127-01-01"})
+    assert refused.status_code == 400
+    assert "did you mean size?" in text_of(refused)
+    assert 'value="sizes"' in refused.text
+
+
+RULE = '@deny("m", "{s} takes {f}")\nm(s, f) :- os:nova:server(_id=s, flavor=f), f = "m1.small".\n'
+
+
+def test_a_rule_is_refused_with_a_suggestion_mended_and_run_over_all_stacks(browser: Browser) -> None:
+    refused = browser.post("/pages/playground", {"rules": RULE.replace("flavor=", "flavour="), "template": template(0)})
+    assert refused.status_code == 400
+    assert "✕ rules.dl:2 os:nova:server has no column flavour Change: did you mean flavor?" in text_of(refused)
+    assert "flavour=f" in refused.text
+    path = location(browser.post("/pages/playground", {"rules": RULE, "template": template(0)}, "ann"))
+    assert "Denied stack" in text_of(browser.get(path, "ann"))
+    assert (browser.get(path, "bob").status_code, browser.get(path).status_code) == (404, 200)
+    assert browser.post(path, {}, "ann").status_code == 303
+    end = time.monotonic() + 30
+    while "refresh" in (answer := browser.get(path, "ann")).headers and time.monotonic() < end:
+        time.sleep(0.02)
+    assert "3 stacks of 3 would have a finding. m : 3 findings" in text_of(answer)
+    assert [href for href in hrefs(answer) if "/stacks/" in href] == [f"/pages/stacks/r0000{at}" for at in (0, 2, 4)]
+
+
+def test_a_stored_stack_is_judged_again_and_shows_its_graph_and_template(browser: Browser) -> None:
+    path = location(browser.post("/pages/stacks/r00000", {}))
+    page = browser.get(path)
+    assert text_of(page).startswith("Allowed, with warnings stack-0 Action create Judged 2 policies")
+    assert page.text.count("<svg") == 1
+    assert browser.post("/pages/stacks/r00001", {}, "ann").status_code == 404
+
+
+def test_hostile_texts_are_texts_on_pages_of_the_server(browser: Browser) -> None:
+    hostile = "</textarea><script>alert(1)</script>\u202e"
+    refused = browser.post("/pages/playground", {"rules": hostile, "template": hostile})
+    assert (refused.status_code, "<script" in refused.text, "\u202e" in refused.text) == (400, False, False)
+    assert hostile[:-1] in unescape(refused.text)
+    form = {"policy": "ssh", "project": "p1", "reason": hostile, "expires": "2127-01-01"}
+    assert browser.post("/pages/waivers", form).status_code == 303
+    assert "<script" not in browser.get("/pages/waivers").text
+    assert "<script" not in browser.get(f"/pages/stacks?{urlencode({'outcome': hostile})}").text
+
+
+def test_a_plot_has_a_step_for_each_day() -> None:
+    days = [("2027-03-01", 7), ("2027-03-03", 2), ("2027-03-05", 0)]
+    plot = plot_days([{"day": day, "open": number, "new": 0, "resolved": 0} for day, number in days])
+    assert plot
+    assert plot.path == "M0 160V20.0H320.0V120.0H640.0V160.0H640"
+    assert plot.scale == ((160.0, 0), (120.0, 2), (80.0, 4), (40.0, 6), (0.0, 8))
+    assert plot_days([]) is None
