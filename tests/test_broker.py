@@ -183,7 +183,7 @@ def test_a_service_that_hangs_is_given_up_and_what_it_does_late_is_released(tmp_
     go, claimed = Event(), set[str]()
 
     def late() -> Decision:
-        go.wait(20)
+        go.wait(60)
         claimed.add("u")
         return GOOD
 

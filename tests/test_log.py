@@ -53,7 +53,7 @@ def test_a_forked_process_writes_records_of_its_own(tmp_path: Path) -> None:
     with log._lock:  # as another thread of the parent might hold it
         child = FORK.Process(target=_writes, args=(log, 2, 1))
         child.start()
-        child.join(20.0)
+        child.join(60.0)
     log.write(record(n=3))
     log.flush(2.0)
     assert (child.exitcode, read_entries(tmp_path / "log")) == (0, [{"n": 1}, {"of": 2, "n": 0, "text": ""}, {"n": 3}])

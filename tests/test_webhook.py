@@ -29,7 +29,7 @@ from tests.pages import DOCS
 from tests.servers import serving
 
 NOW = 1_800_000_000.0
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @dataclass

@@ -21,7 +21,7 @@ from datalog_gate.scan.feed import StackEntry
 from tests.servers import free_ports, serving_process
 from tests.test_server import run_scan
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 BIN = Path(sys.executable).parent
 PASSWORD = "secret"
 KEYSTONE = Path(__file__).parents[1] / "keystone" / "server.py"
