@@ -19,7 +19,7 @@ Choice = Mapping[ir.Var, ir.Operand]
 Reading = Callable[[ir.Operand], ir.Operand]
 """An operand as the constant or the first variable that equations make it."""
 LONGEST = 20
-"""A negation with more literals is not tried."""
+"""A negation with more literals is not tried, nor a body with more negations."""
 MOST_TRIES = 2000
 """How many pairs of literals a search compares at most: what is left is taken for possible."""
 
@@ -31,8 +31,11 @@ def find_entailed(
     reading: Reading,
 ) -> str | None:
     """Why a negation of the body never holds beside the rest, or None."""
-    for literal in body:
-        if not isinstance(literal, ir.Without) or not 0 < len(literal.body) <= LONGEST:
+    negations = [literal for literal in body if isinstance(literal, ir.Without)]
+    if len(negations) > LONGEST:
+        return None
+    for literal in negations:
+        if not 0 < len(literal.body) <= LONGEST:
             continue
         search = _Entailment([other for other in body if other is not literal], relations, reading)
         if search.holds(literal.body):

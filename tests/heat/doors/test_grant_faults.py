@@ -34,7 +34,7 @@ def test_a_service_that_fails_fails_the_stack_in_time_and_holds_nothing_in_the_e
     here.behave(how)
     began = time.monotonic()
     name, status, why = here.built(BODY)
-    assert time.monotonic() - began < 10 * STEP  # a bound of the design, with room for what Heat does itself on busy cores
+    assert time.monotonic() - began < 10 * STEP  # a bound of the design, with room for Heat on busy cores
     assert (status, why.removeprefix("Resource CREATE failed: ")) == (
         "CREATE_FAILED",
         f"GrantError: resources.g: {REASONS[how]}",
