@@ -163,7 +163,10 @@ SLOWLY = [pytest.param(moment, marks=pytest.mark.slow) for moment in ("before", 
 
 @pytest.mark.parametrize("settling", ["", *SLOWLY])
 @pytest.mark.parametrize("moment", ["before", SLOWLY[1]])
-@pytest.mark.parametrize("transition", TRANSITIONS)
+@pytest.mark.parametrize(
+    "transition",
+    [pytest.param(name, marks=[pytest.mark.slow] * (at % 4 > 0)) for at, name in enumerate(TRANSITIONS)],
+)
 def test_what_a_killed_process_left_is_settled_also_if_the_reconciler_is_killed(
     cloud: Cloud, tmp_path: Path, transition: str, moment: str, settling: str
 ) -> None:

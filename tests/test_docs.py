@@ -27,13 +27,15 @@ COMMAND = re.compile(
 )
 PYTHON = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```\n(?P<output>.*?)```", re.S)
 RULES = re.compile(r"```prolog\n(.*?)```", re.S)
+LONG = ("check-rules --rules rules", "fmt --check rules", "lint rules", "test")
+"""Commands that read all rules of this project, or run tests: they take seconds."""
 SHOWN = [
     pytest.param(
         page,
         match["command"],
         match["output"],
         id=f"{page.name}: {match['command'][:50]}",
-        marks=pytest.mark.slow if match["command"].startswith("test") else (),
+        marks=pytest.mark.slow if match["command"].startswith(LONG) else (),
     )
     for page in PAGES
     for match in COMMAND.finditer(page.read_text("utf-8"))

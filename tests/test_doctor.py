@@ -279,6 +279,7 @@ def about_engine(folder: Path) -> list[str]:
     return re.findall(r".*\[engine\].*(?:\n  fix .*)?", "\n".join(run_doctor(folder)))
 
 
+@pytest.mark.slow
 def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_started_with_the_door(folder: Path) -> None:
     at = "DIR/heat.conf:2: "
     assert about_engine(folder) == [

@@ -140,6 +140,7 @@ def test_of_several_hosts_one_pulls_and_another_goes_on_in_its_place(store: Stor
 
 
 @pytest.mark.usefixtures("cloud")
+@pytest.mark.slow
 def test_a_service_that_is_ended_lets_another_host_go_on(store: Store) -> None:
     command = [sys.executable, "-m", "datalog_gate.doors.cli.main", *PULL, "--every", "1h", "--store", store.name]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

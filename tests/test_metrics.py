@@ -396,7 +396,13 @@ def test_without_a_folder_the_processes_of_a_user_add_up_too(served: Served) -> 
     served.awaits(create=2, processes=2)
 
 
-@pytest.mark.parametrize("fork", ["os.fork()", "ctypes.PyDLL(None).fork()"], ids=["Python", "uWSGI"])
+@pytest.mark.parametrize(
+    "fork",
+    [
+        pytest.param("os.fork()", id="Python"),
+        pytest.param("ctypes.PyDLL(None).fork()", id="uWSGI", marks=pytest.mark.slow),
+    ],
+)
 def test_a_forked_process_has_numbers_of_its_own_and_outlives_the_one_that_had_the_port(
     served: Served, fork: str
 ) -> None:
@@ -420,6 +426,7 @@ if not child:
     served.awaits(create=1, update=1, processes=1)
 
 
+@pytest.mark.slow
 def test_no_process_is_forked_in_the_middle_of_a_step(served: Served) -> None:
     served.start("""
 from threading import Event, Lock
@@ -443,6 +450,7 @@ assert codes == [0, 0, 0], codes
 """)
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_emptied_is_filled_again(served: Served) -> None:
     served.start()
     served.start()

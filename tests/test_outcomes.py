@@ -124,7 +124,10 @@ def test_only_a_plugin_that_raises_hears_the_outcome_again(tmp_path: Path) -> No
     assert (heard, outcomes.pending()) == (["b: create failed", *["a: create failed"] * 3], ())
 
 
-@pytest.mark.parametrize(("enabled", "problem"), [(True, "nobody there"), (False, "it is not enabled any more")])
+@pytest.mark.parametrize(
+    ("enabled", "problem"),
+    [(True, "nobody there"), pytest.param(False, "it is not enabled any more", marks=pytest.mark.slow)],
+)
 def test_a_plugin_that_always_raises_is_given_up_in_the_end(tmp_path: Path, enabled: bool, problem: str) -> None:
     outcomes, heard = kept(tmp_path, "a"), list[str]()
     plugins: dict[str, Plugin] = {"a": Teller("a", heard, raises=99)} if enabled else {}

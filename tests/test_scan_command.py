@@ -254,6 +254,7 @@ def test_the_commands_of_the_page_print_what_it_shows(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.slow
 def test_the_unit_of_the_page_posts_what_is_open(capsys: pytest.CaptureFixture[str]) -> None:
     """The commands of the unit in their order, where a folder is in the place of the cloud."""
     commands = [shlex.split(line) for line in re.findall("^ExecStart=(.*)$", PAGE, re.M)]
