@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 import requests
 
+from datalog_gate.store.rule_store import Change, RuleStore
+from datalog_gate.store.tables import stored_rules
+from datalog_gate.store.transaction import Store
 from tests.server.rig import PATIENCE, Site, serving, template
 from tests.servers import free_ports
 
@@ -55,14 +58,25 @@ def test_a_slow_body_is_ended_and_others_are_answered_meanwhile(site: Site) -> N
         ("Content-Length: 99999999\r\n", "", (413, "body_too_large")),
         ("Transfer-Encoding: chunked\r\n", "2\r\n{]\r\n0\r\n\r\n", (400, "malformed_json")),
         ("Transfer-Encoding: chunked\r\n", "zz\r\n", (400, "malformed_body")),
-        ("Content-Length: -1\r\n", "", (400, "")),
-        ("Content-Length: 2\r\nX-Forwarded-For: 1\r\nBad Header: x\r\n", "{}", (400, "")),
-        (f"X-Long: {'x' * 20_000}\r\nContent-Length: 2\r\n", "{}", (431, "")),
+        ("Content-Length: -1\r\n", "", (400, "malformed_request")),
+        ("Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "{}", (400, "malformed_request")),
+        ("Content-Length: 2\r\nX-Forwarded-For: 1\r\nBad Header: x\r\n", "{}", (400, "malformed_request")),
+        ("X-Auth-Token l0st\r\nContent-Length: 2\r\n", "{}", (400, "malformed_request")),
+        (f"X-Long: {'x' * 20_000}\r\nContent-Length: 2\r\n", "{}", (431, "malformed_request")),
     ],
 )  # fmt: skip
 def test_broken_requests_are_refused(site: Site, headers: str, body: str, answer: tuple[int, str]) -> None:
     head = HEAD.format(token=site.token("ann"))
     assert send(site, f"{head}Connection: close\r\n{headers}\r\n{body}") == answer
+    log = (site.folder / "stderr").read_text()
+    assert "l0st" not in log
+    assert site.token("ann") not in log
+
+
+def test_a_line_that_is_no_request_is_refused_and_not_logged(site: Site) -> None:
+    assert send(site, "X-Auth-Token: l0st\r\n\r\n") == (400, "malformed_request")
+    assert send(site, f"GET /{'x' * 9000}?l0st HTTP/1.1\r\nHost: gate\r\n\r\n") == (414, "malformed_request")
+    assert "l0st" not in (site.folder / "stderr").read_text()
 
 
 def test_a_worker_that_is_killed_is_replaced(site: Site) -> None:
@@ -81,6 +95,33 @@ def test_a_worker_that_is_killed_is_replaced(site: Site) -> None:
             break
         time.sleep(0.05)
     assert [ask() for _ in range(10)] == [200] * 10
+
+
+def health(site: Site) -> set[int]:
+    """What the workers say of themselves: a request each on many connections, which either may take."""
+    return {requests.get(f"{site.url}/healthcheck", timeout=PATIENCE).status_code for _ in range(12)}
+
+
+def test_workers_that_can_not_load_the_rules_of_the_store_keep_those_before_and_are_red(site: Site) -> None:
+    store = RuleStore(Store(f"sqlite:///{site.folder}/store"))
+    site.ask("adam", "POST", "/v1/policies", {"name": "kept", "rules": [{"rule": "p(1)"}]})
+    broken = {"id": "broken", "policy": "kept", "rule": "p(x) :- nova:servers(idd=x)", "author": "eva", "at": 0.0}
+    added = ((stored_rules, {**broken, "name": None, "comment": ""}),)
+    end = time.monotonic() + PATIENCE
+    while health(site) != {200}:
+        assert time.monotonic() < end
+    store.change(store.numbers()[0], Change("eva", "add rule", "kept", added=added))
+    while health(site) != {503}:
+        assert time.monotonic() < end
+    answers = [site.ask("adam", "GET", "/v1/policies/kept/tables/p/rows").json() for _ in range(6)]
+    assert answers == [{"results": [{"data": [1]}]}] * 6
+    refused = site.ask("adam", "POST", "/v1/policies/kept/rules", {"rule": "p(2)"})
+    assert (refused.status_code, "nova:servers has no column idd" in refused.text) == (400, True)
+    assert site.ask("ann", "POST", "/v2/decisions", {"template": template(9)}).json()["outcome"] == "allow"
+    removed = ((stored_rules, {"id": "broken"}),)
+    store.change(store.numbers()[0], Change("eva", "remove rule", "kept", removed=removed))
+    while health(site) != {200}:
+        assert time.monotonic() < end
 
 
 def test_it_starts_from_nothing_with_a_token_and_ends_by_a_signal_after_the_last_answer(

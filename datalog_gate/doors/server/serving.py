@@ -7,21 +7,29 @@ here: that is the work of the proxy in front.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import secrets
 import sys
+from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 from gunicorn import glogging
 from gunicorn.app.base import BaseApplication
+from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine, ParseException
+from gunicorn.workers.gthread import ThreadWorker
 from oslo_config import cfg
 from oslo_log import log
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.server.access import WSGI
-from datalog_gate.doors.server.application import create_app, trust_keystone, trust_token
+from datalog_gate.doors.server.application import create_app, format_error, trust_keystone, trust_token
+from datalog_gate.doors.server.endpoint import ApiError
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.files.templates import unreadable
@@ -101,7 +109,7 @@ def _configure(options: Any, host: str, port: int) -> dict[str, object]:
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "workers": options.workers,
         "threads": options.threads,
-        "worker_class": "gthread",
+        "worker_class": _Worker,
         "graceful_timeout": options.stop_seconds,
         "timeout": 120,
         "keepalive": 5,
@@ -111,6 +119,30 @@ def _configure(options: Any, host: str, port: int) -> dict[str, object]:
         "logger_class": _Logger,
         "control_socket_disable": True,
     }
+
+
+class _Worker(ThreadWorker):  # type: ignore[misc, unused-ignore]
+    """Refuses what is no HTTP in the form of all refusals. It logs none of its text, which may hold a token."""
+
+    def handle_error(self, _request: Any, client: Any, address: Any, error: BaseException) -> None:
+        status = 400 if isinstance(error, ParseException) else 500
+        for kind, other in ((LimitRequestLine, 414), (LimitRequestHeaders, 431)):
+            status = other if isinstance(error, kind) else status
+        refusal, identity = ApiError(status, "malformed_request", "this can't be read as HTTP"), f"req-{uuid4()}"
+        if status == 500:
+            refusal = ApiError(status, "failure", f"the server failed ({type(error).__name__})")
+        where = address[0] if address else "a socket"
+        record = ("%s: a request of %s is refused: %s (%s)", identity, where, status, type(error).__name__)
+        thread = Thread(target=LOG.warning, args=record)  # here oslo.log would add the text of the error to the record
+        thread.start()
+        thread.join()
+        body = json.dumps(format_error("", refusal, identity)).encode()
+        head = (
+            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        )
+        head += f"X-Openstack-Request-Id: {identity}\r\nContent-Length: {len(body)}\r\n\r\n"
+        with suppress(OSError):
+            client.sendall(head.encode() + body)
 
 
 class _Logger(glogging.Logger):  # type: ignore[misc]
