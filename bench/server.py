@@ -11,7 +11,6 @@ import json
 import os
 import random
 import signal
-import statistics
 import sys
 import tempfile
 import time
@@ -308,15 +307,16 @@ def measure_times(folder: Path) -> dict[str, Any]:
     write_rules(folder, LIMITS[0])
     (folder / "server.conf").write_text(CONF.format(folder=folder, store=f"sqlite:///{folder}/store"))
     [port] = free_ports(1)
-    with serving(folder, port, "--config", str(folder / "server.conf")):
+    with serving(folder, port, "--config", str(folder / "server.conf")) as process:
         token = (folder / "stdout").read_text().removeprefix("token: ").strip()
         url, session = f"http://127.0.0.1:{port}/v1", requests.Session()
         session.headers["X-Auth-Token"] = token
 
-        def ask(method: str, path: str, body: Any = None) -> float:
-            began = time.perf_counter()
+        def ask(method: str, path: str, body: Any = None) -> tuple[float, float]:
+            """The seconds of a request, and those of a processor for it in the workers."""
+            began, before = time.perf_counter(), processor_seconds(process.pid)
             session.request(method, f"{url}{path}", json=body, timeout=120).raise_for_status()
-            return time.perf_counter() - began
+            return time.perf_counter() - began, processor_seconds(process.pid) - before
 
         ask("POST", "/policies", {"name": "load"})
         posts = [
@@ -335,19 +335,29 @@ def measure_times(folder: Path) -> dict[str, Any]:
             own.headers["X-Auth-Token"] = token
             return sum(own.get(f"{url}/policies", timeout=60).ok for _ in range(500))
 
-        began = time.perf_counter()
+        began, before = time.perf_counter(), processor_seconds(process.pid)
         with ThreadPoolExecutor(4) as pool:
             number = sum(pool.map(many, range(4)))
-        rate = number / (time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        busy = processor_seconds(process.pid) - before
     return {
-        "first and last of 300 rules in ms": [
-            round(1000 * statistics.median(part)) for part in (posts[:10], posts[-10:])
+        "first and last of 300 rules in ms, and of a processor": [
+            [round(1000 * sum(times) / len(part)) for times in zip(*part, strict=True)]
+            for part in (posts[2:42], posts[-40:])
         ],
-        "rows of 10,000 servers and ports, cold and warm in ms": [
-            round(1000 * seconds) for seconds in (lists[0], statistics.median(lists[3:]))
+        "rows of 10,000 servers and ports, cold and warm in ms, and of a processor": [
+            [round(1000 * sum(times) / len(part)) for times in zip(*part, strict=True)]
+            for part in (lists[:1], lists[3:])
         ],
-        "lists a second": round(rate),
+        "lists a second, and a second of a processor": [round(number / seconds), round(number / busy)],
     }
+
+
+def processor_seconds(master: int) -> float:
+    """The seconds of a processor that the workers have had."""
+    workers = Path(f"/proc/{master}/task/{master}/children").read_text().split()
+    fields = [Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split() for worker in workers]
+    return sum(int(field[11]) + int(field[12]) for field in fields) / os.sysconf("SC_CLK_TCK")
 
 
 def main(arguments: list[str]) -> int:
@@ -355,7 +365,7 @@ def main(arguments: list[str]) -> int:
         if arguments[:1] == ["times"]:
             print(json.dumps(measure_times(Path(name)), indent=1))
             return 0
-        total, kind = [*arguments, "100000", "sqlite"][:2] if len(arguments) != 1 else [*arguments, "sqlite"]
+        total, kind = arguments + ["100000", "sqlite"][len(arguments) :]
         figures = run_load(Path(name), int(total), kind)
     print(json.dumps(figures, indent=1))
     return 1 if figures["wrong"] or figures["failures in the log"] else 0

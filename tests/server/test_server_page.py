@@ -30,7 +30,7 @@ resources:
 def run(script: str, environment: dict[str, str], folder: Path) -> str:
     """The stdout of a script, each of whose commands has to succeed."""
     done = subprocess.run(
-        ["bash", "-ec", script], env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-ec", script], env=environment, cwd=folder, capture_output=True, text=True, timeout=1200, check=False
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
     return done.stdout

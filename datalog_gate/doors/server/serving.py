@@ -109,7 +109,7 @@ def _configure(options: Any, host: str, port: int) -> dict[str, object]:
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "workers": options.workers,
         "threads": options.threads,
-        "worker_class": _Worker,
+        "worker_class": _HttpWorker,
         "graceful_timeout": options.stop_seconds,
         "timeout": 120,
         "keepalive": 5,
@@ -121,7 +121,7 @@ def _configure(options: Any, host: str, port: int) -> dict[str, object]:
     }
 
 
-class _Worker(ThreadWorker):  # type: ignore[misc, unused-ignore]
+class _HttpWorker(ThreadWorker):  # type: ignore[misc, unused-ignore]
     """Refuses what is no HTTP in the form of all refusals. It logs none of its text, which may hold a token."""
 
     def handle_error(self, _request: Any, client: Any, address: Any, error: BaseException) -> None:
