@@ -21,7 +21,7 @@ from datalog_gate.scan.feed import StackEntry
 from tests.servers import free_ports, serving_process
 from tests.test_server import run_scan
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 BIN = Path(sys.executable).parent
 PASSWORD = "secret"
 KEYSTONE = Path(__file__).parents[1] / "keystone" / "server.py"
@@ -101,7 +101,7 @@ class Site:
         """Run `openstack` as a user."""
         command = [str(BIN / "openstack"), *arguments]
         where = {"env": self.environment(user), "cwd": folder or self.folder}
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **where)  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **where)  # type: ignore[call-overload,no-any-return]
 
 
 def template(length: int) -> dict[str, Any]:
