@@ -84,22 +84,26 @@ class Check(command.ShowOne):  # type: ignore[misc, unused-ignore]
         parser.add_argument("-P", "--parameter", metavar="<key=value>", action="append", help="may be repeated")
         parser.add_argument("--stack-name", metavar="<name>", help="by default the name of the file")
         parser.add_argument("--action", metavar="<action>", help="by default update with --against, else create")
-        parser.add_argument("--against", metavar="<template>", help="the template of the stack as it was")
+        parser.add_argument(
+            "--against", metavar="<template>", help="the template before; its environments and parameters are the same"
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         template, files = read_template(parsed_args.template)
+        environment_files, environment = read_environments(parsed_args.environment)
+        parameters = dict(map(_pair, parsed_args.parameter or ()))
         against = None
         if parsed_args.against:
             before, before_files = read_template(parsed_args.against)
-            against = {"template": before, "files": before_files}
-        environment_files, environment = read_environments(parsed_args.environment)
+            against = {"template": before, "files": before_files | environment_files}
+            against |= {"environment": environment, "parameters": parameters}
         decision = gate_client.judge(
             self.app.client_manager.gate,
             template,
             files=files | environment_files,
             environment=environment,
-            parameters=dict(map(_pair, parsed_args.parameter or ())),
+            parameters=parameters,
             stack_name=parsed_args.stack_name or Path(parsed_args.template).stem,
             action=parsed_args.action,
             against=against,
