@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from hashlib import sha256
 from pathlib import Path
 
@@ -99,3 +100,16 @@ def test_the_digest_of_each_file_is_that_of_its_bytes(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert discover_templates(tmp_path / "none") == Discovery((), (tmp_path / "none",))
+
+
+def test_the_contents_of_files_are_not_kept(tmp_path: Path) -> None:
+    for number in range(12):
+        (tmp_path / f"{number}.yaml").write_text(NET + "#" * 500_000)
+    tracemalloc.start()
+    try:
+        discovery = discover_templates(tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(discovery.templates) == 12
+    assert peak < 3_000_000

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -128,10 +129,10 @@ def environments_of(template: Path) -> tuple[Path, ...]:
 
 
 class _Files:
-    """The files of a folder, each read once."""
+    """The files of a folder. Their contents are not kept: a folder may hold more than fits the memory."""
 
     def __init__(self) -> None:
-        self._contents: dict[str, bytes] = {}
+        self._digests: dict[str, str] = {}
         self._named: dict[str, list[str]] = {}
 
     def is_template(self, path: Path) -> bool:
@@ -149,8 +150,10 @@ class _Files:
         return reached
 
     def digest(self, name: str) -> str:
-        """The SHA-256 of a file; of a missing one, that of nothing."""
-        return sha256(self._content(name)).hexdigest()
+        """The SHA-256 of a file as it was read first; of a missing one, that of nothing."""
+        if name not in self._digests:
+            self._text(name)
+        return self._digests[name]
 
     def _references(self, name: str) -> list[str]:
         """The files that a template or an environment names and that are there."""
@@ -162,16 +165,11 @@ class _Files:
         return self._named[name]
 
     def _text(self, name: str) -> str:
-        return self._content(name).decode("utf-8-sig", "replace")
-
-    def _content(self, name: str) -> bytes:
-        if name not in self._contents:
-            try:
-                with open(name, "rb") as file:
-                    self._contents[name] = file.read(MAX_BYTES + 1)
-            except (OSError, ValueError):
-                self._contents[name] = b""
-        return self._contents[name]
+        content = b""
+        with suppress(OSError, ValueError), open(name, "rb") as file:
+            content = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
+        self._digests.setdefault(name, sha256(content).hexdigest())
+        return content.decode("utf-8-sig", "replace")
 
 
 def _read(text: str, name: str) -> Data:
