@@ -33,14 +33,15 @@ TITLE = "Every stack of a cloud"
 HEAD = f"""## {TITLE}
 
 Generated stacks, each a file of YAML with up to eight servers, whose user data hold an address that nobody knows before
-it is created; so do metadata and flavor in one stack of ten. All packs judge them, in the two processes of `--processes 2`; with a single policy a run mostly reads,
-flattens and stores. Each row is a whole command that ran once, in the order of the table. Memory is that of all its
-processes together, what they share counted once. Goals are for two cores without other work, and in brackets what would
-be better.
+it is created; so do metadata and flavor in one stack of ten. All packs judge them, in the two processes of
+`--processes 2`; with a single policy a run mostly reads, flattens and stores. Each row is a whole command that ran
+once, in the order of the table. Memory is that of all its processes together, what they share counted once. Goals are
+for two cores without other work, and in brackets what would be better.
 
 `rejudge` asks the stored facts, and judges by itself what they leave open: of the new rule, which reads the flavor, and
 of all packs that one stack in ten. Where all packs are in doubt of each stack, as of an address in the metadata of each
-server, it takes as long as reading them. The last two rows are a sample, timed and multiplied. OPA gets JSON that was made before, and keeps nothing.
+server, it takes as long as to read them. The last two rows are a sample, timed and multiplied. OPA gets JSON that was
+made before, and keeps nothing.
 """
 STORE = "datalog-gate.duckdb"
 ALONE, IN_TURN = 20, 200
