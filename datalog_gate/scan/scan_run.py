@@ -19,7 +19,7 @@ from multiprocessing.connection import wait
 from threading import Thread
 from types import TracebackType
 
-from datalog_gate.base.errors import EngineError
+from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.scan.batch import BatchResult, Policies, ScanRequest, join, judge_batch, storable
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import Feed, Gone, StackEntry, Unchanged, Unread
@@ -84,7 +84,10 @@ class Judges:
 
 def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRequest) -> RunReport:
     """Judge what changed of a feed since the last run, and everything if rules, inventory or waivers did.
-    Errors: those of the feed and of the store, after which another run goes on."""
+    Errors: InputError while another run writes the store; those of the feed and of the store, after which another run
+    goes on."""
+    if not store.database.lock():
+        raise InputError.of("another run writes the store", suggestion="wait for its end, or give this one its own")
     report = RunReport()
     now, identity = request.now.isoformat(), request.identity
     known = store.known(name)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pytest
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.engine.sql.database import open_database
+from datalog_gate.scan.batch import ScanRequest
+from datalog_gate.scan.scan_run import Judges, run
+from datalog_gate.scan.scan_store import ScanStore
+from tests.stores.database_servers import DatabaseServer
 from tests.test_rejudge import (  # noqa: F401
     test_packs_find_the_same_in_stored_facts_as_in_stacks,
     test_rules_find_the_same_in_stored_facts_as_in_stacks,
     test_the_stored_facts_answer_where_they_are_those_of_this_version,
 )
 from tests.test_scan import (  # noqa: F401
+    HUGE,
+    ListFeed,
+    entry,
+    policy_set,
     store,
     test_a_feed_that_fails_loses_nothing,
     test_a_finding_has_the_words_of_the_decision,
@@ -21,3 +35,14 @@ from tests.test_scan import (  # noqa: F401
     test_two_ways_to_judge_agree,
     test_what_is_gone_has_no_open_finding,
 )
+
+
+def test_two_runs_never_write_one_store_at_once(server: DatabaseServer) -> None:
+    url, request = server.database("shared"), ScanRequest(policy_set(), datetime(2027, 3, 1, tzinfo=UTC))
+    feed = ListFeed([entry("a", HUGE, "p1")])
+    with open_database(url) as second:
+        with open_database(url) as first:
+            run(feed, "test", ScanStore(first), Judges(request, 1), request)
+            with pytest.raises(InputError, match="another run writes the store"):
+                run(feed, "test", ScanStore(second), Judges(request, 1), request)
+        assert run(feed, "test", ScanStore(second), Judges(request, 1), request).unchanged == 1

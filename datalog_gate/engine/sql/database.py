@@ -15,6 +15,8 @@ from datalog_gate.engine.sql.tables import SqlValue, identifier
 
 Parameters = Sequence[SqlValue]
 """The values of `parameter`, in order."""
+LOCK = 0x67617465
+"""The number of the advisory lock of those who write."""
 AT_ONCE = 50_000
 """The rows that an insert passes to DuckDB at once."""
 
@@ -67,6 +69,10 @@ class Database:
         """The names of the tables and views."""
         names = exp.select("table_name").from_(exp.table_("tables", db="information_schema"))
         return {name for (name,) in self.fetch(names)}
+
+    def lock(self) -> bool:
+        """Become the only connection that writes, until it is closed; whether none other is."""
+        return True  # a file of DuckDB takes one connection alone
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
         """Add many rows, all or none, in the fastest way that the database has."""
@@ -145,6 +151,11 @@ class PostgreSQL(Database):
     """A database of PostgreSQL."""
 
     dialect = "postgres"
+
+    def lock(self) -> bool:
+        """Take a lock of the session, which the server frees also after a kill."""
+        [(is_alone,)] = self.fetch(exp.select(exp.func("pg_try_advisory_lock", exp.Literal.number(LOCK))))
+        return bool(is_alone)
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
         target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
