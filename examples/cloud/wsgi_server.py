@@ -13,7 +13,8 @@ def main() -> None:
     module, port = sys.argv[1:3]
     sys.argv = [module, *sys.argv[3:]]
     application = import_module(module).application
-    waitress.serve(application, host="127.0.0.1", port=int(port), threads=8)
+    threads = 1 if module.startswith("keystone.") else 8  # Keystone's threads now and then deny what its policy allows
+    waitress.serve(application, host="127.0.0.1", port=int(port), threads=threads)
 
 
 if __name__ == "__main__":
