@@ -88,8 +88,8 @@ def _show(value: object) -> object:
     return printable(value[:LONGEST].replace("\t", " ")) if type(value) is str else value
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _count(number: int, noun: str, several: str = "") -> str:
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _part(text: str) -> str:

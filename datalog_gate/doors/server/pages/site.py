@@ -21,7 +21,7 @@ from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.pages.rendering import read_style, render
 
 POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-AREAS = {view.area: view.path for view in reversed(VIEWS)}
+AREAS = [(view.area, view.path) for view in VIEWS if view.path.count("/") < 3]
 FORM = "application/x-www-form-urlencoded"
 FIELDS = ("username", "password", "user_domain", "project", "project_domain", "token")
 
