@@ -199,7 +199,7 @@ CODES = {
     "doctor": {0, 1, 3, 64}, "reconcile": {0, 1, 3, 64}, "store": {0, 1, 3, 64},
     "inventory": {3, 64}, "scan": {0, 1, 2, 3, 4, 64},
 }  # fmt: skip
-SERVICES = {"serve", "lsp"}
+SERVICES = {"serve", "lsp", "repl"}
 """Commands that run until somebody ends them."""
 assert {command.split()[0] for command in OPTIONS} == COMMANDS.keys() - SERVICES == CODES.keys()
 REASONS = ("Permission denied", "File name too long", "Too many levels", "Is a directory", "Not a directory",

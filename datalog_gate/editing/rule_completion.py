@@ -89,10 +89,10 @@ def _names(
         yield from (Completion(name, "variable", "variable") for name in names if name != word)
         if level is None or level.bracket in ("group", "aggregate"):
             yield from _relations(folder, path)
+            yield from (Completion(name, "keyword", "aggregate", "", f"{name}{{ ") for name in AGGREGATES)
             if start > last:
                 yield from (Completion(name, "keyword", "", meaning) for name, meaning in STATEMENTS.items())
         yield from (Completion(name, "keyword", "", meaning) for name, meaning in LITERALS.items())
-        yield from (Completion(name, "keyword", "aggregate", "", f"{name}{{ ") for name in AGGREGATES)
 
 
 def _columns(folder: RuleFolder, path: Path, prefix: RuleTokens, level: Level) -> Iterator[Completion]:

@@ -23,7 +23,7 @@ from datalog_gate.engine.assignments import Binding
 from datalog_gate.engine.least_model import Model, ModelError
 from datalog_gate.engine.provenance import Fact, Provenance
 from datalog_gate.explain.fix import Fixes, TemplateChange
-from datalog_gate.explain.why import FIRST, Failure, Node, Total, Why
+from datalog_gate.explain.why import FIRST, Failure, Node, RowPattern, Total, Why
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import RelationRef, certain_version, given_version, parse_reference, whole_version
@@ -104,6 +104,32 @@ class RowExplanation:
         lines: list[ExplanationLine] = []
         self._below(tree, 0, lines, set())
         return tuple(lines) or (ExplanationLine(0, "holds", "the rule has no conditions", tree.rule.span),)
+
+    def failures(self, relation: RelationRef, pattern: RowPattern) -> tuple[ExplanationLine, ...] | None:
+        """For each rule, by place, the literal at which it fails to give such a row; None if there is one. Errors:
+        EngineError if it takes too long."""
+        failures = self.why.why_not(relation, pattern)
+        return None if failures is None else tuple(map(self._failure, failures))
+
+    def _failure(self, failure: Failure) -> ExplanationLine:
+        messages = _RuleMessages(self.messages, failure.rule, failure.binding)
+        place = failure.literal.span if failure.literal else failure.rule.span
+        if failure.error:
+            error = ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
+            return _line(0, "fails", self.messages.secrets.message(error), place)
+        match failure.literal:
+            case None:
+                text = "the rule gives no such row"
+            case ir.Match():
+                text = f"there is no {messages.literal(failure.literal)}"
+            case ir.Without(body):
+                text = f"there is {', '.join(map(messages.literal, body))}"
+            case ir.Fold(target=target):
+                assert failure.total
+                text = f"{messages.total(failure.total)}, not {messages.operand(target)}"
+            case _:
+                text = f"not {messages.literal(failure.literal)}"
+        return _line(0, "fails", text, place)
 
     def _below(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
         """Add the premises of a row: rows, then what else holds, with as many checks on a line as have room."""
@@ -192,7 +218,7 @@ class Explanation:
         stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
         paths = {resource.id.path for stack in stacks for resource in stack.resources}
         wanted = tuple(_wanted(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
-        return tuple(self._failure(failure) for failure in self._rows.why.why_not(relation, wanted) or ())
+        return self._rows.failures(relation, wanted) or ()
 
     def clean(self) -> dict[str, dict[str, int]]:
         """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
@@ -219,26 +245,6 @@ class Explanation:
         read = [described.columns[at].name for at in node.columns if described.columns[at].name not in described.key]
         single = described.named_only and len(read) == 1 and not read[0].startswith("_")
         return place_of(origin, read[0] if single else None)
-
-    def _failure(self, failure: Failure) -> ExplanationLine:
-        messages = _RuleMessages(self._rows.messages, failure.rule, failure.binding)
-        place = failure.literal.span if failure.literal else failure.rule.span
-        if failure.error:
-            error = ModelError(failure.rule.relation, failure.error.span, failure.error.message, ())
-            return _line(0, "fails", self._rows.messages.secrets.message(error), place)
-        match failure.literal:
-            case None:
-                text = "the rule gives no such row"
-            case ir.Match():
-                text = f"there is no {messages.literal(failure.literal)}"
-            case ir.Without(body):
-                text = f"there is {', '.join(map(messages.literal, body))}"
-            case ir.Fold(target=target):
-                assert failure.total
-                text = f"{messages.total(failure.total)}, not {messages.operand(target)}"
-            case _:
-                text = f"not {messages.literal(failure.literal)}"
-        return _line(0, "fails", text, place)
 
 
 def within(limit: int, texts: Sequence[str]) -> int:

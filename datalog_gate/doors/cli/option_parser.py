@@ -53,6 +53,7 @@ COMMANDS = {
     "inventory": ("read what there is in the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
     "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
     "serve": ("run the policy server", "--config /etc/datalog-gate/server.conf --host 127.0.0.1 --port 1789"),
+    "repl": ("ask queries of the facts of templates, and of rules", "web.yaml --rules rules/"),
     "lsp": ("serve an editor: rules, templates and policy tests, on stdin and stdout", ""),
     "scan": ("judge every stack, and list what is wrong since when", "run --folder templates --rules rules"),
 }
@@ -385,6 +386,12 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_editor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lsp = _add_command(commands, "lsp", "editor_tools")
     lsp.add_argument("--stdio", action="store_true", help="what it does anyway; some editors say it")
+    repl = _add_command(commands, "repl", "editor_tools")
+    repl.add_argument("template", nargs="*", metavar="TEMPLATE", help="template file, or a folder of them")
+    help_ = "folder of rules (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)"
+    repl.add_argument("--rules", type=Path, metavar="DIR", help=help_)
+    _add_configured(repl, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue")
+    repl.set_defaults(module=[], stack=None, together=False, against=None)
 
 
 def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -525,7 +532,7 @@ _GROUPS = (
     (("explain", "replay", "waive", "waivers"), _add_log_and_waivers),
     (("lint", "services", "reconcile", "store", "inventory", "approval", "doctor"), _add_lint_and_services),
     (("serve",), _add_serve),
-    (("lsp",), _add_editor),
+    (("lsp", "repl"), _add_editor),
     (("scan",), _add_scan),
 )
 """The commands, and what adds them to a parser, in the order of the help."""

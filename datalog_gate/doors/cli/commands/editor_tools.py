@@ -1,10 +1,27 @@
-"""The command `lsp`: a language server for editors."""
+"""The commands `lsp` and `repl`: a language server and a prompt."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from datalog_gate.base.errors import UsageError
+from datalog_gate.base.errors import RulesError, UsageError
+from datalog_gate.doors.cli.common import OK, print_note
+
+if TYPE_CHECKING:
+    from datalog_gate.editing.prompt import Prompt
+    from datalog_gate.editing.rule_folder import RuleFolder
+    from datalog_gate.schema.catalogue import Catalogue
+
+HISTORY = ".datalog_gate_history"
 
 
 def lsp(_options: argparse.Namespace) -> int:
@@ -14,3 +31,70 @@ def lsp(_options: argparse.Namespace) -> int:
     except ImportError as error:
         raise UsageError(f"{error.name} is missing: pip install 'datalog-gate[editor]'") from None
     return language_server.serve()
+
+
+def repl(options: argparse.Namespace) -> int:
+    """Answer queries until the input ends. Errors: UsageError, RulesError, InputError."""
+    from datalog_gate.doors.cli.template_args import find_roots, read_root
+    from datalog_gate.editing.prompt import Prompt, lines_of
+    from datalog_gate.facts.flatten import flatten
+    from datalog_gate.files.rules import default_rules
+    from datalog_gate.files.templates import read_catalogue
+
+    catalogue = read_catalogue(*options.catalogue)
+    roots = find_roots(options) if options.template else []
+    lines = [line for root in roots for line in lines_of(flatten(read_root(root, options, catalogue), catalogue))]
+    top = options.rules or default_rules()
+    prompt = Prompt(partial(_read_rules, top, catalogue), lines, _edit, shutil.get_terminal_size().columns)
+    for line in _typed(prompt) if sys.stdin.isatty() else sys.stdin:
+        if line.strip() in (":quit", ":q"):
+            break
+        for answer in prompt.answer(line.rstrip("\n")):
+            print(answer, flush=True)
+    return OK
+
+
+def _read_rules(top: Path, catalogue: Catalogue) -> RuleFolder:
+    from datalog_gate.editing.rule_folder import read_folder
+
+    folder, wrong = read_folder(top, {}, catalogue, {})
+    if wrong:
+        raise RulesError(wrong)
+    return folder
+
+
+def _edit(path: Path) -> None:
+    """Let the user's editor have a file. Errors: UsageError."""
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    if not sys.stdin.isatty():
+        raise UsageError("an editor needs a terminal: :rules alone reads the rules again")
+    try:
+        subprocess.run([*command, str(path)], check=False)
+    except OSError as error:
+        raise UsageError(f"{command[0]} can't be started: {error.strerror}") from None
+
+
+def _typed(prompt: Prompt) -> Iterator[str]:
+    """The lines that a person types, with completion and a history. Errors: UsageError."""
+    try:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import Completer, Completion
+        from prompt_toolkit.history import FileHistory
+    except ImportError as error:
+        raise UsageError(f"{error.name} is missing: pip install 'datalog-gate[editor]'") from None
+
+    def get_completions(_self: object, document: Any, _event: object) -> Iterator[Any]:
+        length, completions = prompt.completions(document.text_before_cursor)
+        for completion in completions:
+            yield Completion(completion.text, -length, completion.label, completion.detail)
+
+    completer = type("WordCompleter", (Completer,), {"get_completions": get_completions})()
+    session: Any = PromptSession(history=FileHistory(str(Path.home() / HISTORY)), completer=completer)
+    print_note(":help lists the commands; Ctrl-D ends")
+    while True:
+        try:
+            yield str(session.prompt("> "))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return

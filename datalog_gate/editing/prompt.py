@@ -1,0 +1,219 @@
+"""Answers what is written at a prompt: queries and commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, shorten
+from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError, UsageError
+from datalog_gate.base.values import Kind, ResourceId, show
+from datalog_gate.decision.query import QueryAnswer, ask, evaluate
+from datalog_gate.editing import rule_completion
+from datalog_gate.editing.answers import Completion
+from datalog_gate.editing.relation_text import format_relation
+from datalog_gate.editing.rule_folder import RuleFolder, with_texts
+from datalog_gate.engine import native
+from datalog_gate.engine.provenance import Provenance
+from datalog_gate.explain.explanation import RowExplanation, format_lines
+from datalog_gate.explain.why import FIRST, Node
+from datalog_gate.facts.factset import FactSet, place_of
+from datalog_gate.facts.lines import FactLine
+from datalog_gate.language.ast import NOWHERE, Atom, Constant
+from datalog_gate.language.parser import parse_query
+from datalog_gate.language.walk import shared, terms
+from datalog_gate.schema.declaration import Relation, certain_version, whole_version
+from datalog_gate.schema.descriptions import describe_relations
+
+COMMANDS = {
+    ":why": "ATOM: why its rows hold",
+    ":whynot": "ATOM: at which condition each rule fails to give it",
+    ":rules": "[FILE]: edit a rule file, and read all rules again",
+    ":relations": "[NAME|PATTERN]: what rules can read",
+    ":help": "the commands",
+    ":quit": "the end, as Ctrl-D",
+}
+NARROWEST = 4
+"""The least that a column is cut to."""
+
+
+@dataclass
+class Prompt:
+    """What queries are answered by: rules and the facts of stacks."""
+
+    read_rules: Callable[[], RuleFolder]
+    """Reads the rules, as they are on disk now."""
+    lines: Sequence[FactLine]
+    edit: Callable[[Path], None] = field(default=lambda _: None)
+    """Lets a person edit a file."""
+    width: int = 80
+    folder: RuleFolder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = self.read_rules()
+
+    def answer(self, text: str) -> Iterator[str]:
+        """The lines that answer a query or command. What is wrong with it is an answer."""
+        word, _, rest = text.strip().partition(" ")
+        try:
+            match word:
+                case "":
+                    return
+                case ":why":
+                    yield from self._why(rest)
+                case ":whynot":
+                    yield from self._why_not(rest)
+                case ":rules":
+                    yield from self._rules(rest)
+                case ":relations":
+                    yield from self._relations(rest)
+                case ":help":
+                    yield from (f"{name:11}{meaning}" for name, meaning in COMMANDS.items())
+                case _ if word.startswith(":") and word != ":-":
+                    yield f"there is no command {word}: {did_you_mean(word, COMMANDS, ':help lists them')}"
+                case _:
+                    yield from self._query(text)
+        except (DiagnosticsError, EngineError, UsageError) as error:
+            yield str(error)
+
+    def completions(self, text: str) -> tuple[int, list[Completion]]:
+        """How many characters at the end are a word, and what may stand for it."""
+        word, _, rest = text.partition(" ")
+        if text.startswith(":") and word == text:
+            return len(word), [
+                Completion(name, "keyword", meaning) for name, meaning in COMMANDS.items() if name.startswith(word)
+            ]
+        query = rest if word in (":why", ":whynot") else text
+        body = f"query_() :- {query.removeprefix(':-')}"
+        path = self.folder.top / "query_.dl"
+        folder = with_texts(self.folder, {path: body})
+        where, completions = rule_completion.complete(folder, path, body, len(body))
+        return len(body) - where.start, completions
+
+    def _query(self, text: str) -> Iterator[str]:
+        answer = self._ask(text)
+        question, _ = parse_query(text)
+        if isinstance(question, Atom):
+            meaning = self._meaning(question)
+            named = [column.name for column in meaning.columns] if meaning else []
+            count = len(answer.rows[0]) if answer.rows else 0
+            names = named if len(named) == count else [str(at) for at in range(1, count + 1)]
+        else:
+            names = list(shared(question))
+        yield from table(names, [[show(value) for value in row] for row in answer.rows], self.width)
+        yield from (f"{error.span}: {error.message}" for error in answer.errors)
+
+    def _ask(self, text: str) -> QueryAnswer:
+        now = datetime.now(UTC)
+        return ask(self.folder.files, text, self.lines, native.evaluate, False, self.folder.catalogue, now)
+
+    def _meaning(self, atom: Atom) -> Relation | None:
+        """The relation of an atom, wherever it is defined."""
+        owners = [name for name, scope in self.folder.names.scopes.items() if atom.name in scope.relations]
+        for module in owners or list(self.folder.names.scopes)[:1]:
+            meaning = self.folder.meaning(atom.name, module)
+            if isinstance(meaning, Relation):
+                return meaning
+        return None
+
+    def _why(self, text: str) -> Iterator[str]:
+        meaning, _, explanation = self._explanation(text)
+        rows = self._ask(text).rows
+        if not rows:
+            yield f"no row of {meaning.name} is like that: ask :whynot"
+        strata = explanation.why.provenance.program.strata
+        derived = any(meaning.ref in stratum.relations for stratum in strata)
+        for row in rows[:FIRST]:
+            yield f"{meaning.name}({', '.join(map(show, row))})"
+            yield from format_lines(explanation.of(meaning.ref, row)) if derived else ["  a fact"]
+
+    def _why_not(self, text: str) -> Iterator[str]:
+        meaning, atom, explanation = self._explanation(text)
+        written = dict(enumerate(terms(atom)[: len(atom.arguments)]))
+        written |= {
+            meaning.positions[named.column]: named.term for named in atom.named if named.column in meaning.positions
+        }
+        constants = {at: term.value for at, term in written.items() if isinstance(term, Constant)}
+        columns = explanation.why.provenance.program.relations[meaning.ref].columns
+        pattern = tuple(
+            ResourceId(value)
+            if isinstance(value := constants.get(at, ...), str) and not column.kinds & Kind.STRING
+            else value
+            for at, column in enumerate(columns)
+        )
+        failures = explanation.failures(meaning.ref, pattern)
+        if failures is None:
+            yield "there is such a row: ask :why"
+        elif not failures:
+            yield f"no rule gives {meaning.name}: it has the rows of facts alone"
+        else:
+            yield from format_lines(failures, "fails")
+
+    def _explanation(self, text: str) -> tuple[Relation, Atom, RowExplanation]:
+        """The relation that an atom asks for, and the derivations of all rows. Errors: UsageError, RulesError."""
+        atom, diagnostics = parse_query(text)
+        if diagnostics:
+            raise RulesError(diagnostics, {"<query>": text})
+        meaning = self._meaning(atom) if isinstance(atom, Atom) else None
+        if not isinstance(atom, Atom) or meaning is None:
+            raise UsageError("write one atom of a relation that there is, as :why open_ssh(group, src)")
+        files = list(self.folder.all())
+        found: list[Diagnostic] = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
+        run = evaluate(
+            [parsed.module for parsed in files],
+            self.lines,
+            native.evaluate,
+            found=found,
+            sources=self.folder.sources,
+            catalogue=self.folder.catalogue,
+            now=datetime.now(UTC),
+        )
+        places = {(line.relation, line.row): line.span for line in self.lines if isinstance(line.row, tuple)}
+
+        def place(node: Node) -> Span | None:
+            span = places.get((str(whole_version(certain_version(node.relation))), node.row))
+            return span if span and span.file else None
+
+        return meaning, atom, RowExplanation(Provenance(run.checked.program, run.model), place=place)
+
+    def _rules(self, name: str) -> Iterator[str]:
+        if name:
+            self.edit(Path(name))
+        self.folder = self.read_rules()
+        _, diagnostics = self.folder.check(list(self.folder.all()))
+        if diagnostics:
+            yield str(RulesError(diagnostics, self.folder.sources))
+        yield f"{len(self.folder.files)} files of rules"
+
+    def _relations(self, pattern: str) -> Iterator[str]:
+        described = describe_relations(pattern or "*", self.folder.catalogue)
+        if not described:
+            advice = did_you_mean(pattern, self.folder.catalogue.names(), ":relations lists all")
+            yield f"there is no relation {pattern}: {advice}"
+        for description in described:
+            if pattern:
+                yield from format_relation(description, self.folder.catalogue)
+            else:
+                yield shorten(f"{description.relation.name}  {description.relation.meaning}", self.width)
+
+
+def lines_of(facts: FactSet) -> Iterator[FactLine]:
+    """The facts as lines, with what is hidden covered."""
+    for reference, rows in facts.rows.items():
+        for row in rows:
+            origin = facts.origin(reference, row)
+            span = place_of(origin) if origin else None
+            yield FactLine(str(reference), facts.shown(reference, row), span or NOWHERE)
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """A table no wider than the terminal, its widest columns cut, and the number of rows."""
+    if names and rows:
+        widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
+        while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:
+            widths[widths.index(max(widths))] -= 1
+        for cells in (names, ["-" * size for size in widths], *rows):
+            yield "  ".join(f"{shorten(cell, size):{size}}" for cell, size in zip(cells, widths, strict=True)).rstrip()
+    yield f"{len(rows)} row{'' if len(rows) == 1 else 's'}"

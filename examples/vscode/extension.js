@@ -1,0 +1,15 @@
+// Starts the language server for rules and YAML files.
+const vscode = require("vscode");
+const { LanguageClient } = require("vscode-languageclient/node");
+
+let client;
+
+exports.activate = () => {
+  const [command, ...args] = vscode.workspace.getConfiguration("datalogGate").get("command");
+  const documentSelector = ["datalog-gate", "yaml"].map((language) => ({ language, scheme: "file" }));
+  const synchronize = { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.{dl,yaml,env}") };
+  client = new LanguageClient("datalogGate", "datalog gate", { command, args }, { documentSelector, synchronize });
+  return client.start();
+};
+
+exports.deactivate = () => client && client.stop();
