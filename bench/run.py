@@ -24,6 +24,7 @@ COMMANDS = {
     "import yaml": ("-c", "import yaml"),
     "check, 2 resources": (*CHECK, str(STACKS / "bastion")),
     "check, 50 resources": (*CHECK, str(STACKS / "campus")),
+    "check, 50 resources, without a cache": (*CHECK, "--no-cache", str(STACKS / "campus")),
     "facts, 50 resources": ("-m", "datalog_gate.doors.cli.main", "facts", str(STACKS / "campus")),
 }
 

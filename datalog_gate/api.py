@@ -31,6 +31,7 @@ from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
+from datalog_gate.files.program_cache import load_cached
 from datalog_gate.files.rules import read_rules
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
@@ -220,13 +221,19 @@ class ExplainedDecision(Decision):
         return data | {"clean": self.explanation.clean()}
 
 
-def load_rules(*paths: str | Path, catalogue: Catalogue = SHIPPED, congress: bool = False) -> Rules:
+def load_rules(
+    *paths: str | Path, catalogue: Catalogue = SHIPPED, congress: bool = False, cache: Path | None = None
+) -> Rules:
     """Load the rules of files and folders as one policy set.
 
     `catalogue` holds the relations and resource types, as `read_catalogue` returns it. With `congress` all files are
-    read as Congress reads them, else only its libraries. Errors: RulesError with all diagnostics.
+    read as Congress reads them, else only its libraries. `cache` is a folder that keeps checked rules for other
+    processes. Errors: RulesError with all diagnostics.
     """
-    return Rules(load(read_rules([Path(path) for path in paths], congress), catalogue))
+    files = read_rules([Path(path) for path in paths], congress)
+    if cache is None or catalogue is not SHIPPED:
+        return Rules(load(files, catalogue))
+    return Rules(load_cached(files, lambda: load(files), cache))
 
 
 def check_rules(*paths: str | Path, catalogue: Catalogue, before: Catalogue = SHIPPED, congress: bool = False) -> None:

@@ -6,6 +6,7 @@ No generated case has a deadline.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -17,6 +18,8 @@ from tests.sampling import sample
 
 if TYPE_CHECKING:
     from datalog_gate.decision_point.point import DecisionPoint
+
+os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of who runs it
 
 with suppress(ImportError):  # not every environment generates cases
     from hypothesis import settings

@@ -38,6 +38,11 @@ def read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
     return _CACHE.get(program, None, lambda: _read_columns(program))
 
 
+def remember(program: CheckedProgram, columns: Mapping[Column, Span]) -> None:
+    """Keep what `read_columns` gave for an equal program."""
+    _CACHE.get(program, None, lambda: columns)
+
+
 def _read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
     rules = [(rule, _Uses(rule)) for rule in program.rules]
     derived = frozenset[Column]()

@@ -199,6 +199,7 @@ CHECK_OPTIONS = (
     CheckOption("mode", "the most severe effect of a policy", choices=MODES, default="enforce"),
     CheckOption("engine", "what derives the violations", choices=("native", "pydatalog", "both"), default="native"),
     CheckOption("explain", "explain each finding, and show what was examined", flag=True, default=False),
+    CheckOption("cache", "keep checked rules for later runs, in ~/.cache/datalog-gate", flag=True, default=True),
     CheckOption("quiet", "print findings alone, without counts and notes", flag=True, default=False),
     CheckOption("format", "the form of what is printed", choices=FORMATS, default="text"),
     CheckOption(

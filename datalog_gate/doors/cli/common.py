@@ -21,11 +21,14 @@ FINDINGS = 1
 def load_rules(options: argparse.Namespace) -> Rules:
     """Load the rules that the options name, or the default ones. Errors: RulesError, InputError."""
     from datalog_gate import api
+    from datalog_gate.files.program_cache import find_cache_folder
     from datalog_gate.files.rules import default_rules
     from datalog_gate.files.templates import read_catalogue
 
     catalogue = read_catalogue(*options.catalogue)
-    return api.load_rules(*(options.rules or [default_rules()]), catalogue=catalogue, congress=options.congress)
+    cache = find_cache_folder() if getattr(options, "cache", False) else None
+    rules = options.rules or [default_rules()]
+    return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
 
 
 def find_log(options: argparse.Namespace) -> Path:
