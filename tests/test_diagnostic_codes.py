@@ -25,6 +25,13 @@ from tests.pages import DOCS, assert_written
 HEAD = "heat_template_version: 2018-08-31\n"
 GOOD = HEAD + "resources:\n  net:\n    type: OS::Neutron::Net\n"
 NAMED = GOOD + "    properties:\n      name: "
+SCALING = (
+    GOOD
+    + """\
+  group:
+    type: OS::Heat::AutoScalingGroup
+    properties: {resource: {type: OS::Neutron::Net}, min_size: 1, max_size: 3, """
+)
 TYPED = HEAD + "parameters:\n  n:\n    type: number\n    default: "
 POLICY = '@deny("a", "{x}")\np(x) :- '
 TEST = "cases:\n  - {name: one, stack: s, expect: {violations: [{policy: a}]}}\n"
@@ -171,6 +178,10 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
     "duplicate-key": (FACTS, {"template.yaml": NAMED + "a\n      name: b"}, {"template.yaml": NAMED + "a"}),
     "not-a-template": (FACTS, {"template.yaml": "resources: {}"}, {"template.yaml": GOOD}),
     "bad-template": (FACTS, {"template.yaml": HEAD + "resources:\n  net: 1"}, {"template.yaml": GOOD}),
+    "group-size": (
+        FACTS,
+        {"template.yaml": SCALING + "desired_capacity: 5}\n"},
+        {"template.yaml": SCALING + "desired_capacity: 3}\n"}),
     "bad-function": (
         FACTS,
         {"template.yaml": NAMED + "{list_join: a}"},

@@ -10,11 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
 from datalog_gate.api import Rules
+from datalog_gate.base.errors import InputError
 from tests.sampling import sample
 
 RULES = """
@@ -82,6 +84,7 @@ def definition(limits: Mapping[str, Any], properties: Mapping[str, Any]) -> dict
 
 
 MEMBER = {"type": "member.yaml"}
+COUNT = {"get_param": "n"}
 
 
 @st.composite
@@ -98,18 +101,17 @@ def templates(draw: st.DrawFn) -> tuple[dict[str, Any], list[int]]:
     name = "v%index%" if indexed else draw(st.sampled_from(["v2", "other"]))
     volume = {"type": "OS::Cinder::Volume", "properties": {"name": name, "size": size}}
     member = draw(st.sampled_from([volume, {**MEMBER, "properties": {"name": name, "size": size}}, MEMBER]))
-    count = {"get_param": "n"}
-    properties: dict[str, Any] = {"count": count, "resource_def": member}
+    properties: dict[str, Any] = {"count": COUNT, "resource_def": member}
     if scaling:
         high = draw(st.sampled_from([3, 9, {"get_param": "n"}]))
         properties = {
             "min_size": draw(st.integers(0, 1)),
             "max_size": high,
-            "desired_capacity": count,
+            "desired_capacity": COUNT,
             "resource": member,
         }
         if draw(st.booleans()):
-            properties |= {"min_size": count}
+            properties |= {"min_size": COUNT}
             del properties["desired_capacity"]
         if isinstance(high, int):
             legal = [number for number in legal if number <= high]
@@ -158,3 +160,12 @@ def test_bounds_that_are_known_once_resources_are_built_limit_no_size() -> None:
             },
         }
         assert judged(decide(template))["value"] == ("undetermined" if bounds["min_size"] is later else "violated")
+
+
+def test_a_value_that_heat_refuses_decides_nothing() -> None:
+    template = definition({"allowed_values": [2, 31]}, {"min_size": 0, "max_size": 3, "desired_capacity": COUNT})
+    template["resources"]["g"] |= {"type": "OS::Heat::AutoScalingGroup"}
+    template["resources"]["g"]["properties"]["resource"] = {"type": "OS::Cinder::Volume", "properties": {"size": COUNT}}
+    assert judged(decide(template)) == judged(decide(template, parameters={"n": 2}))
+    with pytest.raises(InputError, match="`desired_capacity` is 31, more than `max_size`, 3: Heat refuses the group"):
+        decide(template, parameters={"n": 31})

@@ -116,6 +116,7 @@ CODES: dict[str, str] = {
     "too-large": "Input beyond a bound on size, depth, count or aliases.",
     "not-a-template": "The document is not a template of a known version.",
     "bad-template": "A section or resource of a template that is not well formed.",
+    "group-size": "A scaling group whose size is not between its least and its most.",
     "bad-function": "A template function with arguments that it can't take.",
     "bad-reference": "A reference to a parameter, resource or condition that does not exist.",
     "bad-parameter": "A parameter whose value it can't take, or that does not exist.",

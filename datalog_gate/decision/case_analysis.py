@@ -61,6 +61,8 @@ VERBS = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 
 Case = Mapping[Unknown, Value]
 """Values of unknowns: an assumption."""
+IMPOSSIBLE = "group-size"
+"""What is said where Heat refuses a stack for the values that are tried."""
 _Cases = dict[Unknown, frozenset[Value]]
 
 
@@ -121,6 +123,7 @@ class CaseAnalysis:
         self._ready, self._budget = ready, budget
         self._until = None if budget.seconds is None else budget.clock() + budget.seconds
         self._judged: dict[frozenset[tuple[Unknown, Value]], Decision | None] = {}
+        self._impossible: set[frozenset[tuple[Unknown, Value]]] = set()
         self._left = WORK
 
     def settle(self) -> Settlement:
@@ -164,17 +167,21 @@ class CaseAnalysis:
         if finding.policy not in self._ready or prod(len(base.domain) for base in _bases(finding.because)) > TRIES:
             return None
         try:
-            return list(find_branches(finding.because, partial(self._look, finding)))
+            ends = [end for end in find_branches(finding.because, partial(self._look, finding)) if end]
+            return ends or None
         except Unsettled:
             return None
 
-    def _look(self, finding: Violation, cases: Sequence[Case]) -> Iterator[CaseOutcome[_End]]:
-        """Find what becomes of the finding in each case. Errors: Unsettled."""
+    def _look(self, finding: Violation, cases: Sequence[Case]) -> Iterator[CaseOutcome[_End | None]]:
+        """Find what becomes of the finding in each case; None in one that Heat refuses. Errors: Unsettled."""
         work = self._size * sum(_key(case) not in self._judged for case in cases)
         if work > self._left or self._size > LARGEST:
             raise Unsettled
         for case in cases:
             decision = self._under(case)
+            if decision is None:
+                yield None, None
+                continue
             if any(error.policy == finding.policy for error in decision.errors):
                 raise Unsettled
             violations = [violation for violation in decision.violations if self._matches(violation, finding)]
@@ -183,13 +190,13 @@ class CaseAnalysis:
             because = [unknown for violation in still for unknown in violation.because]
             yield _End(case, violations, waived), because if still and not violations else None
 
-    def _under(self, case: Case) -> Decision:
+    def _under(self, case: Case) -> Decision | None:
         key = _key(case)
         if key not in self._judged:
             self._left -= self._size
             self._judged[key] = self._read(dict(key))
         decision = self._judged[key]
-        if decision is None:
+        if decision is None and key not in self._impossible:
             raise Unsettled
         return decision
 
@@ -200,7 +207,11 @@ class CaseAnalysis:
         try:
             stacks = [replace(self._reread(stack, values), live=stack.live) for stack in self._stacks]
             return self._judge(self._rules, stacks, replace(self._budget, seconds=seconds))
-        except (InputError, EngineError):
+        except InputError as error:
+            if all(diagnostic.code == IMPOSSIBLE for diagnostic in error.diagnostics):
+                self._impossible.add(_key(values))
+            return None
+        except EngineError:
             return None
 
     def _matches(self, violation: Violation, finding: Violation) -> bool:

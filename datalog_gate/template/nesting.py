@@ -202,6 +202,15 @@ def _scaling_size(
     between the least and the most (heat/engine/resources/openstack/heat/autoscaling_group.py:232)."""
     low, high = _size(properties, least, where, tree), _size(properties, most, where, tree)
     size = _size(properties, desired, where, tree) or low or Size(1, 1)
+    for lesser, greater, names in (
+        (low, high, (least, most)),
+        (low, size, (least, desired)),
+        (size, high, (desired, most)),
+    ):
+        if lesser and greater and not lesser.unknown and not greater.unknown and lesser.least > greater.least:
+            message = f"`{names[0]}` is {lesser.least}, more than `{names[1]}`, {greater.least}: Heat refuses the group"
+            tree.report("group-size", message, where(("properties", names[0])), f"write at most {greater.least}")
+            return size
     if size.unknown is None or _comes_later(size.unknown):
         return size
     limits = [limit for limit in (low, high) if limit and not (limit.unknown and _comes_later(limit.unknown))]
