@@ -146,6 +146,36 @@ class Group:
     open: Unknown | None = None
 
 
+_SCALING = {
+    "OS::Heat::AutoScalingGroup": ("min_size", "desired_capacity", "max_size"),
+    "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "DesiredCapacity", "MaxSize"),
+}
+"""The properties of scaling groups, each of which is at most the next."""
+
+
+def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]]:
+    """The least and the greatest number of each parameter that is a size of a scaling group whose other sizes are
+    written out: with another, Heat refuses the group."""
+    limits: dict[str, tuple[int, float]] = {}
+    for definition in section.values():
+        if not isinstance(definition, dict) or definition.keys() & {"condition", "Condition", "external_id"}:
+            continue
+        kind = definition.get("type", definition.get("Type"))
+        if not isinstance(kind, str) or kind not in _SCALING:
+            continue
+        properties = definition.get("properties", definition.get("Properties"))
+        sizes = [properties.get(name) if isinstance(properties, dict) else None for name in _SCALING[kind]]
+        for at, size in enumerate(sizes):
+            parameter = next(iter(size.values())) if isinstance(size, dict) and len(size) == 1 else None
+            parameter = parameter[0] if isinstance(parameter, list) and len(parameter) == 1 else parameter
+            if isinstance(parameter, str) and isinstance(size, dict) and next(iter(size)) in ("get_param", "Ref"):
+                low, high = limits.get(parameter, (0, inf))
+                below = [_whole(value) for value in sizes[:at] if isinstance(value, int | str)]
+                above = [_whole(value) for value in sizes[at + 1 :] if isinstance(value, int | str)]
+                limits[parameter] = max([low, *below]), min([high, *(value for value in above if value >= 0)])
+    return limits
+
+
 def read_group(
     own: ResourceId,
     kind: str,
@@ -163,12 +193,12 @@ def read_group(
         case "OS::Heat::ResourceChain":
             return _chain(properties, where, tree)
         case "OS::Heat::AutoScalingGroup":
-            size = _scaling_size(properties, "desired_capacity", "min_size", "max_size", where, tree)
+            size = _scaling_size(properties, *_SCALING[kind], where, tree)
             return _members(properties.get("resource"), size, (), None, where.within("resource"), None, tree)
     if kind == "OS::Heat::InstanceGroup":
         size = _size(properties, "Size", where, tree) or Size(1, 1)
     else:
-        size = _scaling_size(properties, "DesiredCapacity", "MinSize", "MaxSize", where, tree)
+        size = _scaling_size(properties, *_SCALING["AWS::AutoScaling::AutoScalingGroup"], where, tree)
     source = launch(properties.get("LaunchConfigurationName"))
     if source is None:
         return Group((), where, size.unknown or Unknown(phrase(f"the members of {where.prefix[-1]}"), where(())))
@@ -196,7 +226,7 @@ def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
 
 
 def _scaling_size(
-    properties: Mapping[str, Data], desired: str, least: str, most: str, where: Where, tree: Tree
+    properties: Mapping[str, Data], least: str, desired: str, most: str, where: Where, tree: Tree
 ) -> Size:
     """The size that an autoscaling group starts with: the desired one, or else the least. Heat refuses one that is not
     between the least and the most (heat/engine/resources/openstack/heat/autoscaling_group.py:232)."""

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from math import ceil, floor, isfinite
 from typing import Any
@@ -95,13 +96,23 @@ def read_parameters(
     report: Report,
     no_value: Callable[[str], Unknown],
     assumed: Assumptions,
+    limits: Mapping[str, tuple[int, float]],
 ) -> tuple[Parameter, ...]:
-    """The parameters in the order of the section; `no_value` makes the unknown of one that has none."""
+    """The parameters in the order of the section; `no_value` makes the unknown of one that has none, whose whole part
+    is within its `limits`, if it has any."""
     for at, name in enumerate(sorted(given.keys() - section.keys())):
         near = closest(name, section) if at < 10 else None  # what is far off many times is not worth the search
         report("bad-parameter", f"there is no parameter `{name}`", name, near and f"did you mean `{near}`?")
+
+    def nobody_knows(name: str) -> Unknown:
+        if name not in limits:
+            return no_value(name)
+        low, high = limits[name]
+        most = int(high) + 1 if isfinite(high) else OPEN.high  # Heat cuts fractions off
+        return replace(no_value(name), bounds=Bounds(low - 1, most))
+
     return tuple(
-        _parameter(name, definition, dialect, given.get(name), defaults.get(name), report, no_value, assumed)
+        _parameter(name, definition, dialect, given.get(name), defaults.get(name), report, nobody_knows, assumed)
         for name, definition in section.items()
     )
 
@@ -159,9 +170,11 @@ def _parameter(
     if chosen is None and own is not None:
         chosen = Given(own, "default")
     nobody_knows = no_value(name)
-    bounds = OPEN if hidden else _bounds(kind, constraints)
+    bounds = OPEN if hidden else _within(nobody_knows.bounds, _bounds(kind, constraints))
     if chosen is None:
         domain = () if hidden else _domain(kind, constraints)
+        if nobody_knows.bounds != OPEN:
+            domain = tuple(value for value in domain if _is_inside(value, nobody_knows.bounds)) or domain
         scalar = kind in SCALARS
         nobody_knows = replace(nobody_knows, scalar=scalar, kinds=WRITTEN, domain=domain, bounds=bounds)
         value = assumed.of(nobody_knows)
@@ -172,8 +185,7 @@ def _parameter(
         assumed.note_known(nobody_knows)
     value = read(chosen, nobody_knows)
     if isinstance(value, Unknown) and not value.hidden:
-        low, high = value.bounds
-        value = replace(value, bounds=Bounds(max(low, bounds.low), min(high, bounds.high)))
+        value = replace(value, bounds=_within(value.bounds, bounds))
     return Parameter(name, kind, value, chosen.origin, hidden, rest)
 
 
@@ -183,6 +195,18 @@ def _bounds(kind: str, constraints: Limits) -> Bounds:
     lows = [floor(low) for low, _ in ranges if low is not None and isfinite(low)]
     highs = [ceil(high) for _, high in ranges if high is not None and isfinite(high)]
     return Bounds(max(lows, default=OPEN.low), min(highs, default=OPEN.high))
+
+
+def _within(one: Bounds, other: Bounds) -> Bounds:
+    return Bounds(max(one.low, other.low), min(one.high, other.high))
+
+
+def _is_inside(value: Value, bounds: Bounds) -> bool:
+    """Whether a value, or the number that a text writes, is between the bounds."""
+    try:
+        return bounds.low < Decimal(str(value)) < bounds.high
+    except InvalidOperation:
+        return False
 
 
 def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:

@@ -23,6 +23,7 @@ from datalog_gate.template.document import Document
 from datalog_gate.template.environment import SECTIONS, TEMPLATE_ENDINGS, Registry, read_environments
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks, fetch_held
+from datalog_gate.template.nesting import find_size_limits
 from datalog_gate.template.parameters import Given, declared_types, pseudo_parameters, read_parameters
 from datalog_gate.template.resolver import Nesting, Scope
 from datalog_gate.template.resources import Text, parsed, read_resource, read_resources
@@ -218,6 +219,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         report,
         lambda name: scope.unknown("get_param", name, (dialect.key("parameters"), name)),
         tree.assumed,
+        {} if inside.registry.types or inside.registry.resources else find_size_limits(scope.definitions),
     )
     if inside.hidden:
         scope.hidden.add(())
