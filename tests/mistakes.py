@@ -289,6 +289,25 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         ),
         Mistake("heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v, size=n), n ?? 0 > 9, n ?? 0 < 2 } > 0"),
         Mistake("heat:resource(id=x, name=n), len(n, l), l < 0"),
+        Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 500, n ?? 10 < 100"),
+        Mistake("os:cinder:volume(_id=x, size=n), n = null, n ?? 5 = 6"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n + 1 < 1"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n > 1000, n * 2 < 100"),
+        Mistake(
+            "heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v) } > 1, "
+            "count{ v : os:cinder:volume(_stack=x, _id=v) } < 2"
+        ),
+        Mistake('os:nova:server(_id=x), heat:resource(id=x, type="OS::Cinder::Volume")'),
+        Mistake('os:nova:server(_id=x), heat:resource(id=x, type=t), starts_with(t, "OS::Neutron")'),
+        Mistake("os:nova:server(_id=x), not heat:resource(id=x)"),
+        Mistake("os:nova:server.networks(_id=x), not os:nova:server(_id=x)"),
+        Mistake("heat:resource(id=x, name=n), heat:resource(id=x, name=m), n != m"),
+        Mistake('heat:resource(id=x, name=n), starts_with(n, "web"), starts_with(n, "db")'),
+        Mistake('heat:resource(id=x, name=n), starts_with(n, "web"), n = "db"'),
+        Mistake('heat:resource(id=x, name=n), n = "server", not starts_with(n, "serv")'),
+        Mistake('heat:resource(id=x, name=n), starts_with(n, "web-1"), not starts_with(n, "web")'),
+        Mistake("os:neutron:subnet(_id=x, ip_version=5)"),
+        Mistake("os:neutron:subnet(_id=x, ip_version=v), v != 4, v != 6"),
     ),
     "Builtins and patterns": (
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
@@ -661,5 +680,16 @@ MEANT = (
     "count{ s : os:nova:server(_stack=y, _id=s) } < 2)",
     "os:cinder:volume(_id=x, size=n), n ?? 0 < 1",
     'os:nova:server(_id=x, flavor=f), f in ["a", "b"], not (f in ["b", "c"])',
+    "os:cinder:volume(_id=x, size=n), n ?? 0 > 500, n ?? 10 < 1000",
+    "os:cinder:volume(_id=x, size=n), n ?? 5 = 6, n ?? 7 = 6",
+    "os:cinder:volume(_id=x, size=n), n != null, n > 10, n * 2 < 100, n - 20 < 0",
+    'os:nova:server(_id=x), heat:resource(id=x, type=t), starts_with(t, "OS::Nova")',
+    'os:nova:server(_id=x), not heat:resource(id=x, name="web")',
+    'heat:resource(id=x, name=n), starts_with(n, "web"), not starts_with(n, "web-1"), ends_with(n, "db")',
+    'heat:resource(id=x, name=n), starts_with(n, "web"), starts_with(n, "web-1")',
+    'heat:resource(id=x, name=n), starts_with(n, "a"), ends_with(n, "b"), contains(n, "c")',
+    "os:neutron:subnet(_id=x, ip_version=4)",
+    "os:neutron:subnet(_id=x, ip_version=v), v != 4",
+    "os:cinder:volume(_id=x, availability_zone=a), os:cinder:volume(_id=x, availability_zone=b), (a = b or a != b)",
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

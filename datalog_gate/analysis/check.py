@@ -125,7 +125,8 @@ def _doubts(
 ) -> Iterator[Diagnostic]:
     """Yield the warnings about rules without an error that let stacks pass which they were hardly meant to."""
     written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
-    yield from find_contradictions(rules, relations, {rule.span: rule.head.name_span for rule in written})
+    heads = {rule.span: rule.head.name_span for rule in written}
+    yield from find_contradictions(rules, relations, heads, names.catalogue.owner)
     annotated = {policy.relation for policy in policies.policies.values()}
     yield from find_misuse(rules, relations, annotated, names.congress)
     own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST, TESTS, constants
-from datalog_gate.analysis.lint.contradictions import SameValues
 from datalog_gate.analysis.lint.misuse import quoted, takes_given, twins
+from datalog_gate.analysis.lint.same_values import SameValues
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order

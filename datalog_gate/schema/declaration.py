@@ -88,6 +88,8 @@ class Column:
     """Whether no value but the `allowed` ones can occur."""
     range: Range = (None, None)
     """The least and the greatest number that can occur."""
+    numbers: tuple[int, ...] = ()
+    """The numbers that can occur, if they are few."""
 
 
 PROJECT = Column("_project", Kind.STRING | Kind.NULL, "The project of the root stack; null where it is not known.")

@@ -110,7 +110,8 @@ def _column(scalar: Property) -> Column:
     if not scalar.required and scalar.default is None:
         kinds |= Kind.NULL
     allowed = tuple(map(str, scalar.allowed)) if scalar.kind == "string" else ()
-    return Column(scalar.name, kinds, allowed=allowed, closed=bool(allowed), range=scalar.range)
+    numbers = tuple(value for value in scalar.allowed if isinstance(value, int)) if scalar.kind == "integer" else ()
+    return Column(scalar.name, kinds, allowed=allowed, closed=bool(allowed), range=scalar.range, numbers=numbers)
 
 
 def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tuple[Property, ...]]:

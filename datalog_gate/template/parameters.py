@@ -197,8 +197,8 @@ def _bounds(kind: str, constraints: Limits) -> Bounds:
     return Bounds(max(lows, default=OPEN.low), min(highs, default=OPEN.high))
 
 
-def _within(one: Bounds, other: Bounds) -> Bounds:
-    return Bounds(max(one.low, other.low), min(one.high, other.high))
+def _within(bounds: Bounds, other: Bounds) -> Bounds:
+    return Bounds(max(bounds.low, other.low), min(bounds.high, other.high))
 
 
 def _is_inside(value: Value, bounds: Bounds) -> bool:

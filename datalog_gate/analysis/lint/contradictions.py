@@ -1,34 +1,29 @@
 """Bodies that hold of no values: ``n > 10, n < 5``, ``f = "a", f = "b"``, two values of a column in a row with one key.
 
-Only comparisons with constants are read, so what is found is certain.
+What is found is certain: `ranges`, `entailment` and `same_values` read what can be told of each condition.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from itertools import product
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed
-from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.analysis.lint.ranges import Lists, Ranges, show_value
+from datalog_gate.analysis.lint.same_values import SameValues, twins
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.values import Kind, Value, kind_of, show
-from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.cloud import LIVE
-from datalog_gate.schema.declaration import Range, Relation, RelationRef, is_old, relation_name
+from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relation_name
 
-NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 ORDERS: Mapping[str, str] = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "=", "!=": "<>"}
 """The orders of two values, less, equal or greater, of which each comparison holds."""
-RESULTS: Mapping[str, Range] = {"len": (0, None), "abs": (0, None), "cidr_host_count": (1, None)}
-"""The ranges of what builtins give."""
-RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
-"""The ranges of numbers that are of no property."""
-
+MOST_DEFAULTS = 4
+"""With more defaults in a body their cases are not told apart."""
 _NETS = ("os:neutron:net", "os:neutron:provider_net")
 REFERENCES: Mapping[str, Collection[str]] = {
     **dict.fromkeys(("port", "port_id"), ("os:neutron:port",)),
@@ -45,10 +40,14 @@ REFERRED = frozenset(table for tables in REFERENCES.values() for table in tables
 
 
 def find_contradictions(
-    rules: Sequence[ir.CheckedRule], relations: Mapping[RelationRef, Relation], heads: Mapping[Span, Span]
+    rules: Sequence[ir.CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    heads: Mapping[Span, Span],
+    type_of: Callable[[str], str | None],
 ) -> Iterator[Diagnostic]:
     """Report the rules that never hold: those all of whose alternatives contradict themselves; and such bodies of
-    negations and aggregates. `heads` are the places of the heads' names by those of the rules."""
+    negations and aggregates. `heads` are the places of the heads' names by those of the rules, `type_of` gives the type
+    of a relation of resources."""
     lists: Lists = {}
     for rule in rules:
         if relations[rule.relation].generated == "in":
@@ -56,7 +55,7 @@ def find_contradictions(
     by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
-    review = _Contradictions(relations, by_relation, lists)
+    review = _Contradictions(relations, by_relation, lists, type_of)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     for rule in rules:
         if rule.body:
@@ -76,15 +75,12 @@ def find_contradictions(
             yield Diagnostic("never-fires", message, span, suggestion, "warning")
 
 
-Lists = dict[RelationRef, list[ir.Const]]
-"""The constants of the relations that lists of constants became."""
-
-
 @dataclass(slots=True)
 class _Contradictions:
     relations: Mapping[RelationRef, Relation]
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     lists: Lists
+    type_of: Callable[[str], str | None]
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
     """Why the bodies of an aggregate, by its place and function, hold of no values beside those around it; or of a
     negation, ``not``."""
@@ -107,32 +103,106 @@ class _Contradictions:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why the conjunction holds of no values, or None."""
-        same = SameValues(body)
+        body = (*body, *self._implied(body))
+        reason = self._reason(body)
+        cases = _defaults(body) if reason is None else []
+        if 0 < len(cases) <= MOST_DEFAULTS:
+            reasons = [self._reason((*body, *case)) for case in _cases_of_defaults(cases)]
+            reason = reasons[0] if all(reasons) else None
+        return reason
+
+    def _implied(self, body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
+        """The rows that rows of resources come with: ``os:nova:server.tags(_id=x)`` with one of the server, and of
+        `heat:resource`."""
+        implied: dict[tuple[RelationRef, ir.Operand], ir.Match] = {}
+        mentioned = set(_mentioned(body))
+        if "heat:resource" not in mentioned and not any("." in name for name in mentioned if isinstance(name, str)):
+            return []
+        for literal in body:
+            if not isinstance(literal, ir.Match) or not isinstance(literal.relation, str) or not literal.arguments:
+                continue
+            described = self.relations[literal.relation]
+            resource = literal.arguments[0] or ir.Var("", f"row at {literal.span}")
+            table, _, part = literal.relation.partition(".")
+            if not described.named_only or described.columns[0].name != "_id" or not isinstance(resource, ir.Var):
+                continue
+            if "heat:resource" in mentioned and (owner := self.type_of(table)):
+                stack = described.positions.get("_stack")
+                of: dict[str, ir.Pattern] = {
+                    "id": resource,
+                    "type": ir.Const(owner),
+                    "stack": literal.arguments[stack] if stack else None,
+                }
+                row = tuple(of.get(column.name) for column in self.relations["heat:resource"].columns)
+                implied["heat:resource", resource] = ir.Match("heat:resource", row, literal.span)
+            if part and table in mentioned:
+                rest = [None] * (len(self.relations[table].columns) - 1)
+                implied[table, resource] = ir.Match(table, (resource, *rest), literal.span)
+        return list(implied.values())
+
+    def _reason(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
+        same = SameValues(body, self.relations)
         return (
             _two_types(body, self.relations, same)
             or find_entailed(body, self.relations, self.rules, same.of)
             or self._two_rows(body, same)
             or _of_order(body, same)
-            or _Ranges(self.relations, self.lists, same).contradiction(body)
+            or Ranges(self.relations, self.lists, same).contradiction((*body, *self._oftwins(body, same)))
         )
+
+    def _oftwins(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> Iterator[ir.Compare]:
+        """Yield what a row says of variables of another with its key: ``type=t`` beside ``type="OS::Nova::Net"``."""
+        for first, other in twins(body, self.relations, same):
+            for left, right in zip(first.arguments, other.arguments, strict=True):
+                for term, constant in ((left, right), (right, left)):
+                    if isinstance(term, ir.Var) and isinstance(constant, ir.Const):
+                        yield ir.Compare("=", term, constant, other.span)
 
     def _two_rows(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
         """Why a row would have to hold two values in one column."""
-        keyed: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
-        for literal in body:
-            if not isinstance(literal, ir.Match):
-                continue
-            described = self.relations[literal.relation]
-            key = tuple(literal.arguments[described.positions[name]] for name in described.key)
-            if not key or None in key or len(key) == len(literal.arguments):
-                continue
-            named = tuple(same.of(part) for part in key if part is not None)
-            twin = keyed.setdefault((literal.relation, named), literal)
-            for column, one, other in zip(described.columns, twin.arguments, literal.arguments, strict=True):
-                if isinstance(one, ir.Const) and isinstance(other, ir.Const) and one != other:
-                    values = f"{_show(one.value)} and {_show(other.value)}"
-                    return f"{column.name} of one row of {literal.relation} can't be {values}"
+        for first, other in twins(body, self.relations, same):
+            described = self.relations[first.relation]
+            for column, left, right in zip(described.columns, first.arguments, other.arguments, strict=True):
+                if isinstance(left, ir.Const) and isinstance(right, ir.Const) and left != right:
+                    values = f"{show_value(left.value)} and {show_value(right.value)}"
+                    return f"{column.name} of one row of {first.relation} can't be {values}"
         return None
+
+
+def _mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
+    for literal in body:
+        match literal:
+            case ir.Match(relation):
+                yield relation
+            case ir.Without(inner) | ir.Fold(_, _, inner):
+                yield from _mentioned(inner)
+
+
+def _defaults(body: Sequence[ir.CheckedLiteral]) -> list[ir.Call]:
+    """The calls that give a default to a value which is compared, or has another default, beside it."""
+    calls: list[ir.Call] = []
+    for literal in body:
+        match literal:
+            case ir.Call("??", (ir.Var(), ir.Const()), (ir.Var(),)):
+                calls.append(literal)
+    compared = {side for literal in body if isinstance(literal, ir.Compare) for side in (literal.left, literal.right)}
+    several = Counter(call.inputs[0] for call in calls)
+    return [call for call in calls if several[call.inputs[0]] > 1 or call.inputs[0] in compared]
+
+
+def _cases_of_defaults(calls: Sequence[ir.Call]) -> Iterator[list[ir.Compare]]:
+    """Yield what holds in each case of values that have defaults: first where all are there, last where all are
+    null."""
+    values = list(dict.fromkeys(call.inputs[0] for call in calls))
+    for present in product((True, False), repeat=len(values)):
+        case: list[ir.Compare] = []
+        for value, there in zip(values, present, strict=True):
+            case.append(ir.Compare("!=" if there else "=", value, ir.Const(None), calls[0].span))
+            for call in calls:
+                if call.inputs[0] == value and isinstance(call.outputs[0], ir.Var):
+                    is_ = value if there else call.inputs[1]
+                    case.append(ir.Compare("=", call.outputs[0], is_, call.span))
+        yield case
 
 
 def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
@@ -142,12 +212,12 @@ def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None
         match literal:
             case ir.Compare(sign, ir.Var() as left, ir.Var() as right) if same.of(left) != same.of(right):
                 shown = f"{name_of(left)} {sign} {name_of(right)}"
-                for one, other, order in ((left, right, sign), (right, left, FLIPPED[sign])):
-                    before, written = orders.get((same.of(one), same.of(other)), ("<=>", ""))
+                for operand, other, order in ((left, right, sign), (right, left, FLIPPED[sign])):
+                    before, written = orders.get((same.of(operand), same.of(other)), ("<=>", ""))
                     left_over = "".join(mark for mark in before if mark in ORDERS[order])
                     if not left_over:
                         return f"{written} and {shown} exclude each other"
-                    orders[same.of(one), same.of(other)] = left_over, shown
+                    orders[same.of(operand), same.of(other)] = left_over, shown
     return None
 
 
@@ -174,233 +244,3 @@ def _two_types(
         if table in REFERRED and table not in types:
             return f"{column} is never the _id of {table}"
     return None
-
-
-@dataclass(slots=True)
-class _Ranges:
-    """What is left of the values of a body, literal by literal."""
-
-    relations: Mapping[RelationRef, Relation]
-    lists: Lists
-    same: SameValues
-    _known: dict[ir.Operand, _Range] = field(default_factory=dict)
-
-    def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why nothing is left of a value, or None."""
-        for literal in sorted(body, key=lambda literal: not isinstance(literal, ir.Match)):
-            if reason := self._add(literal):
-                return reason
-        return None
-
-    def _of(self, operand: ir.Operand) -> _Range:
-        return self._known.setdefault(self.same.of(operand), _Range())
-
-    def _add(self, literal: ir.CheckedLiteral) -> str | None:
-        match literal:
-            case ir.Match():
-                return self._add_row(literal)
-            case ir.Compare():
-                return self._add_comparison(literal, False)
-            case ir.Without((ir.Compare() as compare,)):
-                return self._add_comparison(compare, True)
-            case ir.Without((ir.Match(relation, (ir.Var() as subject,)),)) if relation in self.lists:
-                return self._exclude(subject, self.lists[relation])
-            case ir.Call("??", (value, default), (ir.Var() as result,)):
-                self._of(result).take_default(self._of(value), default)
-            case ir.Call(name, _, (ir.Var() as result,)) if name in RESULTS:
-                self._of(result).limit(*RESULTS[name])
-            case ir.Fold(function, (first, *_), inner, target):
-                within = _Ranges(self.relations, self.lists, self.same)
-                for row in inner:
-                    if isinstance(row, ir.Match):
-                        within._add_row(row)
-                self._of(target).limit(*_of_fold(function, within._of(first)))
-        return None
-
-    def _add_row(self, row: ir.Match) -> str | None:
-        if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
-            return self._add_list(subject, self.lists[row.relation])
-        for at, term in row.column_terms:
-            column = self.relations[row.relation].columns[at]
-            low, high = RANGES.get(f"{row.relation}.{column.name}", column.range)
-            if isinstance(term, ir.Var) and column.closed:
-                nothing = (None,) if Kind.NULL in column.kinds else ()
-                self._of(term).choices = (*column.allowed, *nothing)
-            if (low, high) != (None, None):
-                known = self._of(term)
-                known.column = known.column or column.name
-                possible = known.limit(low, high)
-                if isinstance(term, ir.Const) and not (possible and known.narrow("=", term.value)):
-                    return f"{column.name} is never {_show(term.value)}"
-        return None
-
-    def _add_list(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
-        known = self._of(subject)
-        values = [constant.value for constant in listed]
-        known.choices = values if known.choices is None else [value for value in values if value in known.choices]
-        return None if known.is_possible() else f"{name_of(subject)} can't be in both lists"
-
-    def _exclude(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
-        known = self._of(subject)
-        known.apart += [constant.value for constant in listed]
-        return None if known.is_possible() else f"its `not` excludes all that {name_of(subject)} can be"
-
-    def _add_comparison(self, compare: ir.Compare, negated: bool) -> str | None:
-        comparator = NEGATED[compare.comparator] if negated else compare.comparator
-        left, right = self.same.of(compare.left), self.same.of(compare.right)
-        if isinstance(left, ir.Const):
-            left, right, comparator = right, left, FLIPPED[comparator]
-        if not isinstance(right, ir.Const):
-            one = left == right and comparator in ("!=", "<", ">")
-            return f"both sides of {comparator} are the same" if one else None
-        if isinstance(left, ir.Const):
-            holds = _Range()
-            holds.narrow("=", left.value)
-            written = compare.left, compare.right
-            wrong = f" {compare.comparator} ".join(_show(side.value) for side in written if isinstance(side, ir.Const))
-            wrong += f" is {'true' if negated else 'false'}"
-            return None if holds.narrow(comparator, right.value) else wrong
-        known = self._of(left)
-        before, column = known.text(), known.column
-        if known.narrow(comparator, right.value):
-            known.column = column if known.text() == before else ""
-            return None
-        name = name_of(compare.left if isinstance(compare.left, ir.Var) else compare.right)
-        shown = f"{comparator} {_show(right.value)}"
-        if column:
-            return f"{column} is always {before}, never {shown}"
-        return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
-
-
-@dataclass(slots=True)
-class _Range:
-    """What the comparisons so far leave of a value. Values of different kinds are not compared."""
-
-    column: str = ""
-    """The column whose range this is, as long as no comparison has narrowed it."""
-    low: Value = None
-    low_open: bool = False
-    high: Value = None
-    high_open: bool = False
-    equal: ir.Const | None = None
-    apart: list[Value] = field(default_factory=list)
-    choices: Collection[Value] | None = None
-    """All values that it can be, if they are known."""
-
-    def narrow(self, comparator: str, value: Value) -> bool:
-        """Add a comparison; return whether something is left."""
-        if comparator == "=":
-            if self.equal and self.equal.value != value:
-                return False
-            self.equal = ir.Const(value)
-        elif comparator == "!=":
-            self.apart.append(value)
-        elif comparator in (">", ">="):
-            if self.low is None or _compare(self.low, value) in (-1, 0):
-                is_open = comparator == ">" or (self.low == value and self.low_open)
-                self.low, self.low_open = value, is_open
-        elif self.high is None or _compare(self.high, value) in (0, 1):
-            is_open = comparator == "<" or (self.high == value and self.high_open)
-            self.high, self.high_open = value, is_open
-        return self.is_possible()
-
-    def limit(self, low: Value, high: Value) -> bool:
-        """Add bounds, None where there is none; return whether something is left."""
-        possible = low is None or self.narrow(">=", low)
-        return (high is None or self.narrow("<=", high)) and possible
-
-    def take_default(self, value: _Range, default: ir.Operand) -> None:
-        """Become another value with a default where it is null."""
-        if not isinstance(default, ir.Const):
-            return
-        if value.choices is not None:
-            self.choices = [*(choice for choice in value.choices if choice is not None), default.value]
-        if isinstance(default.value, int | Decimal):
-            low = value.low if _compare(value.low, default.value) in (None, -1) else default.value
-            high = value.high if _compare(value.high, default.value) in (None, 1) else default.value
-            fresh = not self.text()
-            if self.limit(low, high) and fresh and value.column:
-                self.column = f"{value.column} ?? {show(default.value)}"
-
-    def is_possible(self) -> bool:
-        is_open = self.low_open or self.high_open
-        if self.choices is not None and not any(map(self._admits, self.choices)):
-            return False
-        if self.equal is None:
-            return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
-        return self._admits(self.equal.value)
-
-    def _admits(self, value: Value) -> bool:
-        if any(kind_of(other) == kind_of(value) and other == value for other in self.apart):
-            return False
-        below, above = _compare(value, self.low), _compare(value, self.high)
-        return not (below == -1 or above == 1 or (below == 0 and self.low_open) or (above == 0 and self.high_open))
-
-    def text(self) -> str:
-        parts = [f"= {_show(self.equal.value)}"] if self.equal else []
-        parts += [f"{'>' if self.low_open else '>='} {_show(self.low)}"] if self.low is not None else []
-        parts += [f"{'<' if self.high_open else '<='} {_show(self.high)}"] if self.high is not None else []
-        return " and ".join(parts or [f"!= {_show(value)}" for value in self.apart])
-
-
-def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:
-    """The bounds of an aggregate by those of what it takes."""
-    low, high = term.low, term.high
-    match function:
-        case "count":
-            return 0, None
-        case "sum":
-            return 0 if _compare(low, 0) in (0, 1) else None, 0 if _compare(high, 0) in (0, -1) else None
-        case "min" | "max" | "avg":
-            return low, high
-    return None, None
-
-
-class SameValues:
-    """The operands of a body by what equations make one, and equal calls and aggregates: ``n ?? 0`` is the same value
-    twice."""
-
-    def __init__(self, body: Sequence[ir.CheckedLiteral]) -> None:
-        self._leader: dict[ir.Operand, ir.Operand] = {}
-        computed: dict[Hashable, ir.Var] = {}
-        for literal in body:
-            match literal:
-                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
-                    self._join(left, right)
-        uses: Counter[ir.Var] = Counter()
-        if any(isinstance(literal, ir.Fold) for literal in body):
-            uses.update(var for literal in body for var in set(variables(literal)))
-        for literal in body:
-            match literal:
-                case ir.Call(name, inputs, (ir.Var() as output,)):
-                    key: Hashable = name, tuple(self.of(term) for term in inputs)
-                    self._join(computed.setdefault(key, output), output)
-                case ir.Fold(function, terms, inner, target):
-                    names: dict[ir.Var, ir.Operand] = {}
-                    for at, var in enumerate(dict.fromkeys(variables(literal))):
-                        names[var] = ir.Var("", f"own {at}") if uses[var] == 1 else self.of(var)
-                    key = function, renamed(terms, names), renamed(inner, names)
-                    self._join(computed.setdefault(key, target), target)
-
-    def of(self, operand: ir.Operand) -> ir.Operand:
-        while operand in self._leader:
-            operand = self._leader[operand]
-        return operand
-
-    def _join(self, one: ir.Var, other: ir.Var) -> None:
-        first, second = self.of(one), self.of(other)
-        if first != second:
-            self._leader[second] = first
-
-
-def _compare(one: Value, other: Value) -> int | None:
-    """-1, 0 or 1 for two numbers or two texts; None for what has no order."""
-    if isinstance(one, str) and isinstance(other, str):
-        return (one > other) - (one < other)
-    if isinstance(one, int | Decimal) and isinstance(other, int | Decimal):
-        return (one > other) - (one < other)
-    return None
-
-
-def _show(value: Value) -> str:
-    return f'"{value}"' if isinstance(value, str) else show(value)

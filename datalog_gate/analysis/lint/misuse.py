@@ -13,7 +13,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST, OF_PROPERTIES, constants
-from datalog_gate.analysis.lint.contradictions import SameValues
+from datalog_gate.analysis.lint.same_values import SameValues
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span

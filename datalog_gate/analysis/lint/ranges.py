@@ -1,0 +1,302 @@
+"""What the conditions of a body leave of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import ceil, floor
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lint.allowed_values import TESTS
+from datalog_gate.analysis.lint.entailment import FLIPPED
+from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.types import name_of
+from datalog_gate.base.values import Kind, Value, kind_of, show
+from datalog_gate.language.ast import Comparator
+from datalog_gate.schema.declaration import Range, Relation, RelationRef
+
+NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
+RESULTS: Mapping[str, Range] = {"len": (0, None), "abs": (0, None), "cidr_host_count": (1, None)}
+"""The ranges of what builtins give."""
+RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
+"""The ranges of numbers that are of no property."""
+
+Lists = dict[RelationRef, list[ir.Const]]
+"""The constants of the relations that lists of constants became."""
+
+
+@dataclass(slots=True)
+class Ranges:
+    """What is left of the values of a body, literal by literal."""
+
+    relations: Mapping[RelationRef, Relation]
+    lists: Lists
+    same: SameValues
+    _known: dict[ir.Operand, _Range] = field(default_factory=dict)
+
+    def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
+        """Why nothing is left of a value, or None."""
+        rows = [literal for literal in body if isinstance(literal, ir.Match)]
+        others = [literal for literal in body if not isinstance(literal, ir.Match)]
+        again = others if any(isinstance(literal, ir.Call | ir.Fold) for literal in others) else []
+        for literal in (*rows, *others, *again):  # what is computed may be of values that are narrowed only later
+            if reason := self._add(literal):
+                return reason
+        return None
+
+    def _of(self, operand: ir.Operand) -> _Range:
+        return self._known.setdefault(self.same.of(operand), _Range())
+
+    def _add(self, literal: ir.CheckedLiteral) -> str | None:
+        match literal:
+            case ir.Match():
+                return self._add_row(literal)
+            case ir.Compare():
+                return self._add_comparison(literal, False)
+            case ir.Without((ir.Compare() as compare,)):
+                return self._add_comparison(compare, True)
+            case ir.Without((ir.Match(relation, (ir.Var() as subject,)),)) if relation in self.lists:
+                return self._exclude(subject, self.lists[relation])
+            case ir.Call("??", (value, default), (ir.Var() as result,)):
+                self._of(result).take_default(self._of(value), default)
+            case ir.Call("+" | "-" | "*" as sign, (left, right), (ir.Var() as result,)):
+                return self._limit(result, *_of_arithmetic(sign, self._bounds(left), self._bounds(right)))
+            case ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()) if name in TESTS:
+                return self._add_test(text, name, part, False)
+            case ir.Without((ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()),)) if name in TESTS:
+                return self._add_test(text, name, part, True)
+            case ir.Call(name, _, (ir.Var() as result,)) if name in RESULTS:
+                self._of(result).limit(*RESULTS[name])
+            case ir.Fold(function, (first, *_), inner, target):
+                within = Ranges(self.relations, self.lists, self.same)
+                for row in inner:
+                    if isinstance(row, ir.Match):
+                        within._add_row(row)
+                self._of(target).limit(*_of_fold(function, within._of(first)))
+                self._of(target).whole = function == "count"
+        return None
+
+    def _bounds(self, operand: ir.Operand) -> _Bounds:
+        if isinstance(operand, ir.Const):
+            value = operand.value if isinstance(operand.value, int | Decimal) else None
+            return value, value
+        known = self._of(operand)
+        sides = (known.low, known.high) if known.equal is None else (known.equal.value, known.equal.value)
+        low, high = (side if isinstance(side, int | Decimal) else None for side in sides)
+        return low, high
+
+    def _limit(self, result: ir.Var, low: Value, high: Value) -> str | None:
+        known = self._of(result)
+        before = known.text()
+        if known.limit(low, high):
+            return None
+        bounds = _Range()
+        bounds.limit(low, high)
+        return f"{name_of(result)} can't be both {before} and {bounds.text()}"
+
+    def _add_test(self, text: ir.Var, name: str, part: str, negated: bool) -> str | None:
+        known = self._of(text)
+        before = known.text()
+        known.tests.append((name, part, negated))
+        for test, other, other_negated in known.tests:
+            if test == name and name in ("starts_with", "ends_with") and not (negated and other_negated):
+                short, long = sorted((part, other), key=len)
+                is_part = TESTS[name](long, short)
+                asked = part if negated else other
+                if is_part and asked == short if negated != other_negated else not is_part:
+                    shown = f'{"not " if negated else ""}{name} "{part}"'
+                    return (
+                        f'{name_of(text)} can\'t be both {"not " if other_negated else ""}{name} "{other}" and {shown}'
+                    )
+        shown = f'{"not " if negated else ""}{name} "{part}"'
+        return (
+            None
+            if known.is_possible()
+            else f"{name_of(text)} can't be both {before or 'one of its values'} and {shown}"
+        )
+
+    def _add_row(self, row: ir.Match) -> str | None:
+        if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
+            return self._add_list(subject, self.lists[row.relation])
+        for at, term in row.column_terms:
+            column = self.relations[row.relation].columns[at]
+            low, high = RANGES.get(f"{row.relation}.{column.name}", column.range)
+            if isinstance(term, ir.Var) and (column.closed or column.numbers):
+                nothing = (None,) if Kind.NULL in column.kinds else ()
+                self._of(term).choices = (*column.allowed, *column.numbers, *nothing)
+            strange = isinstance(term, ir.Const) and isinstance(term.value, int) and term.value not in column.numbers
+            if isinstance(term, ir.Const) and column.numbers and strange:
+                return f"{column.name} is never {show_value(term.value)}"
+            if (low, high) != (None, None):
+                known = self._of(term)
+                known.column = known.column or column.name
+                possible = known.limit(low, high)
+                if isinstance(term, ir.Const) and not (possible and known.narrow("=", term.value)):
+                    return f"{column.name} is never {show_value(term.value)}"
+        return None
+
+    def _add_list(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
+        known = self._of(subject)
+        values = [constant.value for constant in listed]
+        known.choices = values if known.choices is None else [value for value in values if value in known.choices]
+        return None if known.is_possible() else f"{name_of(subject)} can't be in both lists"
+
+    def _exclude(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
+        known = self._of(subject)
+        known.apart += [constant.value for constant in listed]
+        return None if known.is_possible() else f"its `not` excludes all that {name_of(subject)} can be"
+
+    def _add_comparison(self, compare: ir.Compare, negated: bool) -> str | None:
+        comparator = NEGATED[compare.comparator] if negated else compare.comparator
+        left, right = self.same.of(compare.left), self.same.of(compare.right)
+        if isinstance(left, ir.Const):
+            left, right, comparator = right, left, FLIPPED[comparator]
+        if not isinstance(right, ir.Const):
+            is_same = left == right and comparator in ("!=", "<", ">")
+            return f"both sides of {comparator} are the same" if is_same else None
+        if isinstance(left, ir.Const):
+            holds = _Range()
+            holds.narrow("=", left.value)
+            written = compare.left, compare.right
+            wrong = f" {compare.comparator} ".join(
+                show_value(side.value) for side in written if isinstance(side, ir.Const)
+            )
+            wrong += f" is {'true' if negated else 'false'}"
+            return None if holds.narrow(comparator, right.value) else wrong
+        known = self._of(left)
+        before, column = known.text(), known.column
+        if known.narrow(comparator, right.value):
+            known.column = column if known.text() == before else ""
+            return None
+        name = name_of(compare.left if isinstance(compare.left, ir.Var) else compare.right)
+        shown = f"{comparator} {show_value(right.value)}"
+        if column:
+            return f"{column} is always {before}, never {shown}"
+        return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
+
+
+_Bounds = tuple[int | Decimal | None, int | Decimal | None]
+
+
+def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
+    """The bounds of a sum, difference or product; None where there is none."""
+    if sign == "-":
+        low, high = right
+        sign, right = "+", (None if high is None else -high, None if low is None else -low)
+    if sign == "+":
+        low, high = (
+            None if side is None or other is None else side + other for side, other in zip(left, right, strict=True)
+        )
+        return low, high
+    if None in (*left, *right):
+        positive = all(side[0] is not None and side[0] >= 0 for side in (left, right))
+        return (left[0] * right[0] if positive and left[0] is not None and right[0] is not None else None), None
+    products = [side * other for side in left for other in right if side is not None and other is not None]
+    return min(products), max(products)
+
+
+@dataclass(slots=True)
+class _Range:
+    """What the comparisons so far leave of a value. Values of different kinds are not compared."""
+
+    column: str = ""
+    """The column whose range this is, as long as no comparison has narrowed it."""
+    low: Value = None
+    low_open: bool = False
+    high: Value = None
+    high_open: bool = False
+    equal: ir.Const | None = None
+    apart: list[Value] = field(default_factory=list)
+    choices: Collection[Value] | None = None
+    """All values that it can be, if they are known."""
+    tests: list[tuple[str, str, bool]] = field(default_factory=list)
+    """What is asked of a text: the builtin, the part or pattern, and whether it is negated."""
+    whole: bool = False
+    """Whether it is a whole number."""
+
+    def narrow(self, comparator: str, value: Value) -> bool:
+        """Add a comparison; return whether something is left."""
+        if comparator == "=":
+            if self.equal and self.equal.value != value:
+                return False
+            self.equal = ir.Const(value)
+        elif comparator == "!=":
+            self.apart.append(value)
+        elif comparator in (">", ">="):
+            if self.low is None or _compare(self.low, value) in (-1, 0):
+                is_open = comparator == ">" or (self.low == value and self.low_open)
+                self.low, self.low_open = value, is_open
+        elif self.high is None or _compare(self.high, value) in (0, 1):
+            is_open = comparator == "<" or (self.high == value and self.high_open)
+            self.high, self.high_open = value, is_open
+        return self.is_possible()
+
+    def limit(self, low: Value, high: Value) -> bool:
+        """Add bounds, None where there is none; return whether something is left."""
+        possible = low is None or self.narrow(">=", low)
+        return (high is None or self.narrow("<=", high)) and possible
+
+    def take_default(self, value: _Range, default: ir.Operand) -> None:
+        """Become another value with a default where it is null."""
+        if not isinstance(default, ir.Const):
+            return
+        if value.choices is not None:
+            self.choices = [*(choice for choice in value.choices if choice is not None), default.value]
+        if isinstance(default.value, int | Decimal):
+            low = value.low if _compare(value.low, default.value) in (None, -1) else default.value
+            high = value.high if _compare(value.high, default.value) in (None, 1) else default.value
+            fresh = not self.text()
+            if self.limit(low, high) and fresh and value.column:
+                self.column = f"{value.column} ?? {show(default.value)}"
+
+    def is_possible(self) -> bool:
+        is_open = self.low_open or self.high_open
+        if self.choices is not None and not any(map(self._admits, self.choices)):
+            return False
+        low, high = self.low, self.high
+        if self.whole and isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
+            return floor(low) + 1 < high or any(map(self._admits, (ceil(low), floor(high))))
+        if self.equal is None:
+            return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
+        return self._admits(self.equal.value)
+
+    def _admits(self, value: Value) -> bool:
+        if any(kind_of(other) == kind_of(value) and other == value for other in self.apart):
+            return False
+        if isinstance(value, str) and any(TESTS[name](value, part) == negated for name, part, negated in self.tests):
+            return False
+        below, above = _compare(value, self.low), _compare(value, self.high)
+        return not (below == -1 or above == 1 or (below == 0 and self.low_open) or (above == 0 and self.high_open))
+
+    def text(self) -> str:
+        parts = [f"= {show_value(self.equal.value)}"] if self.equal else []
+        parts += [f"{'>' if self.low_open else '>='} {show_value(self.low)}"] if self.low is not None else []
+        parts += [f"{'<' if self.high_open else '<='} {show_value(self.high)}"] if self.high is not None else []
+        return " and ".join(parts or [f"!= {show_value(value)}" for value in self.apart])
+
+
+def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:
+    """The bounds of an aggregate by those of what it takes."""
+    low, high = term.low, term.high
+    match function:
+        case "count":
+            return 0, None
+        case "sum":
+            return 0 if _compare(low, 0) in (0, 1) else None, 0 if _compare(high, 0) in (0, -1) else None
+        case "min" | "max" | "avg":
+            return low, high
+    return None, None
+
+
+def _compare(value: Value, other: Value) -> int | None:
+    """-1, 0 or 1 for two numbers or two texts; None for what has no order."""
+    if isinstance(value, str) and isinstance(other, str):
+        return (value > other) - (value < other)
+    if isinstance(value, int | Decimal) and isinstance(other, int | Decimal):
+        return (value > other) - (value < other)
+    return None
+
+
+def show_value(value: Value) -> str:
+    return f'"{value}"' if isinstance(value, str) else show(value)

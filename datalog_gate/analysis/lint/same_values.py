@@ -1,0 +1,76 @@
+"""The operands of a body that are the same value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.base.values import Kind
+from datalog_gate.schema.declaration import Relation, RelationRef
+
+
+class SameValues:
+    """The operands of a body by what equations make one, and equal calls and aggregates: ``n ?? 0`` is the same value
+    twice."""
+
+    def __init__(
+        self, body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation] = MappingProxyType({})
+    ) -> None:
+        self._leader: dict[ir.Operand, ir.Operand] = {}
+        computed: dict[Hashable, ir.Var] = {}
+        for literal in body:
+            match literal:
+                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
+                    self._join(left, right)
+        for first, other in twins(body, relations, self):
+            for column, term, twin in zip(
+                relations[first.relation].columns, first.arguments, other.arguments, strict=True
+            ):
+                if isinstance(term, ir.Var) and isinstance(twin, ir.Var) and Kind.NULL not in column.kinds:
+                    self._join(term, twin)  # of two nulls neither equals the other
+        uses: Counter[ir.Var] = Counter()
+        if any(isinstance(literal, ir.Fold) for literal in body):
+            uses.update(var for literal in body for var in set(variables(literal)))
+        for literal in body:
+            match literal:
+                case ir.Call(name, inputs, (ir.Var() as output,)):
+                    key: Hashable = name, tuple(self.of(term) for term in inputs)
+                    self._join(computed.setdefault(key, output), output)
+                case ir.Fold(function, terms, inner, target):
+                    names: dict[ir.Var, ir.Operand] = {}
+                    for at, var in enumerate(dict.fromkeys(variables(literal))):
+                        names[var] = ir.Var("", f"own {at}") if uses[var] == 1 else self.of(var)
+                    key = function, renamed(terms, names), renamed(inner, names)
+                    self._join(computed.setdefault(key, target), target)
+
+    def of(self, operand: ir.Operand) -> ir.Operand:
+        while operand in self._leader:
+            operand = self._leader[operand]
+        return operand
+
+    def _join(self, var: ir.Var, other: ir.Var) -> None:
+        first, second = self.of(var), self.of(other)
+        if first != second:
+            self._leader[second] = first
+
+
+def twins(
+    body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], same: SameValues
+) -> Iterator[tuple[ir.Match, ir.Match]]:
+    """Yield the pairs of literals that match one row: those with the same key."""
+    rows: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
+    matches = [literal for literal in body if isinstance(literal, ir.Match)]
+    names = Counter(literal.relation for literal in matches)
+    if not relations or len(names) == len(matches):
+        return
+    for literal in matches:
+        if names[literal.relation] > 1 and (described := relations[literal.relation]).key:
+            key = tuple(literal.arguments[described.positions[name]] for name in described.key)
+            if None not in key and len(key) < len(literal.arguments):
+                named = tuple(same.of(part) for part in key if part is not None)
+                first = rows.setdefault((literal.relation, named), literal)
+                if first is not literal:
+                    yield first, literal
