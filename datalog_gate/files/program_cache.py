@@ -1,4 +1,4 @@
-"""A cache on disk of policy sets, so that rules are checked once.
+"""A cache on disk of policy sets: rules are checked once.
 
 A file holds what `load` made of rule files, as JSON: texts, numbers and constructors of a fixed list of classes. It is
 named by the digest of the rules, the code and the catalogue. What is broken, or belongs to another user, is ignored.
