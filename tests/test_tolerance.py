@@ -187,6 +187,11 @@ def test_a_baseline_that_cannot_be_read_is_an_error(
     assert (code, printed.splitlines()[0]) == (3, f"error[unreadable] {error}")
 
 
+def test_a_baseline_whose_name_is_no_text_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, printed = check(capfd, "--baseline", "\ud800", "--output", "baseline=b.json")
+    assert (code, printed.splitlines()[0]) == (3, "error[unreadable] there is no baseline ?")
+
+
 def test_select_and_ignore_take_names_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
     def policies(*more: str) -> list[str]:
         return re.findall(r"deny\[(\w+)\]", "\n".join(check(capsys, *more, "--now", "2027-02-01")[1]))

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
@@ -21,8 +20,8 @@ from datalog_gate.stack.model import Stack
 
 def find_baseline(options: argparse.Namespace) -> Baseline | None:
     """The baseline that the options name; none if this run is the first to write it. Errors: InputError."""
-    written = [path.resolve() for form, path in options.output if form == "baseline"]
-    if not options.baseline or (not os.path.lexists(options.baseline) and Path(options.baseline).resolve() in written):
+    written = [os.path.abspath(path) for form, path in options.output if form == "baseline"]
+    if not options.baseline or (not os.path.lexists(options.baseline) and os.path.abspath(options.baseline) in written):
         return None
     return read_baseline(options.baseline)
 
