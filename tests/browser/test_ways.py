@@ -131,7 +131,7 @@ def test_a_rule_is_refused_mended_and_run_over_a_thousand_stacks(page: Any, site
 
 def test_a_finding_is_waived_until_a_day_by_keyboard_alone(page: Any, site: Site) -> None:
     sign_in(page, site.url, path="/pages/stacks/r00000")
-    page.get_by_role("link", name="Waive").first.focus()
+    page.locator("tbody").get_by_role("link", name="Waive").first.focus()
     page.keyboard.press("Enter")
     page.get_by_label("Reason").focus()
     page.keyboard.type("the archive")
