@@ -248,7 +248,7 @@ def happen(event: str, folder: Path, master: int, restart: Callable[[], None], m
         case "kill":
             os.kill(int(workers[0]), signal.SIGKILL)
         case "measure":
-            memory.append(sorted(resident(int(worker)) for worker in workers))
+            memory.append(sorted(filter(None, (resident(int(worker)) for worker in workers))))
 
 
 def write_rules(folder: Path, limit: int) -> None:
@@ -258,8 +258,9 @@ def write_rules(folder: Path, limit: int) -> None:
 
 
 def resident(process: int) -> int:
-    fields = Path(f"/proc/{process}/status").read_text().split("VmRSS:")[1].split()
-    return int(fields[0]) // 1024
+    """MiB in memory; 0 of a process that was killed and waits for its parent."""
+    _, _, fields = Path(f"/proc/{process}/status").read_text().partition("VmRSS:")
+    return int(fields.split()[0]) // 1024 if fields else 0
 
 
 def prepare(load: Load) -> None:
