@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -115,12 +116,12 @@ def test_what_is_broken_or_foreign_is_ignored_and_written_again(
         case "changed":
             file.write_text(f"{checksum}\n{other}")
         case "no json":
-            file.write_text(f"{program_cache.sha256(b'[').hexdigest()}\n[")
+            file.write_text(f"{sha256(b'[').hexdigest()}\n[")
         case "other code":
             changed = json.dumps([[[99, 0]], [0]])
-            file.write_text(f"{program_cache.sha256(changed.encode()).hexdigest()}\n{changed}")
+            file.write_text(f"{sha256(changed.encode()).hexdigest()}\n{changed}")
         case _:
-            file.write_text(f"{program_cache.sha256(other.encode()).hexdigest()}\n{other}")
+            file.write_text(f"{sha256(other.encode()).hexdigest()}\n{other}")
             assert "deny[nix]" in check(capsys)[1]
     if damage == "mode":
         file.chmod(0o640)

@@ -77,7 +77,10 @@ def test_a_mistake_in_a_query_is_an_answer(prompt: Prompt) -> None:
 
 
 def test_edited_rules_are_read_again(prompt: Prompt, tmp_path: Path) -> None:
-    prompt.edit = lambda path: (tmp_path / path).write_text('far(1, "near").') and None
+    def edit(path: Path) -> None:
+        (tmp_path / path).write_text('far(1, "near").')
+
+    prompt.edit = edit
     assert list(prompt.answer(":rules m.dl")) == ["1 files of rules"]
     assert list(prompt.answer("far(1, x)")) == ["column1  column2", "-------  -------", "1        near", "1 row"]
 

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from bench.scan import CLOUD_RULES, template
-from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.sql.database import Database, open_database
+from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.cloud_judgement import judge_cloud
@@ -29,10 +30,11 @@ from datalog_gate.scan.spark_judgement import rejudge as rejudge_on_spark
 from datalog_gate.scan.stored_judgement import Forecast, rejudge
 from datalog_gate.schema.catalogue import SHIPPED
 from tests.stores.database_servers import DatabaseServer
-from tests.test_rejudge import NOW, PACKS, pack_stacks
+from tests.test_rejudge import NOW, pack_stacks
 from tests.test_scan import HUGE, NAMELESS, SMALL, ListFeed, entry, policy_set
 from tests.test_scan_command import RULES, write
 
+PACKS = load(read_rules([Path("rules")]))
 IS_FULL = os.environ.get("DATALOG_GATE_SPARK") == "full"
 STACKS = 10_000 if IS_FULL else 200
 SCALE = Path(__file__).parents[2] / "docs" / "scale.md"

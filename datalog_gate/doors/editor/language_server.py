@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -28,6 +28,9 @@ DELAY = 0.5
 TRIGGERS = [":", ".", "(", ",", "@", '"', "{", "[", " "]
 LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
+_Position: TypeAlias = (
+    types.CompletionParams | types.DefinitionParams | types.HoverParams | types.ReferenceParams | types.RenameParams
+)
 
 
 class Session:
@@ -125,7 +128,7 @@ class Session:
         told = self._problems.get(str(path), {})
         return list(dict.fromkeys(problem for problems in told.values() for problem in problems))
 
-    def at(self, params: types.TextDocumentPositionParams) -> tuple[Path, int] | None:
+    def at(self, params: _Position) -> tuple[Path, int] | None:
         """The file and offset of a request; None for a text in no file."""
         path = path_of(params.text_document.uri)
         return (path, self.wire.offset(path, params.position)) if path else None
