@@ -168,7 +168,7 @@ def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(chromium: Any, site: S
             began = time.monotonic()
             page.goto(f"{site.url}{path}")
             print(f"{path} {time.monotonic() - began:.2f} s")
-            problems += [(path, found["id"]) for found in axe.Axe().run(page).response["violations"]]
+            problems += [(path, violation["id"]) for violation in axe.Axe().run(page).response["violations"]]
             for width in (360, 720, 1480, 1600):
                 page.set_viewport_size({"width": width, "height": 900})
                 if page.evaluate("document.documentElement.scrollWidth") > width:
