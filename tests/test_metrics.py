@@ -352,6 +352,14 @@ sys.stdin.read()
         pairs = (line.rsplit(" ", 1) for line in text.splitlines())
         return {wanted[name]: float(value) for name, value in pairs if name in wanted}
 
+    def files(self) -> list[tuple[str, int]]:
+        """The processes' files with their modes; a file that is renamed meanwhile is not among them."""
+        files = []
+        for path in sorted((self.folder / "metrics").glob("?.*")):
+            with suppress(FileNotFoundError):
+                files.append((path.name, S_IMODE(path.stat().st_mode)))
+        return files
+
     def awaits(self, **expected: float) -> None:
         """Wait until these are the numbers."""
         wait(lambda: self.read() == expected, lambda: str(self.read()))
@@ -386,8 +394,8 @@ def test_the_next_process_takes_the_port_of_one_that_was_killed_and_a_new_one_it
     served.awaits(create=2, processes=1)
     served.start()
     served.awaits(create=3, processes=2)
-    files = [(path.name, S_IMODE(path.stat().st_mode)) for path in sorted((served.folder / "metrics").glob("?.*"))]
-    assert files == [(name, 0o644) for name in ("0.json", "0.lock", "1.json", "1.lock")]
+    expected = [(name, 0o644) for name in ("0.json", "0.lock", "1.json", "1.lock")]
+    wait(lambda: served.files() == expected, lambda: str(served.files()))
 
 
 def test_without_a_folder_the_processes_of_a_user_add_up_too(served: Served) -> None:
