@@ -140,12 +140,13 @@ def template(variant: int) -> dict[str, Any]:
     too; all have user data, and that one in ten metadata, that are known after creation only.
     """
     data = templates.attached(1 + variant % 8)
-    resources = data["resources"]
+    resources, address = data["resources"], {"get_attr": ["address", "floating_ip_address"]}
     for name, resource in resources.items():
         properties = resource["properties"]
         if "flavor" in properties:
             properties["name"] = f"NUMBER-{name}"
-            properties["metadata"]["address"] = {"get_attr": ["address", "floating_ip_address"]}
+            script = {"template": "echo ADDRESS > /etc/address", "params": {"ADDRESS": address}}
+            properties["user_data"] = {"str_replace": script}
     if variant % 5 == 0:
         del resources["server_0"]["properties"]["security_groups"]
     if variant % 7 == 0:
@@ -153,6 +154,7 @@ def template(variant: int) -> dict[str, Any]:
     if variant % 20 > 17:
         data["parameters"] = {"flavor": {"type": "string"}}
         resources["server_0"]["properties"]["flavor"] = {"get_param": "flavor"}
+        resources["server_0"]["properties"]["metadata"]["address"] = address
     if variant % 20 < 2:
         resources["server_0"]["properties"]["name"] = "shared-PAIR"
     source = "0.0.0.0/0" if variant % 3 == 0 else "10.0.0.0/8"

@@ -32,8 +32,8 @@ from datalog_gate.schema.relations import TRANSITION
 
 ROOTS = "root#"
 """The relation of a lifted program that holds the roots. No text can write the name."""
-_ROOT = ir.Var("", "root")
-_COLUMN = Column(ROOTS, Kind.STRING, "The root stack.")
+ROOT_VARIABLE = ir.Var("", "root")
+ROOT_COLUMN = Column(ROOTS, Kind.STRING, "The root stack.")
 
 Facts = Mapping[RelationRef, Collection[Row]]
 
@@ -73,14 +73,14 @@ def lift(program: ir.CheckedProgram, inputs: Collection[RelationRef]) -> Lifted:
         if any(match.relation in lifted for rule in stratum.rules for _, match in reads(rule.body)):
             lifted.update(stratum.relations)
     relations = {name: _widen(relation) if name in lifted else relation for name, relation in program.relations.items()}
-    relations[ROOTS] = Relation(ROOTS, (_COLUMN,), key=(ROOTS,), generated="root")
+    relations[ROOTS] = Relation(ROOTS, (ROOT_COLUMN,), key=(ROOTS,), generated="root")
     strata = tuple(_lift_stratum(stratum, lifted) for stratum in program.strata)
     return Lifted(ir.CheckedProgram(relations, program.inputs | {ROOTS}, strata, program.rewritten), frozenset(lifted))
 
 
 def _widen(relation: Relation) -> Relation:
     key = (ROOTS, *relation.key) if relation.key else ()
-    return replace(relation, columns=(_COLUMN, *relation.columns), key=key)
+    return replace(relation, columns=(ROOT_COLUMN, *relation.columns), key=key)
 
 
 def _lift_stratum(stratum: ir.Stratum, lifted: Set[RelationRef]) -> ir.Stratum:
@@ -93,15 +93,15 @@ def _lift_rule(rule: ir.CheckedRule, lifted: Set[RelationRef]) -> ir.CheckedRule
     """The rule with the root; if no relation of a stack gives it its value, `ROOTS` does."""
     body = _lift_body(rule.body, lifted)
     if not any(isinstance(literal, ir.Match) and literal.relation in lifted for literal in body):
-        body = (ir.Match(ROOTS, (_ROOT,), rule.span), *body)
-    return replace(rule, arguments=(_ROOT, *rule.arguments), body=body)
+        body = (ir.Match(ROOTS, (ROOT_VARIABLE,), rule.span), *body)
+    return replace(rule, arguments=(ROOT_VARIABLE, *rule.arguments), body=body)
 
 
 def _lift_body(body: Sequence[ir.CheckedLiteral], lifted: Set[RelationRef]) -> tuple[ir.CheckedLiteral, ...]:
     literals = list(body)
     for at, literal in enumerate(body):
         if isinstance(literal, ir.Match) and literal.relation in lifted:
-            literals[at] = replace(literal, arguments=(_ROOT, *literal.arguments))
+            literals[at] = replace(literal, arguments=(ROOT_VARIABLE, *literal.arguments))
         elif isinstance(literal, ir.Without | ir.Fold):
             literals[at] = replace(literal, body=_lift_body(literal.body, lifted))
     return tuple(literals)

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
+from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row
 from datalog_gate.engine.sql.database import Database, Statement
@@ -353,7 +354,7 @@ class ScanStore:
 
     def relations(self) -> list[str]:
         """The relations that have tables."""
-        return sorted(self._fact_tables)
+        return sorted(name for name in self._fact_tables if not name.endswith(MAYBE))
 
     def export(self, folder: Path) -> list[str]:
         """Write each table as a file of Parquet, facts with the project and the last update of their stack. Returns the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby, islice
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlglot import exp
 
 from datalog_gate.analysis.check import EFFECTIVE
-from datalog_gate.analysis.lifting import ROOTS, Lifted, lift, stack_inputs
+from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.slices import resting
-from datalog_gate.analysis.strata import reads
 from datalog_gate.base.values import Row, Value
 from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.native import evaluate
@@ -34,8 +33,9 @@ from datalog_gate.scan.batch import Finding, ScanRequest, encode_row, facts_vers
 from datalog_gate.scan.cloud_judgement import CLOUD_BUDGET, cloud_finding, cloud_policies, judge_cloud
 from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_store import TABLES, TEMPORARY, ScanStore, create_table
-from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table, filled_by_stacks, rooted_columns
-from datalog_gate.scan.stored_judgement import COUNTED, PER_REQUEST, Forecast, local_policies, shared_facts
+from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table
+from datalog_gate.scan.stored_judgement import COUNTED, Forecast
+from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all, relation_name
 
@@ -60,47 +60,6 @@ class StoredRow(NamedTuple):
     policy: str
     row: str
     """As JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredProgram:
-    """What policies ask of stored facts, for those that judge each stack by itself."""
-
-    policies: Mapping[RelationRef, str]
-    """Those that facts can answer."""
-    lifted: Lifted
-    shared: Mapping[RelationRef, Collection[Row]]
-    """The facts that are the same for all stacks, but for the roots."""
-    tables: Mapping[str, RelationTable]
-    """The tables of the relations that stacks fill."""
-    read: frozenset[tuple[str, int]]
-    """The columns of these that a rule reads."""
-    rooted: Mapping[str, Mapping[int, str]]
-    """Of these the ones that hold the root where a stack has its name, as `rooted_columns` tells them."""
-
-    @staticmethod
-    def of(request: ScanRequest) -> StoredProgram:
-        rules = request.rules
-        inventory = request.inventory or read_inventory(rules, {})
-        shared = {**shared_facts(request), **inventory.rows}
-        filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
-        known = filled | shared.keys() | PER_REQUEST
-        policies = {
-            name: policy
-            for name, policy in local_policies(rules).items()
-            if rules.reads[name] & rules.program.inputs <= known and not request.waivers
-        }
-        part = resting(rules.program, frozenset(policies))
-        lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
-        policies = {name: policy for name, policy in policies.items() if name in lifted.relations}
-        tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
-        matches = [match for rule in lifted.program.rules for _, match in reads(rule.body)]
-        read = frozenset((str(match.relation), at) for match in matches for at in match.columns)
-        rooted = {
-            name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
-            for name in tables
-        }
-        return StoredProgram(policies, lifted, shared, tables, read, rooted)
 
 
 def counted(findings: Iterable[Finding]) -> list[StoredRow]:
@@ -319,9 +278,10 @@ class _StackJudge:
         if model.exceeded or any(error.relation not in lifted for error in model.errors):
             return [], roots
         rows = [
-            StoredRow(str(row[0]), policy, encode_row(row[1:]))
+            StoredRow(root, policy, encode_row(row[relation in lifted :]))
             for relation, policy in self.asked.policies.items()
             for row in model.rows(relation)
+            for root in ((str(row[0]),) if relation in lifted else roots)
         ]
         return rows, {str(error.row[0]) for error in model.errors}
 

@@ -2,7 +2,8 @@
 
 A relation is a table, with the columns of its declaration. The names of stacks are not unique in a cloud, so the ids of
 stacks and of their resources begin with the root here, and not with the name. What no table can hold is noted by root,
-relation and column, and judged from the definition: unknowns, values of hidden parameters, rows that may not be there.
+relation and column, and judged from the definition: unknowns and values of hidden parameters. Rows that may not be
+there are in a table of their own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, hidden_value
 from datalog_gate.decision.policy_set import PolicySet
@@ -56,13 +58,12 @@ def encode_facts(root: str, stack: Stack, rules: PolicySet, judged: FactSet | No
         if uncertain:
             encoded.unfit.add((root, relation, UNCERTAIN))
         for row in rows:
-            if row in uncertain:
-                continue
+            name = relation + MAYBE if row in uncertain else relation
             values = rename(row, of_stacks)
             for at in hidden.get(row, ()):
                 values[at] = None
-                encoded.unfit.add((root, relation, names[at]))
-            rows_of.setdefault(relation, []).append((root, *values))
+                encoded.unfit.add((root, name, names[at]))
+            rows_of.setdefault(name, []).append((root, *values))
     for relation, rooted in rows_of.items():
         table = fact_table(relation, catalogue)
         result = table.encode(rooted)
@@ -95,8 +96,8 @@ def rooted_facts(
 
 @cache
 def fact_table(relation: str, catalogue: Catalogue) -> RelationTable:
-    """The table of a relation that stacks fill."""
-    return RelationTable.of(relation, _declaration(catalogue, relation), lifted=True)
+    """The table of a relation that stacks fill, or of its rows that may not be there."""
+    return RelationTable.of(relation, _declaration(catalogue, relation.removesuffix(MAYBE)), lifted=True)
 
 
 def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Value]]:

@@ -9,32 +9,29 @@ from random import Random
 from typing import NamedTuple
 
 from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.slices import resting
-from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import Row, Unknown, in_order
-from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, load_facts, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
-from datalog_gate.files.inputs import read_inventory
 from datalog_gate.scan.batch import Finding, ScanRequest, facts_version
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_run import BATCH, Judges
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table, filled_by_stacks, rooted_columns, rooted_facts
+from datalog_gate.scan.stored_facts import UNCERTAIN, rooted_facts
+from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.declaration import RelationRef, relation_name
 from datalog_gate.stack.model import Stack
 
 COUNTED = ("holds", "undetermined")
 """The states of findings that a forecast counts."""
-PER_REQUEST = frozenset({"gate:caller", "gate:role", "gate:grant", "gate:grant_scope", EFFECTIVE.name})
-"""Relations that depend on who asked for a stack, and on what its grants open."""
 STORED_BATCH = 20_000
 """The stacks whose stored facts are judged at once: more take more memory."""
 Left = Mapping[str, Collection[str]]
@@ -87,66 +84,67 @@ class _StoredJudgement:
     """Judges stacks by their stored facts."""
 
     def __init__(self, store: ScanStore, request: ScanRequest) -> None:
-        rules = request.rules
-        self._store, self._request, self._catalogue = store, request, rules.catalogue
-        self._policies = local_policies(rules)
-        inventory = request.inventory or read_inventory(rules, {})
-        self._filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
-        self._shared = {**shared_facts(request), **inventory.rows}
-        known = self._filled | self._shared.keys() | PER_REQUEST
-        inputs = rules.program.inputs
-        wanted = {name for name in self._policies if rules.reads[name] & inputs <= known and not request.waivers}
-        self._wanted = frozenset(wanted)
-        part = resting(rules.program, self._wanted)
-        self._lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
-        self._program = compile_program(self._lifted, self._wanted, store.database.dialect)
-        matches = [match for rule in self._program.program.rules for _, match in reads(rule.body)]
-        self._read = {(str(match.relation), at) for match in matches for at in match.columns}
-        self._tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & self._filled}
-        self._outdated = store.outdated(facts_version(rules.catalogue))
-        self._unfit: dict[str, list[Unfit]] = defaultdict(list)
+        self._store, self._request = store, request
+        self._everything = frozenset(local_policies(request.rules).values())
+        self._asked = asked = StoredProgram.of(request)
+        self._outdated = store.outdated(facts_version(request.rules.catalogue))
+        self._lacking: dict[tuple[str, int], set[str]] = defaultdict(set)
+        """The roots in which rows of a relation lack values of a column."""
+        columns: dict[str, set[int]] = {}
         for root, name, column in store.unfit():
-            if name in self._tables and root not in self._outdated:
-                at = None if column == UNCERTAIN else self._tables[name].names.index(column)
-                if at is None or (name, at) in self._read:
-                    self._unfit[root].append(Unfit(root, name, at))
+            plain = name.removesuffix(MAYBE)
+            if plain not in asked.tables or root in self._outdated:
+                continue
+            if column == UNCERTAIN:
+                columns.setdefault(name + MAYBE, set())
+            elif (plain, at := asked.tables[plain].names.index(column)) in asked.read:
+                columns.setdefault(name, set()).add(at)
+                self._lacking[name, at].add(root)
+        self._doubts = with_doubts(asked.lifted, columns)
+        self._tables = {*asked.tables, *columns}
+        doubts = {doubt for name, doubt in self._doubts.relations.items() if name in asked.policies}
+        self._program = compile_program(
+            self._doubts.lifted, frozenset({*asked.policies, *doubts}), store.database.dialect
+        )
 
     def judge(self, roots: Sequence[str]) -> tuple[list[tuple[str, str, int]], Left]:
         """The root, policy and number of the findings of stacks, and the policies that another engine has to judge."""
-        everything = frozenset(self._policies.values())
+        policies = self._asked.policies
         left: dict[str, set[str]] = defaultdict(set)
-        left |= {root: {*everything} for root in roots if root in self._outdated}
+        left |= {root: {*self._everything} for root in roots if root in self._outdated}
         current = [root for root in roots if root not in self._outdated]
-        if current and (apart := everything - {self._policies[name] for name in self._wanted}):
+        if current and (apart := self._everything.difference(policies.values())):
             left |= {root: {*apart} for root in current}
         answer = self._evaluate(current)
-        for root, relation in answer.unsettled:
+        doubted = {doubt: name for name, doubt in self._doubts.relations.items() if name in policies}
+        unsettled = {(root, doubted.get(relation, relation)) for root, relation in answer.unsettled}
+        unsettled = {pair for pair in unsettled if pair[1] in policies}
+        unsettled |= {(root, name) for doubt, name in doubted.items() for root, _ in answer.counts.get(doubt, ())}
+        for root, relation in unsettled:
             for each in (root,) if root is not None else current:
-                left[each].add(self._policies[relation])
+                left[each].add(policies[relation])
         findings = [
-            (each, self._policies[relation], number)
-            for relation, counts in answer.counts.items()
-            for root, number in counts
+            (each, policy, number)
+            for relation, policy in policies.items()
+            for root, number in answer.counts.get(relation, ())
+            if (root, relation) not in unsettled
             for each in ((root,) if root is not None else current)
         ]
         return findings, left
 
     def _evaluate(self, roots: Sequence[str]) -> SqlAnswer:
         store, database = self._store, self._store.database
-        inputs = self._lifted.program.inputs
-        facts = {**self._shared, **self._facts_of_requests(roots), ROOTS: [(root,) for root in roots]}
-        unfit = [value for root in roots for value in self._unfit.get(root, ())]
-        if EFFECTIVE.name in inputs and self._request.services:
-            unfit += [Unfit(root, EFFECTIVE.name, None) for root, _, _ in store.facts("gate:grant", roots)]
-        columns = {
-            name: {
-                at: letter for at, letter in rooted_columns(name, self._catalogue).items() if (name, at) in self._read
-            }
-            for name in self._tables
-        }
+        lifted, rooted = self._doubts.lifted, self._asked.rooted
+        facts = {**self._asked.shared, **self._facts_of_requests(roots), ROOTS: [(root,) for root in roots]}
+        for (name, at), lack in self._lacking.items():
+            facts[lacking(name, at)] = [(root,) for root in roots if root in lack]
+        unfit: list[Unfit] = []
+        if EFFECTIVE.name in lifted.program.inputs and self._request.services:
+            unfit = [Unfit(root, EFFECTIVE.name, None) for root, _, _ in store.facts("gate:grant", roots)]
+        columns = {name: rooted[name.removesuffix(MAYBE)] for name in self._tables}
         with (
             store.with_stack_names(columns, roots) as stored,
-            temporary_facts(self._lifted, facts, database, inputs - stored) as unfit_shared,
+            temporary_facts(lifted, facts, database, lifted.program.inputs - stored) as unfit_shared,
         ):
             return evaluate_sql(self._program, database, [*unfit, *unfit_shared], counted=True)
 
@@ -154,24 +152,12 @@ class _StoredJudgement:
         """Who asked for each stack, and no grant: those of stacks that have some are judged from the stack."""
         callers: list[Row] = []
         roles: list[Row] = []
-        if not self._lifted.program.inputs.isdisjoint(("gate:caller", "gate:role")):
+        if not self._asked.lifted.program.inputs.isdisjoint(("gate:caller", "gate:role")):
             for root, caller in self._store.callers(roots):
                 if asker := read_caller(caller):
                     callers.append((root, asker.user, asker.project, asker.domain))
                     roles += ((root, role) for role in asker.roles)
         return {"gate:caller": callers, "gate:role": roles, EFFECTIVE.name: ()}
-
-
-def local_policies(rules: PolicySet) -> dict[RelationRef, str]:
-    """The policies that judge each stack by itself when it is created, by relation."""
-    policies = (policy for policy in rules.policies if policy.id not in rules.cloud_wide and "create" in policy.on)
-    return {policy.relation: policy.id for policy in policies}
-
-
-def shared_facts(request: ScanRequest) -> dict[RelationRef, Collection[Row]]:
-    """The facts of a request that are the same for all stacks."""
-    services = [(service,) for service in sorted(request.services)]
-    return {"gate:now": [(request.now.isoformat(),)], "gate:service": services, "gate:request": [("create",)]}
 
 
 class Difference(NamedTuple):

@@ -1,0 +1,73 @@
+"""What policies ask of stored facts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from datalog_gate.analysis.check import EFFECTIVE
+from datalog_gate.analysis.lifting import Lifted, lift, stack_inputs
+from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.strata import reads
+from datalog_gate.base.values import Row
+from datalog_gate.decision.policy_set import PolicySet
+from datalog_gate.engine.sql.tables import RelationTable
+from datalog_gate.files.inputs import read_inventory
+from datalog_gate.scan.batch import ScanRequest
+from datalog_gate.scan.stored_facts import fact_table, filled_by_stacks, rooted_columns
+from datalog_gate.schema.declaration import RelationRef
+
+PER_REQUEST = frozenset({"gate:caller", "gate:role", "gate:grant", "gate:grant_scope", EFFECTIVE.name})
+"""Relations that depend on who asked for a stack, and on what its grants open."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """What policies ask of stored facts, for those that judge each stack by itself."""
+
+    policies: Mapping[RelationRef, str]
+    """Those that facts can answer."""
+    lifted: Lifted
+    shared: Mapping[RelationRef, Collection[Row]]
+    """The facts that are the same for all stacks, but for the roots."""
+    tables: Mapping[str, RelationTable]
+    """The tables of the relations that stacks fill."""
+    read: frozenset[tuple[str, int]]
+    """The columns of these that a rule reads."""
+    rooted: Mapping[str, Mapping[int, str]]
+    """Of these the ones that hold the root where a stack has its name, as `rooted_columns` tells them."""
+
+    @staticmethod
+    def of(request: ScanRequest) -> StoredProgram:
+        rules = request.rules
+        inventory = request.inventory or read_inventory(rules, {})
+        shared = {**shared_facts(request), **inventory.rows}
+        filled = filled_by_stacks(rules.catalogue) - inventory.added.keys()
+        known = filled | shared.keys() | PER_REQUEST
+        policies = {
+            name: policy
+            for name, policy in local_policies(rules).items()
+            if rules.reads[name] & rules.program.inputs <= known and not request.waivers
+        }
+        part = resting(rules.program, frozenset(policies))
+        lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
+        tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
+        matches = [match for rule in lifted.program.rules for _, match in reads(rule.body)]
+        read = frozenset((str(match.relation), at) for match in matches for at in match.columns)
+        rooted = {
+            name: {at: letter for at, letter in rooted_columns(name, rules.catalogue).items() if (name, at) in read}
+            for name in tables
+        }
+        return StoredProgram(policies, lifted, shared, tables, read, rooted)
+
+
+def local_policies(rules: PolicySet) -> dict[RelationRef, str]:
+    """The policies that judge each stack by itself when it is created, by relation."""
+    policies = (policy for policy in rules.policies if policy.id not in rules.cloud_wide and "create" in policy.on)
+    return {policy.relation: policy.id for policy in policies}
+
+
+def shared_facts(request: ScanRequest) -> dict[RelationRef, Collection[Row]]:
+    """The facts of a request that are the same for all stacks."""
+    services = [(service,) for service in sorted(request.services)]
+    return {"gate:now": [(request.now.isoformat(),)], "gate:service": services, "gate:request": [("create",)]}
