@@ -93,7 +93,7 @@ def _check(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator
         case _:
             what = f"`{path[-1]}` is" if path and isinstance(path[-1], str) else "here stands"
             types = shape if isinstance(shape, tuple) else (type(shape),)
-            kinds = " or ".join(WORDS[each] for each in types)
+            kinds = " or ".join(WORDS[type_] for type_ in types)
             keys = " of " + ", ".join(shape) if isinstance(shape, dict) else ""
             yield _bad(f"{what} {kinds}{keys}", document.place(path))
 

@@ -121,14 +121,14 @@ class _StoredJudgement:
         unsettled = {pair for pair in unsettled if pair[1] in policies}
         unsettled |= {(root, name) for doubt, name in doubted.items() for root, _ in answer.counts.get(doubt, ())}
         for root, relation in unsettled:
-            for each in (root,) if root is not None else current:
-                left[each].add(policies[relation])
+            for name in (root,) if root is not None else current:
+                left[name].add(policies[relation])
         findings = [
-            (each, policy, number)
+            (name, policy, number)
             for relation, policy in policies.items()
             for root, number in answer.counts.get(relation, ())
             if (root, relation) not in unsettled
-            for each in ((root,) if root is not None else current)
+            for name in ((root,) if root is not None else current)
         ]
         return findings, left
 

@@ -35,7 +35,7 @@ class Outcome:
 
 def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -> list[Outcome]:
     """The outcomes of all resources of both, the nested ones among them. Resources of one id are the same resource."""
-    before, after = ({stack.id: stack for stack in each} for each in (old, new))
+    before, after = ({stack.id: stack for stack in stacks} for stacks in (old, new))
     live = {live.id: live for stack in (*old, *new) for live in stack.live}
     pairs: list[_Pair] = []
     for id in sorted(before.keys() | after.keys()):
@@ -57,11 +57,11 @@ def reads_stirred(unknown: Unknown, stirred: Collection[ResourceId]) -> bool:
 
 def _stirred(pairs: Iterable[_Pair]) -> set[ResourceId]:
     """The resources in which something may be other than before, and those that hold their stacks."""
-    return {each.id for pair in pairs if pair.stirred for each in (pair, *pair.holders)}
+    return {stirred.id for pair in pairs if pair.stirred for stirred in (pair, *pair.holders)}
 
 
 def _pairs(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
-    before, after = ({resource.name: resource for resource in each.resources} if each else {} for each in (old, new))
+    before, after = ({resource.name: resource for resource in stack.resources} if stack else {} for stack in (old, new))
     for name in {**after, **before}:
         pair = _Pair(before.get(name), after.get(name), holder)
         yield pair

@@ -8,30 +8,8 @@ import re
 from congressclient.v1.client import Client
 
 from tests.server.rig import USERS, Site, open_session
+from tests.test_congress_api import BAD, VOLUME
 
-BAD = (
-    "error(server, flavor) :- nova:servers(id=server, flavor_id=f), nova:flavors(id=f, name=flavor),"
-    " not offered(flavor)"
-)
-VOLUME = [
-    "v1",
-    5,
-    "u",
-    "in-use",
-    "",
-    "data",
-    False,
-    "2026-01-01",
-    "ssd",
-    False,
-    "nova",
-    "",
-    False,
-    None,
-    None,
-    None,
-    "",
-]
 FLAVORS = [["f1", "small", 1, 2, 3, 0, 1], ["f2", "huge", 64, 2, 3, 0, 1]]
 SERVERS = [{"id": "a", "flavor_id": "f2"}, {"id": "b", "flavor_id": "f1"}]
 STEPS: list[tuple[list[str], str]] = [
