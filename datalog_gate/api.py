@@ -390,6 +390,9 @@ def _plain(value: Value) -> object:
 
 def _difference(native: Decision, pydatalog: Decision) -> str:
     """Describe how the decisions differ: in the rows of which relation, or else in which part of the JSON."""
+    for relation in sorted(native.derived.keys() ^ pydatalog.derived.keys()):
+        engine = "pydatalog" if relation in native.derived else "native"
+        return f"{engine} exceeds its budget before it has all of {relation}"
     for relation in sorted(native.derived):
         ours, theirs = set(native.derived[relation]), set(pydatalog.derived[relation])
         if ours != theirs:

@@ -14,6 +14,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.engine import pydatalog
+from datalog_gate.engine.budget import Budget
 from tests.expressions import worded
 
 ROOT = Path(__file__).parents[1]
@@ -340,6 +341,13 @@ def test_where_the_engines_differ_it_says_in_which_rows(asks: dg.Rules, monkeypa
     with pytest.raises(dg.EngineError) as error:
         asks.decide(dg.read_stack(BASTION), **options)
     assert str(error.value) == "the engines differ: in m:p native alone has (bastion, ann), pydatalog alone has none"
+
+
+def test_where_one_engine_alone_exceeds_the_budget_it_says_which(asks: dg.Rules) -> None:
+    budget = Budget(seconds=0, clock=lambda: 0.0)  # only the time of a process passes
+    with pytest.raises(dg.EngineError) as error:
+        asks.decide(dg.read_stack(BASTION), caller=ADMIN, now=NOW, engine="both", budget=budget)
+    assert str(error.value) == "the engines differ: pydatalog exceeds its budget before it has all of m:p"
 
 
 def test_where_one_engine_refuses_nothing_was_compared(tmp_path: Path) -> None:
