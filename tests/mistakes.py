@@ -90,8 +90,16 @@ FLAVORS = {
 }
 WITH_CALLER = f"{CHECK} --caller caller.json"
 WITH_INVENTORY = f"{CHECK} --inventory i.jsonl"
+WITH_WAIVERS = f"{CHECK} --waivers w.yaml"
 FOLDER = "check web.yaml --rules r"
 SERVER = '@deny("b", "{x}")\np(x) :- os:nova:server(_id=x).\n'
+
+HUGE = 'p(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'
+
+
+def _waiver(expires: str, bound: str = "subject: server") -> str:
+    return f"waivers:\n  - {{id: W-1, policy: a, owner: o, reason: r, expires: '{expires}', {bound}}}\n"
+
 
 MISTAKES: dict[str, tuple[Mistake, ...]] = {
     "Names and values": (
@@ -178,6 +186,28 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@deny("a", "{x}")\n'
             "p(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n"
         ),
+        Mistake("os:nova:server(_id=x, name=n), n != null, lower(n, low), upper(n, up), low = up"),
+        Mistake('heat:stack(id=x), gate:now(t), t >= "2026-11-31"'),
+        Mistake('heat:stack(id=x), gate:now(t), t >= "2026-24-12"'),
+        Mistake(
+            '(os:neutron:security_group.rules(_id=x, remote_ip_prefix="any") or '
+            'os:neutron:security_group_rule(_id=x, remote_ip_prefix="any"))'
+        ),
+        Mistake(
+            'heat:stack(id=x), gate:inventory_age(table="nova:server", seconds=s), s > 60',
+            files={"i.jsonl": ""},
+            command=WITH_INVENTORY,
+        ),
+        Mistake(
+            'os:nova:server(_id=x, name=n), nova:servers(name=n, status="RUNNING")',
+            files={"i.jsonl": ""},
+            command=WITH_INVENTORY,
+        ),
+        Mistake(
+            '@unlock("edge") g(x) :- gate:grant(id=x, service="edge").\n'
+            '@deny("a", "{x}")\n'
+            'p(x) :- os:nova:server(_id=x), not gate:unlocked("edge", _).\n'
+        ),
         Mistake("os:nova:server(_id=x, networks=n), n != null"),
     ),
     "Values of another kind": (
@@ -223,6 +253,10 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a <= 22, b >= 22"),
         Mistake(
             "os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a ?? 65535 <= 22, b ?? 0 >= 22"
+        ),
+        Mistake(
+            "(os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b) or "
+            "os:neutron:security_group_rule(_id=x, port_range_min=a, port_range_max=b)), a ?? 0 > 600, b ?? 65535 < 600"
         ),
         Mistake("os:neutron:security_group.rules(_id=x, port_range_max=a), a ?? 0 >= 22"),
         Mistake("os:neutron:security_group.rules(_id=x, port_range_min=a), low = a ?? 65535, low <= 22"),
@@ -289,6 +323,32 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         ),
         Mistake("heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v, size=n), n ?? 0 > 9, n ?? 0 < 2 } > 0"),
         Mistake("heat:resource(id=x, name=n), len(n, l), l < 0"),
+        Mistake("heat:stack(id=x), os:cinder:volume(_stack=x), count{ v : os:cinder:volume(_stack=x, _id=v) } = 0"),
+        Mistake("os:cinder:volume(_id=x), count{ v : os:cinder:volume(_id=v), v = x } > 1"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, max{ m : os:cinder:volume(size=m) } < n"),
+        Mistake("heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v) } = 1.5"),
+        Mistake("heat:stack(id=x), count{ v : os:cinder:volume(_stack=x, _id=v) } = null"),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^web$"), matches(n, "^db$")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^web"), starts_with(n, "db")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^[0-9]+$"), matches(n, "^[a-z-]+$")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, starts_with(n, "web"), not matches(n, "^w")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, lower(n, low), matches(low, "^Web")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "$web")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, not contains(n, "")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, split(n, "-", 0, part), part = "web-1"'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, starts_with(n, "web-1"), len(n, l), l < 5'),
+        Mistake("os:nova:key_pair(_id=x, name=n), len(n, l), l > 255"),
+        Mistake("os:cinder:volume(_id=x, size=a), os:cinder:volume(_id=x, size=b), a = 600, b = 500"),
+        Mistake("os:cinder:volume(_id=x, size=a), os:cinder:volume(_id=x, size=b), a ?? 0 > 500, b ?? 0 < 100"),
+        Mistake('os:nova:server(_id=x, flavor="m1.huge"), heat:property(id=x, path="flavor", value="m1.tiny")'),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n > n * 2"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n = n + 1"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n > 600, n < 601"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n % 10 > 10"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, n / 1000 > 1, n < 500"),
+        Mistake("os:cinder:volume(_id=x, size=n), not (n ?? 0 > 500), not (n ?? 0 <= 500)"),
+        Mistake("os:cinder:volume(_id=x, _stack=s), not heat:stack(id=s)"),
+        Mistake("heat:stack(id=x), gate:now(t), unpack_datetime(t, _, month, _, _, _, _), month = 13"),
         Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 500, n ?? 10 < 100"),
         Mistake("os:cinder:volume(_id=x, size=n), n = null, n ?? 5 = 6"),
         Mistake("os:cinder:volume(_id=x, size=n), n != null, n + 1 < 1"),
@@ -425,6 +485,18 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:cinder:volume(_id=x, volume_type="")'),
         Mistake("os:nova:server.networks(_id=x, port=p), os:neutron:port(name=p)"),
         Mistake('os:neutron:security_group.rules(_id=x, remote_ip_prefix="0.0.0.0")'),
+        Mistake('os:cinder:volume(_id=x, _stack="web.yaml")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^web*$")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "/web/")'),
+        Mistake(
+            "os:nova:server(_id=x, flavor=f), nova:flavors(name=f)",
+            files={"i.jsonl": FLAVORS["i.jsonl"].replace("m1.huge", "M1.Huge")},
+            command=WITH_INVENTORY,
+        ),
+        Mistake("heat:root(stack=s), os:cinder:volume(_id=x, _stack=s)", files={"web.yaml": GROUP}),
+        Mistake(
+            'banned("m1.huge, m1.large").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n'
+        ),
         Mistake('os:cinder:volume(_id=x, _stack="disks")', files={"web.yaml": GROUP}),
         Mistake("os:nova:server(_id=x, availability_zone=z), os:cinder:volume(availability_zone=z)"),
         Mistake('os:neutron:security_group_rule(_id=x, remote_ip_prefix="0.0.0.0/0")'),
@@ -476,6 +548,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@deny("a", "{x}")\n'
             'p(x) :- heat:stack(id=x), gate:service("edge").\n'
         ),
+        Mistake('heat:stack(id=x), gate:caller(project="p1")', files={"caller.json": "{}"}, command=WITH_CALLER),
+        Mistake('heat:stack(id=x), gate:now(t), t > "2226-12-24"', command=f"{CHECK} --now 2026-12-01"),
         Mistake(
             'heat:stack(id=x), gate:caller(domain="guests")',
             files={"caller.json": '{"user": "u1", "project": "p1"}'},
@@ -484,6 +558,42 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:stack(id=x), gate:service("edge")', command=f"{CHECK} --services egde"),
         Mistake('heat:status(id=x, status="FAILED")'),
         Mistake('os:nova:server(_id=x, flavor="tiny")', command="check web.yaml --rules rules.dl -P kye=x"),
+    ),
+    "Policies, waivers and settings": (
+        Mistake(f'@deny("a", "{{x}}", severity="high")\n{HUGE}'),
+        Mistake(f'@deny("a", "{{x}}", fix="m1.small")\n{HUGE}'),
+        Mistake(f'@deny("a", "{{x}}", on_unknown="warn")\n{HUGE}'),
+        Mistake(f'@deny("a", "{{x}}", enforce_from="2027-02-31")\n{HUGE}'),
+        Mistake(f'@deny("a", "{{x}}", enforce_from="31/01/2027")\n{HUGE}'),
+        Mistake(f'@deny("a", "{{x}}", enforce_from="2226-11-01")\n{HUGE}', command=f"{CHECK} --now 2026-12-01"),
+        Mistake(f'@deny("a", "{{x}}", on=["delete"])\n{HUGE}'),
+        Mistake(f'@Deny("a", "{{x}}")\n{HUGE}'),
+        Mistake(f'{POLICY}os:nova:server(_id=x, flavor="tiny").\nP(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'),
+        Mistake(f'{POLICY}os:nova:server(_id=x, flavor="tiny").\nq(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'),
+        Mistake(f'@deny("a", "{{x}}")\n{HUGE}', files={"w.yaml": _waiver("2027-02-31")}, command=WITH_WAIVERS),
+        Mistake(f'@deny("a", "{{x}}")\n{HUGE}', files={"w.yaml": _waiver("01-02-2027")}, command=WITH_WAIVERS),
+        Mistake(
+            f'@deny("a", "{{x}}")\n{HUGE}',
+            files={"w.yaml": _waiver("2027-02-01", 'while: "x = x"')},
+            command=WITH_WAIVERS,
+        ),
+        Mistake(
+            f'@deny("a", "{{x}}")\n{HUGE}',
+            files={"datalog-gate.toml": 'rules = ["rules.dl"]\nfail_on = "warn"\n'},
+            command="check web.yaml",
+        ),
+        Mistake(
+            f'@deny("a", "{{x}}")\n{HUGE}',
+            files={"datalog-gate.toml": '[check]\nrules = ["rules.dl"]\n'},
+            command="check web.yaml",
+        ),
+        Mistake(
+            files={
+                "r/a.dl": f'@deny("a", "{{x}}")\n{HUGE}',
+                "r/test.yaml": "cases:\n  - {name: n, stack: ../web.yaml, expect: {violation: []}}\n",
+            },
+            command="test r",
+        ),
     ),
     "Files and modules": (
         Mistake(
@@ -613,6 +723,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:nova:server(_id=x), sum{ n : os:cinder:volume(_id=v, size=n) } > 1000"),
         Mistake("os:nova:server(_id=x), avg{ 1 : os:cinder:volume(size=_) } > 1"),
         Mistake("os:nova:server(_id=x), count{ t : heat:resource(type=t) } > 100"),
+        Mistake("heat:stack(id=x), count{ n, v : os:cinder:volume(_stack=x, _id=v, name=n) } > 1"),
         Mistake('@deny("a", "{x}") p(x) :- x = sum{ n : r(n) }, x > 1000. r(n) :- os:cinder:volume(size=n).'),
     ),
     "values of several kinds": (

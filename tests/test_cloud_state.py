@@ -228,14 +228,14 @@ def test_the_warning_of_a_null_column_has_its_place_and_what_to_write() -> None:
 
 
 def test_a_table_that_nobody_read_is_warned_of_where_a_rule_asks_for_its_reading() -> None:
-    text = '@deny("p", "{s}")\np(s) :- heat:stack(id=s), gate:inventory_age("nova:server", n), n > 9.\n'
+    text = '@deny("p", "{s}")\np(s) :- heat:stack(id=s), gate:inventory_age("nova:services", n), n > 9.\n'
     text += 'p(s) :- heat:stack(id=s), gate:inventory("cinder:volumes", _, why), why != null.\n'
     text += (
         'p(s) :- heat:stack(id=s), not gate:inventory_age("nova:quotas", _), not gate:inventory_age(n, 0), named(n).\n'
     )
     rules = dg.Rules(load([RuleFile("m", "m.dl", f'{text}named("a").\n')]))
     assert [(str(warning.span), warning.message, warning.suggestion) for warning in rules.inventory(READ).warnings] == [
-        ("m.dl:2:27", "the inventory does not say when nova:server was read", "did you mean nova:servers?"),
+        ("m.dl:2:27", "the inventory does not say when nova:services was read", "did you mean nova:servers?"),
         ("m.dl:3:27", "the inventory does not say when cinder:volumes was read", "have it pulled too"),
     ]
     assert rules.inventory({}).warnings == ()

@@ -84,12 +84,15 @@ class Names:
         return meaning
 
     def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
-        """Find relations that nothing reads, whose name is similar to that of another or of an annotation."""
+        """Find relations that nothing reads. A name that is similar to another or to that of an annotation is an error;
+        else the rule may lack an annotation."""
         for module in modules:
             scope = self.scopes[module.name]
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
             rules = [statement for statement in module.statements if isinstance(statement, Rule)]
             annotated = {rule.head.name.rpartition(":")[2] for rule in rules if rule.annotation}
+            doubtful: list[Diagnostic] = []
+            wrong = False
             reported = annotated | (scope.declared & scope.derived) | LEVEL_OF_HEAD.keys()
             for statement in module.statements:
                 match statement:
@@ -102,12 +105,21 @@ class Names:
                 if name in reported or scope.relations[name].name in self._read:
                     continue
                 reported.add(name)
-                for other in [name] if name in ANNOTATIONS else slips.of(name)[:1]:
+                alike = (other for other in scope.relations if other != name and other.lower() == name.lower())
+                others = [name] if name in ANNOTATIONS else [*alike, *slips.of(name)][:1]
+                if not others and isinstance(statement, Rule) and statement.body and name not in scope.exports:
+                    suggestion = f'write @deny("{name}", "...") above it, or remove it; `export {name}.` for others'
+                    doubtful.append(Diagnostic("never-used", f"nothing reads {name}", span, suggestion, "warning"))
+                for other in others:
                     near = f"@{other}" if other in ANNOTATIONS else other
                     declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
                     severity: Severity = "warning" if module.congress else "error"
                     suggestion = f"did you mean {near}?{declare}"
+                    wrong = True
                     yield Diagnostic("never-read", f"nothing reads {name}", span, suggestion, severity)
+            is_policy = any(rule.annotation and rule.annotation.name != "unlock" for rule in rules)
+            if is_policy and not wrong:
+                yield from doubtful
 
     def _meaning(self, atom: Atom, module: str) -> Relation | Builtin | None:
         prefix, _, bare = atom.name.rpartition(":")

@@ -16,6 +16,7 @@ from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.stack_relations import find_required
 from datalog_gate.stack.model import Data, Resource, Stack
 
+PROPERTIES = ("service", "scope", "options", "expires")
 LATE = "write it, or take it from a parameter that is known and not hidden"
 
 
@@ -97,6 +98,10 @@ def _problems(
     scope = SECRET if grant.hides(("properties", "scope"), True) else grant.properties.get("scope")
     needed = find_required(named, [grant.name]) - {grant.name}
     problems += find_scope_problems(scope, {*named, *(own.resources if own else ())}, needed)
+    for name in grant.properties:
+        if name not in PROPERTIES:
+            near = closest(name, PROPERTIES)
+            problems.append(f"it has no property {name}" + (f": did you mean {near}?" if near else ""))
     if expires is not None and (why := _expiry(expires, now)):
         problems.append(why)
     if grant.written(("external_id",), frozenset()).get("external_id") is not None:

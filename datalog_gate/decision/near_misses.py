@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,8 @@ _READ = ir.ProgramCache[frozenset[RelationRef]]()
 _MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
 _ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
 _JOINS = ir.ProgramCache[dict[tuple[int, ...], list[tuple[str, list[tuple[ir.Match, int]]]]]]()
+ENDINGS = ("yaml", "yml", "json", "template")
+"""How the names of templates' files end."""
 WORLD = ("0.0.0.0/0", "::/0")
 MOST_ROWS = 1000
 """How many rows of a relation are looked at."""
@@ -91,6 +94,8 @@ class _Review:
         if len(around) > LONGEST:
             return
         yield from self._null_joins(body, around)
+        if not outer:
+            yield from self._root_alone(body, around, "this")
         for literal in body:
             if isinstance(literal, ir.Match):
                 if not is_old(literal.relation) and literal.relation in self._rows:
@@ -99,7 +104,7 @@ class _Review:
                         yield from self._other_names(literal, around)
             elif isinstance(literal, ir.Fold):
                 yield from self.body(literal.body, around)
-                yield from self._root_alone(literal, around)
+                yield from self._root_alone(literal.body, around, literal.function)
 
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         relation = self._program.relations[match.relation]
@@ -168,9 +173,18 @@ class _Review:
                 at = match.arguments.index(term)
                 inventory = self._rows.get(literal.relation, {})
                 known = {row[positions[own]] for row in inventory}
+                folded = {_fold(value): value for value in known if isinstance(value, str)}
                 names = {row[twin] for row in inventory if row[twin] is not None}
                 for row in islice(self._rows[match.relation], MOST_ROWS):
                     shown = self._secrets.row(match.relation, row)[at] == row[at]
+                    value = row[at]
+                    if shown and isinstance(value, str) and value not in known and _fold(value) in folded:
+                        column = self._program.relations[match.relation].columns[at].name
+                        message = f"{column} is {quoted(value)}, and {own} of {literal.relation} is"
+                        message = f"{message} {quoted(folded[_fold(value)])}"
+                        advice = f"join what lower gives of both, `lower({column}, low)`"
+                        yield _near_miss(message, literal.span, advice)
+                        break
                     if shown and row[at] in names and row[at] not in known:
                         column = self._program.relations[match.relation].columns[at].name
                         message = f"{column} is {quoted(row[at])}, the {other[own]} of a row of {literal.relation}"
@@ -218,15 +232,17 @@ class _Review:
             rows = self._evaluation.model.rows(match.relation)
         return any(row[at] is None for row in rows)
 
-    def _root_alone(self, fold: ir.Fold, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Warn of an aggregate over the resources that the root itself lists, where nested stacks hold more."""
+    def _root_alone(
+        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral], what: str
+    ) -> Iterator[Diagnostic]:
+        """Warn of what takes the resources that the root itself lists, where nested stacks hold more."""
         roots = {
             literal.arguments[0]
             for literal in around
             if isinstance(literal, ir.Match)
             and (literal.relation == "heat:root" or (literal.relation == "heat:stack" and _of_root(literal, around)))
         }
-        for match in fold.body:
+        for match in body if roots else ():
             if not isinstance(match, ir.Match) or match.relation not in self._rows:
                 continue
             positions = self._program.relations[match.relation].positions
@@ -238,7 +254,7 @@ class _Review:
             if deeper:
                 rows = f"{deeper} rows" if deeper > 1 else "one row"
                 where = f"stacks within it hold {rows} of {match.relation}"
-                message = f"{fold.function} takes what the root itself lists, and {where}"
+                message = f"{what} takes what the root itself lists, and {where}"
                 advice = "leave the stack out of it, or join it with `within` as docs/language.md shows"
                 yield _near_miss(message, match.span, advice)
 
@@ -308,8 +324,12 @@ class _Asked:
                 case str(), None if not given or (given in WORLD and self.column.name == "remote_ip_prefix"):
                     message = "is left out, which lets everyone in" if given else "is left out, which is null"
                     advice = f'give it that default, `{name} ?? "{given}"`'
+                case str(), str() if _is_file_of(given, value):
+                    advice = f"write {quoted(value)}: a stack's name is no file's"
                 case str(), str() if _fold(given) == _fold(value) or _is_part(given, value):
                     advice = f"write {quoted(value)} beside it, or in its place"
+                case str(), str() if value in [part.strip() for part in given.split(",")]:
+                    advice = f"state each by itself, {quoted(value)} among them"
                 case str(), ResourceId() if given == value.path or _fold(given) == _fold(value.name):
                     advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
                 case _ if value in twins(given) or given in twins(value):
@@ -392,6 +412,9 @@ def _slip(at: int, column: Column, literal: ir.Call | ir.Compare, value: Value, 
             folded = f'lower({name_of(text)}, low), {name}(low, "{part.lower()}")'
             advice = f'write "(?i){part}"' if name == "matches" else f"write {folded}"
             return _Slip(at, part, literal.span, message, advice)
+        case ir.Call("matches", (_, ir.Const(str() as pattern))), str() if meant := _other_pattern(pattern, value):
+            message = f"is {quoted(value)}, which {quoted(pattern)} does not match, and {quoted(meant)} does"
+            return _Slip(at, pattern, literal.span, message, f'write "{meant}"')
         case ir.Call(name, (ir.Var(),)), str() | int() | Boolean() if placed and not kind_of(value) & GUARDS[name]:
             kind = kind_of(value).describe()
             message = f"is {quoted(value)}, a {kind}, which {name} leaves out"
@@ -421,6 +444,27 @@ def _differs_in_case(builtin: str, text: str, part: str) -> bool:
             return searcher(part, ignore_case=True)(text)
         return TESTS[builtin](text.casefold(), part.casefold())
     return False
+
+
+def _is_file_of(name: str, stack: str) -> bool:
+    """Whether it is the name of a file whose template gives a stack that name."""
+    stem, _, ending = name.rpartition(".")
+    return ending.lower() in ENDINGS and stem.lower() == stack.lower()
+
+
+def _other_pattern(pattern: str, text: str) -> str | None:
+    """The pattern that was meant in the place of one which does not match the text: without the slashes around it,
+    with `.*` for a shell's `*`, with one backslash for two."""
+    with suppress(ValueError):
+        if searcher(pattern)(text):
+            return None
+    for meant in (
+        re.sub("^/(.*)/$", r"\1", pattern), re.sub(r"(?<=[\w-])\*", ".*", pattern), pattern.replace(2 * "\\", "\\"),
+    ):  # fmt: skip
+        with suppress(ValueError):
+            if meant != pattern and searcher(meant)(text):
+                return meant
+    return None
 
 
 def _is_part(given: str, value: str) -> bool:

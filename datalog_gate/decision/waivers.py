@@ -73,7 +73,10 @@ def comparison(text: str) -> Comparison | str:
     body, problems = parse_query(f":- {text}")
     match body:
         case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as comparison,):
-            return comparison if Variable in (type(left), type(right)) else "it names no column"
+            if Variable not in (type(left), type(right)):
+                return "it names no column"
+            same = isinstance(left, Variable) and isinstance(right, Variable) and left.name == right.name
+            return "both sides are the same" if same else comparison
     return problems[0].message if problems else "it is no comparison of a column"
 
 

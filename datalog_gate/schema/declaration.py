@@ -90,6 +90,12 @@ class Column:
     """The least and the greatest number that can occur."""
     numbers: tuple[int, ...] = ()
     """The numbers that can occur, if they are few."""
+    whole: bool = False
+    """Whether its numbers are whole."""
+    length: Range = (None, None)
+    """How few and how many characters its texts have."""
+    custom: str = ""
+    """A custom constraint of Heat, as `Property` has it."""
 
 
 PROJECT = Column("_project", Kind.STRING | Kind.NULL, "The project of the root stack; null where it is not known.")
@@ -144,6 +150,8 @@ class Property:
     """The schemas of a map's keys, or of the maps in a list."""
     item: Property | None = None
     """The schema of the scalar members of a list."""
+    length: Range = (None, None)
+    """How few and how many characters a text has."""
     custom: str = ""
     """A custom constraint of Heat: ``ip_addr``, or one like ``neutron.network``, a name or id that a service checks."""
     parts: dict[str, Property] = field(init=False, repr=False, compare=False)

@@ -111,7 +111,17 @@ def _column(scalar: Property) -> Column:
         kinds |= Kind.NULL
     allowed = tuple(map(str, scalar.allowed)) if scalar.kind == "string" else ()
     numbers = tuple(value for value in scalar.allowed if isinstance(value, int)) if scalar.kind == "integer" else ()
-    return Column(scalar.name, kinds, allowed=allowed, closed=bool(allowed), range=scalar.range, numbers=numbers)
+    return Column(
+        scalar.name,
+        kinds,
+        allowed=allowed,
+        closed=bool(allowed),
+        range=scalar.range,
+        numbers=numbers,
+        whole=scalar.kind == "integer",
+        length=scalar.length if scalar.kind == "string" else (None, None),
+        custom=scalar.custom,
+    )
 
 
 def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tuple[Property, ...]]:
@@ -147,4 +157,7 @@ def _property(name: str, data: dict[str, Any]) -> Property:
     item = _property("_value", data["item"]) if "item" in data else None
     numbers = allowed if plain["kind"] == "integer" else ()
     low, high = data.get("range", (min(numbers, default=None), max(numbers, default=None)))
-    return Property(name, **plain, allowed=allowed, range=(low, high), children=children, item=item)
+    least, most = data.get("length", (None, None))
+    return Property(
+        name, **plain, allowed=allowed, range=(low, high), length=(least, most), children=children, item=item
+    )

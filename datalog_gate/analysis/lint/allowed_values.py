@@ -18,6 +18,7 @@ from datalog_gate.analysis.strata import settle
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
 from datalog_gate.base.values import Kind, kind_of
+from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, relation_name
 
@@ -28,6 +29,18 @@ OF_CALLS = (
 )  # fmt: skip
 """Relations whose `path` leads to a function in the properties, or after a dot elsewhere in the definition."""
 OF_PROPERTIES = (*OF_SCALARS, "heat:unknown", *OF_CALLS)
+OF_TABLES = ("gate:inventory", "gate:inventory_age")
+"""Relations whose `table` names one of an inventory."""
+_OF_SERVERS = (
+    "ACTIVE BUILD DELETED ERROR HARD_REBOOT MIGRATING PASSWORD PAUSED REBOOT REBUILD RESCUE RESIZE REVERT_RESIZE "
+    "SHELVED SHELVED_OFFLOADED SHUTOFF SOFT_DELETED SUSPENDED UNKNOWN VERIFY_RESIZE"
+)
+_OF_PORTS = "ACTIVE BUILD DOWN ERROR N/A"
+STATUSES = {
+    **dict.fromkeys(("nova:servers", "live:os:nova:server"), _OF_SERVERS),
+    **dict.fromkeys(("neutronv2:ports", "live:os:neutron:port"), _OF_PORTS),
+}
+"""The words that Nova's and Neutron's APIs give as the status of a server and of a port."""
 PARTS = ("metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
 _ROLES = (
     "admin manager member reader service heat_stack_owner heat_stack_user creator observer audit swiftoperator "
@@ -88,6 +101,7 @@ def check_values(
     """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
     nothing is known unless the rules are the `whole` program."""
     types = catalogue.types()
+    tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
     others = [rule for rule in rules if rule.body]
     facts: dict[RelationRef, list[ir.CheckedRule]] = {}
     derived = {rule.relation for rule in rules}
@@ -99,7 +113,7 @@ def check_values(
     domains: Domains = {
         (name, at): _bounded(Domain(frozenset(texts.get((name, at), ()))))
         if whole and name in derived
-        else _listed(name, column, types)
+        else _listed(name, column, types, tables)
         for name, relation in relations.items()
         for at, column in enumerate(relation.columns)
     }
@@ -122,13 +136,17 @@ def check_values(
     return [diagnostic for rule in others for diagnostic in judge.body(rule.body, {})]
 
 
-def _listed(name: RelationRef, column: Column, types: Sequence[str]) -> Domain | None:
+def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Collection[str]) -> Domain | None:
     if relation_name(name) == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
     if relation_name(name) == "gate:role":
         return Domain(
             frozenset(_ROLES.split()), complete=False, listed=True, what="role that OpenStack's own policies name"
         )
+    if column.name == "status" and (statuses := STATUSES.get(relation_name(name))):
+        return Domain(frozenset(statuses.split()), complete=False, listed=True)
+    if relation_name(name) in OF_TABLES and column.name == "table":
+        return Domain(frozenset(tables), complete=False, listed=True)  # an operator may collect others
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
 
 

@@ -12,7 +12,7 @@ from itertools import product
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST
-from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed
+from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
 from datalog_gate.analysis.lint.ranges import Lists, Ranges, show_value
 from datalog_gate.analysis.lint.same_values import SameValues, twins
 from datalog_gate.analysis.types import name_of
@@ -105,7 +105,7 @@ class _Contradictions:
         """Why the conjunction holds of no values, or None."""
         body = (*body, *self._implied(body))
         reason = self._reason(body)
-        cases = _defaults(body) if reason is None else []
+        cases = _defaults(body, self._doubles(body)) if reason is None else []
         if 0 < len(cases) <= MOST_DEFAULTS:
             reasons = [self._reason((*body, *case)) for case in _cases_of_defaults(cases)]
             reason = reasons[0] if all(reasons) else None
@@ -116,7 +116,9 @@ class _Contradictions:
         `heat:resource`."""
         implied: dict[tuple[RelationRef, ir.Operand], ir.Match] = {}
         mentioned = set(_mentioned(body))
-        if "heat:resource" not in mentioned and not any("." in name for name in mentioned if isinstance(name, str)):
+        if mentioned.isdisjoint(("heat:resource", "heat:stack", "heat:property")) and not any(
+            "." in str(name) for name in mentioned
+        ):
             return []
         for literal in body:
             if not isinstance(literal, ir.Match) or not isinstance(literal.relation, str) or not literal.arguments:
@@ -126,22 +128,40 @@ class _Contradictions:
             table, _, part = literal.relation.partition(".")
             if not described.named_only or described.columns[0].name != "_id" or not isinstance(resource, ir.Var):
                 continue
+            place = described.positions.get("_stack", 0)
+            stack = literal.arguments[place] if place else None
             if "heat:resource" in mentioned and (owner := self.type_of(table)):
-                stack = described.positions.get("_stack")
-                of: dict[str, ir.Pattern] = {
-                    "id": resource,
-                    "type": ir.Const(owner),
-                    "stack": literal.arguments[stack] if stack else None,
-                }
+                of: dict[str, ir.Pattern] = {"id": resource, "type": ir.Const(owner), "stack": stack}
                 row = tuple(of.get(column.name) for column in self.relations["heat:resource"].columns)
                 implied["heat:resource", resource] = ir.Match("heat:resource", row, literal.span)
+            if "heat:stack" in mentioned and stack:
+                others = [None] * (len(self.relations["heat:stack"].columns) - 1)
+                implied["heat:stack", stack] = ir.Match("heat:stack", (stack, *others), literal.span)
+            if not part and "heat:property" in mentioned:
+                implied |= self._by_properties(literal, resource, body)
             if part and table in mentioned:
                 rest = [None] * (len(self.relations[table].columns) - 1)
                 implied[table, resource] = ir.Match(table, (resource, *rest), literal.span)
         return list(implied.values())
 
+    def _by_properties(
+        self, row: ir.Match, resource: ir.Var, body: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[tuple[tuple[RelationRef, ir.Operand], ir.Match]]:
+        """Yield what rows of `heat:property` say of the row of a resource: the property `flavor` is its column."""
+        described = self.relations[row.relation]
+        for literal in body:
+            match literal:
+                case ir.Match("heat:property", (subject, ir.Const(str() as path), value, *_)):
+                    at = described.positions.get(path)
+                    if subject == resource and value is not None and at:
+                        columns: list[ir.Pattern] = [None] * len(described.columns)
+                        columns[0], columns[at] = resource, value
+                        yield (path, resource), ir.Match(row.relation, tuple(columns), literal.span)
+
     def _reason(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
+        body = tuple(_flat(body))
         same = SameValues(body, self.relations)
+        body = (*body, *find_fold_bounds(body, self.relations, same.of))
         return (
             _two_types(body, self.relations, same)
             or find_entailed(body, self.relations, self.rules, same.of)
@@ -158,6 +178,11 @@ class _Contradictions:
                     if isinstance(term, ir.Var) and isinstance(constant, ir.Const):
                         yield ir.Compare("=", term, constant, other.span)
 
+    def _doubles(self, body: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
+        """The variables of one column of one row."""
+        pairs = twins(body, self.relations, SameValues(body, self.relations))
+        return {term for pair in pairs for match in pair for _, term in match.column_terms}
+
     def _two_rows(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
         """Why a row would have to hold two values in one column."""
         for first, other in twins(body, self.relations, same):
@@ -169,6 +194,23 @@ class _Contradictions:
         return None
 
 
+def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
+    """The literals, and in place of ``not (y = x ?? 0, y > 5)`` what it computes before its comparison."""
+    for literal in body:
+        match literal:
+            case ir.Without((*computed, ir.Compare() | ir.Call(_, _, ()) as last)) if computed and all(
+                isinstance(part, ir.Call)
+                and len(part.outputs) == 1
+                and isinstance(part.outputs[0], ir.Var)
+                and not part.outputs[0].name
+                for part in computed
+            ):
+                yield from computed
+                yield ir.Without((last,), literal.span)
+            case _:
+                yield literal
+
+
 def _mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
     for literal in body:
         match literal:
@@ -178,14 +220,16 @@ def _mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
                 yield from _mentioned(inner)
 
 
-def _defaults(body: Sequence[ir.CheckedLiteral]) -> list[ir.Call]:
-    """The calls that give a default to a value which is compared, or has another default, beside it."""
+def _defaults(body: Sequence[ir.CheckedLiteral], doubles: Collection[ir.Operand]) -> list[ir.Call]:
+    """The calls that give a default to a value which is compared, or has another default, beside it; or that is one of
+    the `doubles`."""
     calls: list[ir.Call] = []
     for literal in body:
         match literal:
             case ir.Call("??", (ir.Var(), ir.Const()), (ir.Var(),)):
                 calls.append(literal)
     compared = {side for literal in body if isinstance(literal, ir.Compare) for side in (literal.left, literal.right)}
+    compared |= set(doubles)
     several = Counter(call.inputs[0] for call in calls)
     return [call for call in calls if several[call.inputs[0]] > 1 or call.inputs[0] in compared]
 

@@ -13,6 +13,7 @@ from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
+NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 Choice = Mapping[ir.Var, ir.Operand]
 """What variables of a negation stand for."""
@@ -51,6 +52,29 @@ def find_entailed(
     return None
 
 
+def find_fold_bounds(
+    body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], reading: Reading
+) -> Iterator[ir.Compare]:
+    """Yield what aggregates of the body are at least or at most: where rows stand beside a `count` of them it is no 0,
+    and none of their values is above their `max`; what takes a single value from outside counts to 1."""
+    folds = [literal for literal in body if isinstance(literal, ir.Fold) and 0 < len(literal.body) <= LONGEST]
+    for fold in folds if len(folds) <= LONGEST else ():
+        search = _Entailment([other for other in body if other is not fold], relations, reading)
+        if fold.function == "count" and search.is_single(fold):
+            yield ir.Compare("<=", fold.target, ir.Const(1), fold.span)
+        choice = next(search.choices(fold.body, {}), None)
+        if choice is None:
+            continue
+        first = fold.terms[0]
+        value = choice.get(first, first) if isinstance(first, ir.Var) else first
+        if not (search.has_value(fold) or search.is_there(value)):
+            continue
+        if fold.function == "count":
+            yield ir.Compare(">=", fold.target, ir.Const(1), fold.span)
+        elif fold.function in ("max", "min") and not (isinstance(value, ir.Var) and value.generated):
+            yield ir.Compare(">=" if fold.function == "max" else "<=", fold.target, value, fold.span)
+
+
 class _Entailment:
     """The choices of variables for which literals stand in a body."""
 
@@ -75,6 +99,36 @@ class _Entailment:
             argument = renamed(rule.arguments[at], names)
             choice = None if choice is None else self._chosen(argument, term, choice)
         return choice is not None and next(self.choices(renamed(rule.body, names), choice), None) is not None
+
+    def is_single(self, fold: ir.Fold) -> bool:
+        """Whether equations make each term of an aggregate one value from outside."""
+        same = set(self._outer)
+        for literal in fold.body:
+            match literal:
+                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
+                    same |= {left, right} if same & {left, right} else set()
+                case ir.Compare("=", ir.Var() as term, ir.Const()) | ir.Compare("=", ir.Const(), ir.Var() as term):
+                    same.add(term)
+        return all(isinstance(term, ir.Const) or term in same for term in fold.terms)
+
+    def is_there(self, value: ir.Operand) -> bool:
+        """Whether the value is certainly not null."""
+        return value.value is not None if isinstance(value, ir.Const) else value in self._present
+
+    def has_value(self, fold: ir.Fold) -> bool:
+        """Whether the first term of an aggregate is never null."""
+        first = fold.terms[0]
+        if isinstance(first, ir.Const):
+            return first.value is not None
+        for literal in fold.body:
+            match literal:
+                case ir.Match(relation, _):
+                    columns = self._relations[relation].columns
+                    if any(term == first and Kind.NULL not in columns[at].kinds for at, term in literal.column_terms):
+                        return True
+                case ir.Compare("!=") if literal.null_test and first in (literal.left, literal.right):
+                    return True
+        return False
 
     def choices(self, wanted: Sequence[ir.CheckedLiteral], choice: Choice) -> Iterator[Choice]:
         """Yield the choices, beyond the given one, for which each of the wanted literals is there."""

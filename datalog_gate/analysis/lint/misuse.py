@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
@@ -37,6 +39,8 @@ TIME_PART = re.compile(r"[\dT:+.-]+")
 OF_NETWORKS = (
     "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
 )  # fmt: skip
+ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
+"""Custom constraints of properties that hold addresses."""
 A_NETWORK = "write an address, or a network such as 10.0.0.0/8"
 HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
@@ -104,13 +108,32 @@ class _Review:
                     yield from self._argument_order(literal, around)
                     yield from self._parts(literal, around)
                     yield from self._case_of_result(literal, around)
+                    yield from self._two_cases(literal, around)
                 case ir.Without(inner):
                     yield from self._unjoined(literal, around)
                     yield from self.body(inner, around, True)
                 case ir.Fold(_, _, inner):
+                    yield from self._skipped(literal)
                     yield from self.body(inner, around, negated)
         if not negated:
             yield from self._ranges(body)
+
+    def _skipped(self, fold: ir.Fold) -> Iterator[Diagnostic]:
+        """Report a count that leaves out rows since the first of its terms is null in them."""
+        first = fold.terms[0]
+        keys = fold.terms[1:]
+        if fold.function != "count" or not keys or not isinstance(first, ir.Var) or not first.name:
+            return
+        for literal in fold.body:
+            if isinstance(literal, ir.Compare) and literal.null_test and first in (literal.left, literal.right):
+                return
+        places = [literal for literal in fold.body if isinstance(literal, ir.Match) and first in literal.arguments]
+        columns = [self.relations[match.relation].columns[match.arguments.index(first)] for match in places]
+        if columns and all(Kind.NULL in column.kinds for column in columns):
+            written = ", ".join(name_of(term) for term in (*keys, first) if isinstance(term, ir.Var))
+            message = f"count leaves out the rows in which its first term, {first.name}, is null"
+            suggestion = f"write `count{{ {written} : ... }}`, or say `{first.name} != null`"
+            yield _warning("set-aggregate", message, fold.span, suggestion)
 
     def _unjoined(self, negation: ir.Without, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         """Report a `not` that asks whether any resource has an item or property, beside a variable for one."""
@@ -118,6 +141,8 @@ class _Review:
             case (ir.Match(relation, arguments) as asked,) if not any(isinstance(term, ir.Var) for term in arguments):
                 table, _, part = relation_name(relation).partition(".")
                 columns = self.relations[relation].columns
+                if relation == "gate:unlocked" and arguments[1] is None:
+                    yield from self._unlocked_for(asked, around)
                 if not asked.column_terms or columns[0].kinds != Kind.RESOURCE or arguments[0] is not None:
                     return
                 for near in around:
@@ -130,6 +155,16 @@ class _Review:
                             )
                             yield _warning("cartesian", message, asked.span, f"write {columns[0].name}={name} in it")
                             return
+
+    def _unlocked_for(self, asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Report a `not gate:unlocked` of any resource beside a variable for one."""
+        for near in around:
+            match near:
+                case ir.Match(relation, (ir.Var() as resource, *_)) if str(relation).startswith("os:"):
+                    name = name_of(resource)
+                    message = f"this asks whether the service is unlocked for any resource, not whether for {name}"
+                    yield _warning("cartesian", message, asked.span, f"write resource={name} in it")
+                    return
 
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         relation = self.relations[match.relation]
@@ -165,6 +200,9 @@ class _Review:
                     elif text in NULLS and Kind.NULL in column.kinds:
                         message = f"{text!r} is a text, and what a template leaves out is null"
                         yield _warning("unknown-value", message, span, "write null without quotes")
+                    elif column.custom in ADDRESSES and text and not _read_network(text):
+                        message = f"{column.name} of {match.relation} is never {text!r}, which is no network"
+                        yield _warning("unknown-value", message, span, A_NETWORK)
 
     def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
         """The constants of the lists and facts that the body joins the variable with."""
@@ -209,11 +247,23 @@ class _Review:
                 message = f"{call.builtin} never gives {constant.value!r}"
                 yield _warning("unknown-value", message, span, f'write "{written}"')
 
+    def _two_cases(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Report that a text is to be the same in lower and in upper case."""
+        if call.builtin != "lower" or not call.outputs:
+            return
+        same = SameValues(around)
+        for literal in around:
+            if isinstance(literal, ir.Call) and literal.builtin == "upper" and literal.outputs:
+                output, other = call.outputs[0], literal.outputs[0]
+                if isinstance(output, ir.Var) and isinstance(other, ir.Var) and same.of(output) == same.of(other):
+                    message = "what lower and upper give is the same only where there is no letter"
+                    yield _warning("unknown-value", message, call.span, "take lower of both")
+
     def _moment(
         self, left: ir.Operand, right: ir.Operand, around: Sequence[ir.CheckedLiteral], span: Span
     ) -> Iterator[Diagnostic]:
         for operand, other in ((left, right), (right, left)):
-            if not isinstance(other, ir.Const) or not isinstance(other.value, str) or MOMENT.fullmatch(other.value):
+            if not isinstance(other, ir.Const) or not isinstance(other.value, str) or read_day(other.value):
                 continue
             if any(
                 isinstance(near, ir.Match) and near.relation == "gate:now" and operand in near.arguments
@@ -343,6 +393,7 @@ class _Review:
                 lows, highs = (_comparisons(bound, body) for bound in bounds)
                 yield from _excluding_defaults(low, lows, "<")
                 yield from _excluding_defaults(high, highs, ">")
+                yield from _reversed_range(low, lows, high, highs, match)
                 at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
                 at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
                 exact = isinstance(bounds[0], ir.Const) and bounds[0] == bounds[1] and bounds[0].value is not None
@@ -400,6 +451,39 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
                 f"without {column}, which means no bound, this is {show(default)} {comparator} {show(limit)}: false"
             )
             yield _warning("narrow-range", message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
+
+
+def _reversed_range(
+    low: str, lows: Iterable[Comparison], high: str, highs: Sequence[Comparison], match: ir.Match
+) -> Iterator[Diagnostic]:
+    """Report a range that would have to begin after its end: ``min > 600, max < 600``. Of ICMP the two are a type and a
+    code."""
+    if any(
+        isinstance(term, ir.Const) and str(term.value).startswith(("icmp", "ipv6-icmp")) for term in match.arguments
+    ):
+        return
+    for sign, least, default, span in lows:
+        for other, most, other_default, _ in highs:
+            if not (isinstance(least, int) and isinstance(most, int) and sign[0] == ">" and other[0] == "<"):
+                continue
+            start, end = least + (sign == ">"), most - (other == "<")
+            defaults = (
+                isinstance(default, int) and default >= start,
+                isinstance(other_default, int) and other_default <= end,
+            )
+            if end < start and not any(defaults):
+                message = f"only a range is found whose {high} is below its {low}"
+                suggestion = f"write {low} ?? 0 <= {show(least)}, {high} ?? 65535 >= {show(most)}"
+                yield _warning("narrow-range", message, span, suggestion)
+
+
+def read_day(text: str) -> date | None:
+    """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
+    if not MOMENT.fullmatch(text):
+        return None
+    with suppress(ValueError):
+        return date.fromisoformat(f"{text[:10]}-01-01"[:10])
+    return None
 
 
 def _read_network(text: str) -> IPv4Network | IPv6Network | None:

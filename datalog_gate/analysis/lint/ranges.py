@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 from math import ceil, floor
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import TESTS
-from datalog_gate.analysis.lint.entailment import FLIPPED
+from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
+from datalog_gate.analysis.lint.linear import Linear, conditions_of, find_infeasible
 from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
+from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.values import Kind, Value, kind_of, show
-from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Range, Relation, RelationRef
 
-NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
-RESULTS: Mapping[str, Range] = {"len": (0, None), "abs": (0, None), "cidr_host_count": (1, None)}
+RESULTS: Mapping[str, Range] = {
+    "len": (0, None), "abs": (0, None), "cidr_host_count": (1, None),
+    **dict.fromkeys(("unpack_date.month", "unpack_datetime.month"), (1, 12)),
+    **dict.fromkeys(("unpack_date.day", "unpack_datetime.day"), (1, 31)),
+    **dict.fromkeys(("unpack_time.hour", "unpack_datetime.hour"), (0, 23)),
+    **dict.fromkeys(("unpack_time.minute", "unpack_datetime.minute"), (0, 59)),
+}  # fmt: skip
 """The ranges of what builtins give."""
 RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
 """The ranges of numbers that are of no property."""
+_QUOTIENT = Context(prec=28, rounding=ROUND_HALF_EVEN)
+"""How the engine rounds a quotient."""
 
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations that lists of constants became."""
@@ -43,10 +54,47 @@ class Ranges:
         for literal in (*rows, *others, *again):  # what is computed may be of values that are narrowed only later
             if reason := self._add(literal):
                 return reason
+        return self._no_text() or self._no_numbers(others)
+
+    def _no_text(self) -> str | None:
+        """Why no text is left of a value."""
+        for operand, known in self._known.items():
+            if (known.tests or known.length) and isinstance(operand, ir.Var) and (excluding := known.excluding()):
+                shown = " and ".join(dict.fromkeys(map(str, excluding)))
+                if len(excluding) == 1 and known.length is None:
+                    return None if find_looseness(excluding[0].part) else f"no text passes {shown}"
+                kind = "both" if len(excluding) == 2 else "all of"
+                within = f" with a length {known.length.text()}" if known.length and known.length.text() else ""
+                return f"{name_of(operand)} can't be {kind + ' ' if len(excluding) > 1 else ''}{shown}{within}"
         return None
+
+    def _no_numbers(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
+        """Why no numbers satisfy the sums and comparisons of the body."""
+        conditions, compared = list(conditions_of(body, self.same)), set[ir.Var]()
+        if not any(len(condition.factors) > 1 or not condition.factors for condition in conditions):
+            return None
+        for operand in {operand for condition in conditions for operand in condition.factors}:
+            low, high = self._bounds(operand)
+            known = self._of(operand)
+            if low is not None:
+                conditions.append(Linear({operand: Fraction(-1)}, -Fraction(low), known.low_open and not known.equal))
+            if high is not None:
+                conditions.append(Linear({operand: Fraction(1)}, Fraction(high), known.high_open and not known.equal))
+        sources = find_infeasible(conditions)
+        if sources is None:
+            return None
+        for at in sources:
+            compared |= {var for var in variables(body[at]) if var.name}
+        names = " and ".join(sorted(var.name for var in compared)) or "what is computed"
+        return f"no numbers satisfy what is said of {names}"
 
     def _of(self, operand: ir.Operand) -> _Range:
         return self._known.setdefault(self.same.of(operand), _Range())
+
+    def _length_of(self, text: ir.Operand) -> _Range:
+        known = self._of(text)
+        known.length = known.length or _Range(whole=True)
+        return known.length
 
     def _add(self, literal: ir.CheckedLiteral) -> str | None:
         match literal:
@@ -60,21 +108,33 @@ class Ranges:
                 return self._exclude(subject, self.lists[relation])
             case ir.Call("??", (value, default), (ir.Var() as result,)):
                 self._of(result).take_default(self._of(value), default)
-            case ir.Call("+" | "-" | "*" as sign, (left, right), (ir.Var() as result,)):
+            case ir.Call("+" | "-" | "*" | "/" as sign, (left, right), (ir.Var() as result,)):
                 return self._limit(result, *_of_arithmetic(sign, self._bounds(left), self._bounds(right)))
+            case ir.Call("%", (_, divisor), (ir.Var() as result,)):
+                return self._limit_rest(result, divisor)
             case ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()) if name in TESTS:
-                return self._add_test(text, name, part, False)
+                return self._add_test(text, TextTest(name, part))
             case ir.Without((ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()),)) if name in TESTS:
-                return self._add_test(text, name, part, True)
-            case ir.Call(name, _, (ir.Var() as result,)) if name in RESULTS:
-                self._of(result).limit(*RESULTS[name])
+                return self._add_test(text, TextTest(name, part, negated=True))
+            case ir.Call(name, inputs, (ir.Var() as result,)):
+                known = self._of(result)
+                known.apart.append(None)
+                known.limit(*RESULTS.get(name, (None, None)))
+                known.add_tests(_tests_of_result(name, inputs))
+                if name == "len" and isinstance(inputs[0], ir.Var):
+                    length = self._length_of(inputs[0])
+                    self._of(inputs[0]).length = known
+                    known.whole = True
+                    return self._limit(result, length.low, length.high)
             case ir.Fold(function, (first, *_), inner, target):
                 within = Ranges(self.relations, self.lists, self.same)
                 for row in inner:
                     if isinstance(row, ir.Match):
                         within._add_row(row)
-                self._of(target).limit(*_of_fold(function, within._of(first)))
-                self._of(target).whole = function == "count"
+                known = self._of(target)
+                known.apart.append(None)
+                known.limit(*_of_fold(function, within._of(first)))
+                known.whole |= function == "count"
         return None
 
     def _bounds(self, operand: ir.Operand) -> _Bounds:
@@ -95,26 +155,24 @@ class Ranges:
         bounds.limit(low, high)
         return f"{name_of(result)} can't be both {before} and {bounds.text()}"
 
-    def _add_test(self, text: ir.Var, name: str, part: str, negated: bool) -> str | None:
+    def _limit_rest(self, result: ir.Var, divisor: ir.Operand) -> str | None:
+        """Bound what a division leaves, which has the sign of the divisor."""
+        low, high = self._bounds(divisor)
+        if low is None or low != high or low == 0:
+            return None
+        known = self._of(result)
+        possible = known.narrow(">=", 0) and known.narrow("<", low)
+        if low < 0:
+            possible = known.narrow("<=", 0) and known.narrow(">", low)
+        return None if possible else f"{name_of(result)} is never {known.text()}"
+
+    def _add_test(self, text: ir.Var, test: TextTest) -> str | None:
         known = self._of(text)
         before = known.text()
-        known.tests.append((name, part, negated))
-        for test, other, other_negated in known.tests:
-            if test == name and name in ("starts_with", "ends_with") and not (negated and other_negated):
-                short, long = sorted((part, other), key=len)
-                is_part = TESTS[name](long, short)
-                asked = part if negated else other
-                if is_part and asked == short if negated != other_negated else not is_part:
-                    shown = f'{"not " if negated else ""}{name} "{part}"'
-                    return (
-                        f'{name_of(text)} can\'t be both {"not " if other_negated else ""}{name} "{other}" and {shown}'
-                    )
-        shown = f'{"not " if negated else ""}{name} "{part}"'
-        return (
-            None
-            if known.is_possible()
-            else f"{name_of(text)} can't be both {before or 'one of its values'} and {shown}"
-        )
+        known.add_tests([test])
+        if known.is_possible():
+            return None
+        return f"{name_of(text)} can't be both {before or 'one of its values'} and {test}"
 
     def _add_row(self, row: ir.Match) -> str | None:
         if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
@@ -128,6 +186,9 @@ class Ranges:
             strange = isinstance(term, ir.Const) and isinstance(term.value, int) and term.value not in column.numbers
             if isinstance(term, ir.Const) and column.numbers and strange:
                 return f"{column.name} is never {show_value(term.value)}"
+            self._of(term).whole |= column.whole
+            if column.length != (None, None):
+                self._length_of(term).limit(*column.length)
             if (low, high) != (None, None):
                 known = self._of(term)
                 known.column = known.column or column.name
@@ -153,8 +214,9 @@ class Ranges:
         if isinstance(left, ir.Const):
             left, right, comparator = right, left, FLIPPED[comparator]
         if not isinstance(right, ir.Const):
-            is_same = left == right and comparator in ("!=", "<", ">")
-            return f"both sides of {comparator} are the same" if is_same else None
+            values = (self._of(left).equal, self._of(right).equal)
+            is_same = left == right or (values[0] is not None and values[0] == values[1])
+            return f"both sides of {comparator} are the same" if is_same and comparator in ("!=", "<", ">") else None
         if isinstance(left, ir.Const):
             holds = _Range()
             holds.narrow("=", left.value)
@@ -180,7 +242,7 @@ _Bounds = tuple[int | Decimal | None, int | Decimal | None]
 
 
 def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
-    """The bounds of a sum, difference or product; None where there is none."""
+    """The bounds of a sum, difference, product or quotient; None where there is none."""
     if sign == "-":
         low, high = right
         sign, right = "+", (None if high is None else -high, None if low is None else -low)
@@ -189,6 +251,12 @@ def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
             None if side is None or other is None else side + other for side, other in zip(left, right, strict=True)
         )
         return low, high
+    if sign == "/":
+        low, high = right
+        if low is None or low != high or low == 0:
+            return None, None
+        ends = [None if side is None else _QUOTIENT.divide(Decimal(side), Decimal(low)) for side in left]
+        return (ends[0], ends[1]) if low > 0 else (ends[1], ends[0])
     if None in (*left, *right):
         positive = all(side[0] is not None and side[0] >= 0 for side in (left, right))
         return (left[0] * right[0] if positive and left[0] is not None and right[0] is not None else None), None
@@ -210,8 +278,10 @@ class _Range:
     apart: list[Value] = field(default_factory=list)
     choices: Collection[Value] | None = None
     """All values that it can be, if they are known."""
-    tests: list[tuple[str, str, bool]] = field(default_factory=list)
-    """What is asked of a text: the builtin, the part or pattern, and whether it is negated."""
+    tests: list[TextTest] = field(default_factory=list)
+    """What is asked of a text."""
+    length: _Range | None = None
+    """What is left of its length, if the body takes it."""
     whole: bool = False
     """Whether it is a whole number."""
 
@@ -255,7 +325,9 @@ class _Range:
         if self.choices is not None and not any(map(self._admits, self.choices)):
             return False
         low, high = self.low, self.high
-        if self.whole and isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
+        if self.whole and self.equal and isinstance(self.equal.value, Decimal):
+            return False
+        if self.whole and self.equal is None and isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
             return floor(low) + 1 < high or any(map(self._admits, (ceil(low), floor(high))))
         if self.equal is None:
             return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
@@ -264,16 +336,60 @@ class _Range:
     def _admits(self, value: Value) -> bool:
         if any(kind_of(other) == kind_of(value) and other == value for other in self.apart):
             return False
-        if isinstance(value, str) and any(TESTS[name](value, part) == negated for name, part, negated in self.tests):
+        tests = (test for test in self.tests if test.name in TESTS)
+        if isinstance(value, str) and any(TESTS[test.name](value, test.part) == test.negated for test in tests):
             return False
         below, above = _compare(value, self.low), _compare(value, self.high)
         return not (below == -1 or above == 1 or (below == 0 and self.low_open) or (above == 0 and self.high_open))
 
     def text(self) -> str:
-        parts = [f"= {show_value(self.equal.value)}"] if self.equal else []
-        parts += [f"{'>' if self.low_open else '>='} {show_value(self.low)}"] if self.low is not None else []
+        if self.equal:
+            return f"= {show_value(self.equal.value)}"
+        parts = [f"{'>' if self.low_open else '>='} {show_value(self.low)}"] if self.low is not None else []
         parts += [f"{'<' if self.high_open else '<='} {show_value(self.high)}"] if self.high is not None else []
-        return " and ".join(parts or [f"!= {show_value(value)}" for value in self.apart])
+        return " and ".join(parts or [f"!= {show_value(value)}" for value in self.apart if value is not None])
+
+    def add_tests(self, tests: Iterable[TextTest]) -> None:
+        self.tests += [test for test in tests if test not in self.tests]
+
+    def excluding(self) -> list[TextTest]:
+        """The tests that no text passes, as few as possible; none if one may pass all. What `lower` never gives is
+        told elsewhere where it is written out."""
+        tests = list(self.tests)
+        if self.equal and isinstance(self.equal.value, str):
+            tests.append(TextTest("=", self.equal.value))
+        tests += [TextTest("=", value, negated=True) for value in self.apart if isinstance(value, str)]
+        low, high = self.length.whole_bounds() if self.length else (0, None)
+        found = find_exclusion(tests, low, high) or []
+        folded = any(test.name in ("lower", "upper") for test in found)
+        return [] if folded and not any(test.name == "matches" for test in found) else found
+
+    def whole_bounds(self) -> tuple[int, int | None]:
+        """The least and the greatest whole number, of a length."""
+        low, high = (self.low, self.high) if self.equal is None else (self.equal.value, self.equal.value)
+        least = floor(low) + 1 if isinstance(low, int | Decimal) and self.low_open else low
+        most = ceil(high) - 1 if isinstance(high, int | Decimal) and self.high_open else high
+        return (
+            max(0, ceil(least)) if isinstance(least, int | Decimal) else 0,
+            floor(most) if isinstance(most, int | Decimal) else None,
+        )
+
+
+def _tests_of_result(name: str, inputs: Sequence[ir.Operand]) -> Iterator[TextTest]:
+    """Yield what every result of a builtin on texts passes."""
+    texts = [operand.value if isinstance(operand, ir.Const) else None for operand in inputs]
+    match name, texts:
+        case "lower" | "upper", _:
+            yield TextTest(name)
+        case "concat", [first, last]:
+            if isinstance(first, str) and first:
+                yield TextTest("starts_with", first)
+            if isinstance(last, str) and last:
+                yield TextTest("ends_with", last)
+        case "split", [_, str(separator), *_] if separator:
+            yield TextTest("contains", separator, negated=True)
+        case "replace", [_, str(old), str(new)] if len(old) == 1 and old not in new:
+            yield TextTest("contains", old, negated=True)
 
 
 def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:

@@ -25,11 +25,13 @@ class SameValues:
             match literal:
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     self._join(left, right)
+        present = set(_present(body))
         for first, other in twins(body, relations, self):
             for column, term, twin in zip(
                 relations[first.relation].columns, first.arguments, other.arguments, strict=True
             ):
-                if isinstance(term, ir.Var) and isinstance(twin, ir.Var) and Kind.NULL not in column.kinds:
+                is_there = Kind.NULL not in column.kinds or not present.isdisjoint((term, twin))
+                if is_there and isinstance(term, ir.Var) and isinstance(twin, ir.Var):
                     self._join(term, twin)  # of two nulls neither equals the other
         uses: Counter[ir.Var] = Counter()
         if any(isinstance(literal, ir.Fold) for literal in body):
@@ -55,6 +57,18 @@ class SameValues:
         first, second = self.of(var), self.of(other)
         if first != second:
             self._leader[second] = first
+
+
+def _present(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Operand]:
+    """Yield the operands that are not null where the body holds."""
+    for literal in body:
+        match literal:
+            case ir.Compare(sign, left, right):
+                null = ir.Const(None) in (left, right)
+                if null if sign == "!=" else not null:
+                    yield from (left, right)
+            case ir.Call(name, inputs) if name != "??":
+                yield from inputs
 
 
 def twins(

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.program import Const
+from datalog_gate.analysis.program import Compare, Const, Match
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Severity, closest, render
 from datalog_gate.base.errors import EngineError, GateError, InputError, UsageError
@@ -69,7 +69,12 @@ def check(options: argparse.Namespace) -> int:
     modes = find_modes(rules, options)
     inventory = _load_inventory(rules, options.inventory)
     unfilled = _unfilled_relations(rules, options, caller, inventory)
-    idle = (*_idle_run(rules, options), *_distant_policies(rules, options.now), *unfilled)
+    idle = (
+        *_idle_run(rules, options),
+        *_distant_policies(rules, options.now),
+        *_distant_times(rules, options.now),
+        *unfilled,
+    )
     if inventory and not isinstance(inventory, str):
         idle += inventory.warnings
     for warning in (*rules.warnings, *idle):
@@ -255,6 +260,22 @@ def _distant_policies(rules: Rules, now: datetime | None) -> Iterator[Diagnostic
             yield Diagnostic("far-date", message, policy.span, "write the day from which it is to deny", "warning")
 
 
+def _distant_times(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
+    """Warn of conditions that hold from a day more than a year ahead: ``gate:now(t), t > "2206-12-24"``."""
+    from datalog_gate.analysis.lint.misuse import read_day
+
+    today = (now or datetime.now(UTC)).date()
+    for rule in rules.program.rules:
+        times = {match.arguments[0] for match in rule.body if isinstance(match, Match) and match.relation == "gate:now"}
+        for literal in rule.body if times else ():
+            match literal:
+                case Compare(">" | ">=", time, Const(str() as text)) | Compare("<" | "<=", Const(str() as text), time):
+                    day = read_day(text) if time in times else None
+                    if day and (day - today).days > LONGEST_WAIT:
+                        message, advice = f"this holds only from {day} on", "write the day from which it is to hold"
+                        yield Diagnostic("far-date", message, literal.span, advice, "warning")
+
+
 def _unfilled_relations(
     rules: Rules, options: argparse.Namespace, caller: dict[str, object] | None, inventory: Inventory | str | None
 ) -> list[Diagnostic]:
@@ -279,7 +300,7 @@ def _unfilled_relations(
     names: dict[Diagnostic, list[str]] = {}
     for name in sorted(readers, key=str):
         need = _missing_input(name, rules, options, caller, inventory)
-        lacking = sorted(column for column in columns if caller and not caller.get(column))
+        lacking = sorted(column for column in columns if caller is not None and not caller.get(column))
         if name == "gate:caller" and lacking:
             listed = " and ".join(lacking)
             need = "caller", "unfilled", f"and {options.caller} has no {listed}", f"write its {listed} there"
@@ -317,7 +338,7 @@ def _missing_input(
         return None if has_rows else ("inventory", "unfilled", empty, "collect them, unless there are none")
     if name in ("gate:caller", "gate:role") and caller is None:
         return "caller", "unfilled", "and the run has no caller", "give --caller FILE.json"
-    if name == "gate:role" and caller and not caller.get("roles"):
+    if name == "gate:role" and not (caller or {}).get("roles"):
         return "caller", "unfilled", f"and {options.caller} has no roles", 'write {"roles": ["member"]} there'
     if name == "gate:service" and not options.services:
         return "services", "unfilled", "and no service is enabled", "give --services NAME"
