@@ -67,7 +67,11 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
             try:
                 if rules := _rule_file(file, module, congress, alone=file == path):
                     files.append(rules)
-                    packs.append(path.resolve().name if not pack and os.path.isfile(path / PACK_FILE) else "")
+                    packs.append(
+                        os.path.basename(os.path.realpath(path))
+                        if not pack and os.path.isfile(path / PACK_FILE)
+                        else ""
+                    )
             except InputError as error:
                 diagnostics += error.diagnostics
                 sources |= error.sources

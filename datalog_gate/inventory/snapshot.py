@@ -83,7 +83,7 @@ def parse_snapshot(text: str, name: str) -> Snapshot:
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write an inventory atomically: a reader sees the old file or the new one, whatever fails in between. The mode of
     an old file stays, and a link still leads to it. Errors: OSError."""
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         with temporary.open("x", encoding="utf-8", newline="") as file:

@@ -6,6 +6,7 @@ and false, for some assignment that the literals before it allow. It is computed
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -125,7 +126,7 @@ def _rules(suite: Suite) -> Iterator[RuleCoverage]:
     for rule in policies.program.rules:
         checked.setdefault(rule.span, []).append(rule)
     for module in parse_all(read_rules([relative_path(suite.top)]))[0]:
-        beside = Path(module.file).resolve().parent == suite.file.parent
+        beside = Path(os.path.realpath(module.file)).parent == suite.file.parent
         for statement in module.statements:
             if not isinstance(statement, ast.Rule) or not statement.body or statement.span not in checked:
                 continue

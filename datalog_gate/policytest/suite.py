@@ -176,7 +176,7 @@ def suite_of(
     under test, as `check --rules FOLDER` judges by it. Errors: those of `read_suite`."""
     top = top_folder(file.parent, packs)
     rules = load(read_rules([relative_path(top)]), read_catalogue(*catalogues))
-    homes = {policy.id: Path(policy.span.file).resolve().parent for policy in rules.policies}
+    homes = {policy.id: Path(os.path.realpath(policy.span.file)).parent for policy in rules.policies}
     inside = {policy for policy, home in homes.items() if home.is_relative_to(file.parent)}
     named = {name for case in cases for name, _ in case.policies}
     policies = frozenset(policy for policy in inside if tests_all or homes[policy] == file.parent or policy in named)
@@ -199,7 +199,7 @@ def suite_of(
 
 def relative_path(path: Path) -> Path:
     """The path relative to the working directory, if it lies below that."""
-    whole = path.parent.resolve() / path.name
+    whole = Path(os.path.realpath(path.parent)) / path.name
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
@@ -210,7 +210,7 @@ def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
     for path in (folder, *folder.parents):
         if path.name == "rules":
             return path
-    folder = next((top for pack in packs if folder.is_relative_to(top := Path(pack).resolve())), folder)
+    folder = next((top for pack in packs if folder.is_relative_to(top := Path(os.path.realpath(pack)))), folder)
     while folder != folder.parent and any(folder.parent.glob("*.dl")):
         folder = folder.parent
     return folder

@@ -21,13 +21,13 @@ class FolderFeed:
     """
 
     def __init__(self, folder: Path, known: Mapping[str, str | None]) -> None:
-        self._folder, self._known = resolve(folder), known
+        self._given, self._folder, self._known = folder, resolve(folder), known
         self.total: int | None = None
         self.whole = False
 
     def __iter__(self) -> Iterator[Item]:
         if not self._folder.is_dir():
-            raise InputError.of(f"{self._folder} is no folder")
+            raise InputError.of(f"{self._given} is no folder")
         discovery = discover_templates(self._folder)
         self.total = len(discovery.templates) + len(discovery.unreadable)
         for template in discovery.templates:

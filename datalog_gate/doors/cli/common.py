@@ -56,7 +56,7 @@ def replace_file(path: Path, text: str) -> None:
     from shutil import copymode
     from tempfile import NamedTemporaryFile
 
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     try:
         target.touch()
         with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=target.parent, delete=False) as file:

@@ -173,7 +173,7 @@ class _Progress:
 def _feed_name(options: argparse.Namespace) -> str:
     """What the store names a feed by, so that stacks of another are not gone."""
     if options.folder or options.log:
-        return f"{'folder' if options.folder else 'log'} {Path(options.folder or options.log).resolve()}"
+        return f"{'folder' if options.folder else 'log'} {os.path.realpath(options.folder or options.log)}"
     return f"cloud {options.cloud}".strip()
 
 

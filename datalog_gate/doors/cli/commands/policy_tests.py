@@ -68,9 +68,9 @@ def _init(options: argparse.Namespace) -> int:
         raise UsageError(f"test --init: {file.parent} holds no rule file")
     template = Path(options.init)
     before = read_text(file) if os.path.exists(file) else ""
-    name = template.resolve().parent.name if template.name == "template.yaml" else template.stem
+    name = Path(os.path.realpath(template)).parent.name if template.name == "template.yaml" else template.stem
     case = Case(name, 1, {"stack": template}, {})
-    suite = suite_of(file.resolve(), (case,), options.catalogue, options.path, tests_all=True)
+    suite = suite_of(Path(os.path.realpath(file)), (case,), options.catalogue, options.path, tests_all=True)
     result = suite.run(case, suite.stacks(case))
     after = add_case(before, str(file), name, {"stack": os.path.relpath(template, file.parent)}, result.findings)
     replace_file(file, after)
