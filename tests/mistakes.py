@@ -731,6 +731,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x, image=i), contains(i ?? "", "cirros")'),
         Mistake('os:nova:server.metadata(_id=x, _key="slots", _value=v), v != null, v > 4'),
         Mistake("os:nova:server(_id=x), max{ v : heat:metadata(id=x, value=v) } > 4"),
+        Mistake("os:nova:server(_id=x, name=n), n != null, max2(n, 5, most), most != null"),
     ),
 }
 """By kind of mistake."""

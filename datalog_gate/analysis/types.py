@@ -203,6 +203,8 @@ class Inference:
                         alike = self._alike(operand, literal.inputs, kinds) if name in ORDERING else column.kinds
                         self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
                         self._need_one(operand, alike, kinds, f"{name} takes", literal.span)
+                if name in ORDERING and self._asks_for_kinds and len(self.diagnostics) == before:
+                    self._judge_order(f"{name} takes", *literal.inputs, kinds=kinds, span=literal.span)
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
                     if output and given and not given & self._kind(output, kinds) and not self._is_reported(output):
@@ -244,8 +246,13 @@ class Inference:
         for operand, sign, other in ((sides[0], compare.comparator, sides[1]), (sides[1], flipped, sides[0])):
             self._need(operand, ORDERED, kinds, what, compare.span, _widest(sign, other))
             self._need_one(operand, self._alike(operand, sides, kinds), kinds, what, compare.span)
+        self._judge_order(what, *sides, kinds=kinds, span=compare.span)
+
+    def _judge_order(self, what: str, first: ir.Operand, second: ir.Operand, *, kinds: Kinds, span: Span) -> None:
+        """Report two operands that are ordered and never of one kind."""
+        left, right = self._kind(first, kinds), self._kind(second, kinds)
         if left & ORDERED and right & ORDERED and not left & right & ORDERED:
-            self._mismatch(what, left & ORDERED, right, compare.span, compare.right)
+            self._mismatch(what, left & ORDERED, right, span, second)
 
     def _is_reported(self, *operands: ir.Operand) -> bool:
         """Whether a mismatch of one of the variables was reported before; note that it is now."""
