@@ -208,6 +208,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@deny("a", "{x}")\n'
             'p(x) :- os:nova:server(_id=x), not gate:unlocked("edge", _).\n'
         ),
+        Mistake('os:neutron:port.fixed_ips(_id=x, ip_address="10.0.0.0/24")'),
+        Mistake('os:neutron:subnet(_id=x, cidr="10.0.0.0")'),
         Mistake("os:nova:server(_id=x, networks=n), n != null"),
     ),
     "Values of another kind": (
@@ -223,6 +225,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:neutron:port(_id=x, port_security_enabled=no)"),
         Mistake('heat:parameter(stack=x, hidden="true")'),
         Mistake('heat:condition(stack=x, name="public", value="true")'),
+        Mistake('os:cinder:volume(_id=x, size=n), parse_size("500 GB", b), n ?? 0 > b'),
         Mistake('os:cinder:volume(_id=x, size=n), n ?? 0 > "500"'),
         Mistake('os:nova:server(_id=x), x = "server"'),
         Mistake("heat:stack(id=x), os:nova:server(_id=x)"),
@@ -349,6 +352,14 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:cinder:volume(_id=x, size=n), not (n ?? 0 > 500), not (n ?? 0 <= 500)"),
         Mistake("os:cinder:volume(_id=x, _stack=s), not heat:stack(id=s)"),
         Mistake("heat:stack(id=x), gate:now(t), unpack_datetime(t, _, month, _, _, _, _), month = 13"),
+        Mistake("os:neutron:port(_id=x, port_security_enabled=s), s != true, s != false, s != null"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, round(n / 100, m), m > 100, n < 1000"),
+        Mistake("os:cinder:volume(_id=x, size=n), n != null, max2(n, 100, m), m < 100"),
+        Mistake(
+            "os:neutron:subnet(_id=x, cidr=c), c != null, "
+            'cidr_contains("10.0.0.0/8", c), cidr_contains("192.0.0.0/8", c)'
+        ),
+        Mistake('os:neutron:subnet(_id=x, cidr=c), c != null, cidr_contains("10.0.0.0/8", c), c = "192.168.0.0/24"'),
         Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 500, n ?? 10 < 100"),
         Mistake("os:cinder:volume(_id=x, size=n), n = null, n ?? 5 = 6"),
         Mistake("os:cinder:volume(_id=x, size=n), n != null, n + 1 < 1"),
@@ -497,6 +508,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake(
             'banned("m1.huge, m1.large").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n'
         ),
+        Mistake('os:nova:server(_id=x, name="server")'),
+        Mistake('os:nova:server(_id=x), heat:resource(id=x, name="web-1")'),
         Mistake('os:cinder:volume(_id=x, _stack="disks")', files={"web.yaml": GROUP}),
         Mistake("os:nova:server(_id=x, availability_zone=z), os:cinder:volume(availability_zone=z)"),
         Mistake('os:neutron:security_group_rule(_id=x, remote_ip_prefix="0.0.0.0/0")'),

@@ -119,7 +119,7 @@ class _Review:
             missed = [column for column in asked if row[column.at] not in column.given]
             slips: Sequence[_Slip] = ()
             if len(missed) == 1:
-                slips = missed[0].recall_slips(row[missed[0].at])
+                slips = missed[0].recall_slips(row[missed[0].at]) or self._named_slips(match, missed[0], row)
             elif missed and not relation.named_only:
                 slips = list(_exchanged(missed, row))
             elif not missed:
@@ -131,6 +131,34 @@ class _Review:
                     reported.add((slip.span, slip.asked))
                     where = f" in {row[0].path}" if isinstance(row[0], ResourceId) else ""
                     yield _near_miss(f"{relation.columns[slip.at].name}{where} {slip.message}", slip.span, slip.advice)
+
+    def _named_slips(self, match: ir.Match, missed: _Asked, row: Row) -> list[_Slip]:
+        """The slip where the rule asks for what a resource is called in the template, and not for its property `name`,
+        or the other way round."""
+        resource = row[0]
+        if missed.column.name != "name" or not isinstance(resource, ResourceId):
+            return []
+        if match.relation == "heat:resource":
+            other = self._names.get(resource)
+            what, advice = "the property name is", 'read its own relation, os:...(_id=x, name="{}")'
+        elif str(match.relation).startswith("os:") and match.relation in self._rows:
+            other, what, advice = resource.name, "the template calls it", 'write heat:resource(id=x, name="{}")'
+        else:
+            return []
+        if not isinstance(other, str) or other not in missed.given:
+            return []
+        message = f"is {quoted(row[missed.at])}: {what} {quoted(other)}"
+        return [_Slip(missed.at, other, missed.given[other], message, advice.format(other))]
+
+    @cached_property
+    def _names(self) -> Mapping[ResourceId, object]:
+        """The property `name` of the resources that have one."""
+        resources = (resource for root in self._stacks for stack in root.walk() for resource in stack.resources)
+        return {
+            resource.id: resource.properties.get("name")
+            for resource in resources
+            if not resource.hides(("properties", "name"), True)
+        }
 
     def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
         """What the body asks of the rows of a match, which is the same for all stacks."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations, product
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
+from datalog_gate.analysis.lint.misuse import Network, is_within, read_network
 from datalog_gate.analysis.lint.ranges import Lists, Ranges, show_value
 from datalog_gate.analysis.lint.same_values import SameValues, twins
 from datalog_gate.analysis.types import name_of
@@ -167,6 +168,7 @@ class _Contradictions:
             or find_entailed(body, self.relations, self.rules, same.of)
             or self._two_rows(body, same)
             or _of_order(body, same)
+            or _two_networks(body, same)
             or Ranges(self.relations, self.lists, same).contradiction((*body, *self._oftwins(body, same)))
         )
 
@@ -262,6 +264,38 @@ def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None
                     if not left_over:
                         return f"{written} and {shown} exclude each other"
                     orders[same.of(operand), same.of(other)] = left_over, shown
+    return None
+
+
+def _two_networks(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
+    """Why a network would have to lie in two that share no address, or in one that it does not overlap."""
+    within: dict[ir.Operand, list[tuple[str, Network]]] = {}
+    for literal in body:
+        match literal:
+            case ir.Call("cidr_contains", (ir.Const(str() as text), ir.Var() as inner)) | ir.Call(
+                "ip_in_network", (ir.Var() as inner, ir.Const(str() as text))
+            ):
+                if network := read_network(text):
+                    within.setdefault(same.of(inner), []).append((text, network))
+    for literal in body if within else ():
+        match literal:
+            case ir.Compare("=", ir.Var() as value, ir.Const(str() as text)) | ir.Compare(
+                "=", ir.Const(str() as text), ir.Var() as value
+            ):
+                network = read_network(text)
+                for outer, around in within.get(same.of(value), ()):
+                    if network and not is_within(network, around):
+                        return f"{text} does not lie in {outer}"
+            case ir.Without((ir.Call("cidr_overlaps" | "networks_overlap", inputs),)):
+                for side, other in (inputs, inputs[::-1]):
+                    other_network = read_network(str(other.value)) if isinstance(other, ir.Const) else None
+                    for outer, around in within.get(same.of(side), ()):
+                        if other_network and is_within(around, other_network):
+                            return f"what lies in {outer} overlaps it"
+    for operand, networks in within.items():
+        for (text, first), (other_text, second) in combinations(networks, 2):
+            if not (is_within(first, second) or is_within(second, first)):
+                return f"{name_of(operand)} can't lie in both {text} and {other_text}"
     return None
 
 

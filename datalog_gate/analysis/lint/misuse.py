@@ -22,6 +22,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind, Value, show
 from datalog_gate.schema.declaration import Relation, RelationRef, given_version, relation_name
 
+Network = IPv4Network | IPv6Network
 SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
 """What YAML makes of words without quotes."""
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -31,6 +32,12 @@ MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
 BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
 """Relations whose column `value` holds what a template says, of any kind."""
 OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
+UNITS = {
+    ("os:cinder:volume", "size"): "GiB", ("cinder:volumes", "size"): "GiB", ("os:manila:share", "size"): "GiB",
+    ("os:trove:instance", "size"): "GiB", ("os:nova:flavor", "disk"): "GiB", ("os:nova:flavor", "ram"): "MiB",
+    ("nova:flavors", "disk"): "GiB", ("nova:flavors", "ram"): "MiB",
+}  # fmt: skip
+"""What the numbers of columns count that are a size."""
 NULLS = ("null", "None", "nil", "NULL", "Null")
 LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|\[\^?\w-\w\]|^\^|\$$|\w\*$|\w\|\w|[A-Za-z-]%$")
 INDEX = re.compile(r"\[(\d+)\]")
@@ -39,8 +46,6 @@ TIME_PART = re.compile(r"[\dT:+.-]+")
 OF_NETWORKS = (
     "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
 )  # fmt: skip
-ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
-"""Custom constraints of properties that hold addresses."""
 A_NETWORK = "write an address, or a network such as 10.0.0.0/8"
 HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
@@ -104,6 +109,7 @@ class _Review:
                     yield from _blanks(right, span)
                 case ir.Compare(_, left, right, span):
                     yield from self._moment(left, right, around, span)
+                    yield from self._units(literal, around)
                 case ir.Call():
                     yield from self._argument_order(literal, around)
                     yield from self._parts(literal, around)
@@ -200,9 +206,9 @@ class _Review:
                     elif text in NULLS and Kind.NULL in column.kinds:
                         message = f"{text!r} is a text, and what a template leaves out is null"
                         yield _warning("unknown-value", message, span, "write null without quotes")
-                    elif column.custom in ADDRESSES and text and not _read_network(text):
-                        message = f"{column.name} of {match.relation} is never {text!r}, which is no network"
-                        yield _warning("unknown-value", message, span, A_NETWORK)
+                    elif text and (advice := _other_address(column.custom, text)):
+                        message = f"{column.name} of {match.relation} is never {text!r}"
+                        yield _warning("unknown-value", message, span, advice)
 
     def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
         """The constants of the lists and facts that the body joins the variable with."""
@@ -247,6 +253,29 @@ class _Review:
                 message = f"{call.builtin} never gives {constant.value!r}"
                 yield _warning("unknown-value", message, span, f'write "{written}"')
 
+    def _units(self, compare: ir.Compare, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Report a column in gigabytes that is compared with bytes."""
+        sizes: dict[ir.Operand, tuple[str, str]] = {}
+        for literal in around:
+            if isinstance(literal, ir.Match):
+                for at, term in literal.column_terms:
+                    column = self.relations[literal.relation].columns[at].name
+                    if unit := UNITS.get((relation_name(literal.relation), column)):
+                        sizes[term] = column, unit
+        for literal in around:
+            match literal:
+                case ir.Call("??", (value, _), (ir.Var() as output,)) if value in sizes:
+                    sizes[output] = sizes[value]
+        for side, other in ((compare.left, compare.right), (compare.right, compare.left)):
+            if side in sizes and any(
+                isinstance(literal, ir.Call) and literal.builtin == "parse_size" and other in literal.outputs
+                for literal in around
+            ):
+                column, unit = sizes[side]
+                message = f"{column} counts {unit}, and parse_size gives bytes"
+                factor = "1024 * 1024 * 1024" if unit == "GiB" else "1024 * 1024"
+                yield _warning("kind-mismatch", message, compare.span, f"compare {name_of(side)} * {factor}")
+
     def _two_cases(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         """Report that a text is to be the same in lower and in upper case."""
         if call.builtin != "lower" or not call.outputs:
@@ -278,7 +307,7 @@ class _Review:
         inputs = tuple(given[0] if len(given) == 1 else term for given, term in zip(values, inputs, strict=True))
         if name in OF_NETWORKS:
             for term in inputs:
-                if isinstance(term, ir.Const) and isinstance(term.value, str) and not _read_network(term.value):
+                if isinstance(term, ir.Const) and isinstance(term.value, str) and not read_network(term.value):
                     yield Diagnostic(
                         "unknown-value", f"{quoted(term.value)} is no network", call.span, A_NETWORK, "error"
                     )
@@ -295,7 +324,7 @@ class _Review:
         network, inner = (first, second) if name == "cidr_contains" else (second, first)
         if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
             return
-        several = _read_network(str(inner.value))
+        several = read_network(str(inner.value))
         if several and 0 < several.prefixlen < several.max_prefixlen:
             order = (quoted(inner.value), name_of(network))
             written = ", ".join(order if name == "cidr_contains" else order[::-1])
@@ -477,6 +506,27 @@ def _reversed_range(
                 yield _warning("narrow-range", message, span, suggestion)
 
 
+def is_within(network: Network, around: Network) -> bool:
+    """Whether the network lies in the other."""
+    return network.version == around.version and (
+        network.prefixlen >= around.prefixlen and network.network_address in around
+    )
+
+
+def _other_address(custom: str, text: str) -> str | None:
+    """What to write in place of a text that a property with that custom constraint never is; None if it may be."""
+    if custom not in ("net_cidr", "ip_or_cidr", "ip_addr"):
+        return None
+    network = read_network(text)
+    if network is None:
+        return "write an address" if custom == "ip_addr" else A_NETWORK
+    if custom == "ip_addr" and "/" in text:
+        return f'write an address, or cidr_contains("{text}", x) of a variable'
+    if custom == "net_cidr" and "/" not in text:
+        return f'write "{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"'
+    return None
+
+
 def read_day(text: str) -> date | None:
     """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
     if not MOMENT.fullmatch(text):
@@ -486,7 +536,7 @@ def read_day(text: str) -> date | None:
     return None
 
 
-def _read_network(text: str) -> IPv4Network | IPv6Network | None:
+def read_network(text: str) -> Network | None:
     try:
         return ip_network(text, strict=False)
     except ValueError:

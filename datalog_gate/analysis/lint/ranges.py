@@ -17,7 +17,7 @@ from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
 from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.types import name_of
-from datalog_gate.base.values import Kind, Value, kind_of, show
+from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Range, Relation, RelationRef
 
 RESULTS: Mapping[str, Range] = {
@@ -110,6 +110,8 @@ class Ranges:
                 self._of(result).take_default(self._of(value), default)
             case ir.Call("+" | "-" | "*" | "/" as sign, (left, right), (ir.Var() as result,)):
                 return self._limit(result, *_of_arithmetic(sign, self._bounds(left), self._bounds(right)))
+            case ir.Call("round" | "min2" | "max2" | "max" as name, inputs, (ir.Var() as result,)):
+                return self._limit(result, *_of_choice(name, [self._bounds(term) for term in inputs]))
             case ir.Call("%", (_, divisor), (ir.Var() as result,)):
                 return self._limit_rest(result, divisor)
             case ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()) if name in TESTS:
@@ -180,9 +182,10 @@ class Ranges:
         for at, term in row.column_terms:
             column = self.relations[row.relation].columns[at]
             low, high = RANGES.get(f"{row.relation}.{column.name}", column.range)
-            if isinstance(term, ir.Var) and (column.closed or column.numbers):
+            booleans = (TRUE, FALSE) if column.kinds & Kind.ANY & ~Kind.NULL == Kind.BOOLEAN else ()
+            if isinstance(term, ir.Var) and (column.closed or column.numbers or booleans):
                 nothing = (None,) if Kind.NULL in column.kinds else ()
-                self._of(term).choices = (*column.allowed, *column.numbers, *nothing)
+                self._of(term).choices = (*column.allowed, *column.numbers, *booleans, *nothing)
             strange = isinstance(term, ir.Const) and isinstance(term.value, int) and term.value not in column.numbers
             if isinstance(term, ir.Const) and column.numbers and strange:
                 return f"{column.name} is never {show_value(term.value)}"
@@ -239,6 +242,18 @@ class Ranges:
 
 
 _Bounds = tuple[int | Decimal | None, int | Decimal | None]
+
+
+def _of_choice(name: str, inputs: Sequence[_Bounds]) -> _Bounds:
+    """The bounds of a rounded number, or of the least or greatest of two."""
+    lows, highs = zip(*inputs, strict=True)
+    if name == "round":
+        return (None if lows[0] is None else round(lows[0])), (None if highs[0] is None else round(highs[0]))
+    known_lows = [low for low in lows if low is not None]
+    known_highs = [high for high in highs if high is not None]
+    if name == "min2":
+        return (min(known_lows) if None not in lows else None), min(known_highs, default=None)
+    return max(known_lows, default=None), (max(known_highs) if None not in highs else None)
 
 
 def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
