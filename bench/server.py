@@ -221,7 +221,7 @@ def run_load(folder: Path, total: int, kind: str = "sqlite", events: tuple[tuple
             for client in clients:
                 client.join()
             seconds = time.monotonic() - began
-            requests.get(f"{load.url}/healthcheck", timeout=60).raise_for_status()
+            wait_for_health(load.url)
     return {
         "requests": sum(load.answers.values()),
         "a second": round(sum(load.answers.values()) / seconds),
@@ -274,6 +274,15 @@ def prepare(load: Load) -> None:
     ):
         requests.request(method, f"{load.url}{path}", json=body, headers=headers, timeout=60).raise_for_status()
     time.sleep(1.5)  # the other worker looks once a second
+
+
+def wait_for_health(url: str) -> None:
+    """Wait until a worker says that it can work. Errors: SystemExit with what it says instead after a minute."""
+    end = time.monotonic() + 60
+    while (answer := requests.get(f"{url}/healthcheck", timeout=60)).status_code != 200:
+        if time.monotonic() > end:
+            raise SystemExit(answer.text)
+        time.sleep(1)
 
 
 def milliseconds(seconds: list[float]) -> list[int]:
