@@ -210,6 +210,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         ),
         Mistake('os:neutron:port.fixed_ips(_id=x, ip_address="10.0.0.0/24")'),
         Mistake('os:neutron:subnet(_id=x, cidr="10.0.0.0")'),
+        Mistake('kept("keep").\n@deny("a", "{x}")\np(x) :- heat:deletion_policy(id=x, policy=d), kept(d).\n'),
         Mistake("os:nova:server(_id=x, networks=n), n != null"),
     ),
     "Values of another kind": (
@@ -489,6 +490,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server.metadata(_id=x, _key="slots", _value=v), is_string(v), int(v, n), n > 4'),
         Mistake('heat:metadata(id=x, path="critical", value=v), is_string(v), lower(v, "true")'),
         Mistake('os:neutron:port(_id=x, network="Net1")'),
+        Mistake('heat:resource(id=x, name=n), replace("-", n, "", m), m = "server"'),
         Mistake('os:nova:server.networks(_id=x, port="port")'),
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with(n, "Web")'),
         Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^WEB-[0-9]")'),
@@ -508,6 +510,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake(
             'banned("m1.huge, m1.large").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n'
         ),
+        Mistake('heat:resource(x, "server")'),
         Mistake('os:nova:server(_id=x, name="server")'),
         Mistake('os:nova:server(_id=x), heat:resource(id=x, name="web-1")'),
         Mistake('os:cinder:volume(_id=x, _stack="disks")', files={"web.yaml": GROUP}),

@@ -120,6 +120,7 @@ class _Review:
             slips: Sequence[_Slip] = ()
             if len(missed) == 1:
                 slips = missed[0].recall_slips(row[missed[0].at]) or self._named_slips(match, missed[0], row)
+                slips = slips or list(_beside(missed[0], relation, row))
             elif missed and not relation.named_only:
                 slips = list(_exchanged(missed, row))
             elif not missed:
@@ -398,6 +399,15 @@ def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:
         yield _Slip(
             first.at, None, span, message, f"name the columns, {first.column.name}=..., {other.column.name}=..."
         )
+
+
+def _beside(missed: _Asked, relation: Relation, row: Row) -> Iterator[_Slip]:
+    """A constant that another column of the row has: ``heat:resource(x, "server")``, whose second column is no name."""
+    for at, value in enumerate(row):
+        if at != missed.at and isinstance(value, str) and value in missed.given and not relation.named_only:
+            message = f"is {quoted(row[missed.at])}, and the rule asks for {quoted(value)}, which is its"
+            column = relation.columns[at].name
+            yield _Slip(missed.at, value, missed.given[value], f"{message} {column}", f"write {column}={quoted(value)}")
 
 
 def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:

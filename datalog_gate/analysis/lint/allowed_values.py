@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -255,10 +255,14 @@ class _Judge:
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
         fact that merely is not listed may be meant for another rule."""
+        own = self.domains[match.relation, at]
+        joins_none = rest.complete and own is not None and own.complete and not own.texts & rest.texts
         for fact in self.facts.get(match.relation, ()):
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
                 if self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
                     yield diagnostic
+                elif joins_none:
+                    yield replace(diagnostic, severity="warning")
 
     def _path(self, match: ir.Match, path: ir.Const, body: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         name, text, span = relation_name(match.relation), str(path.value), match.span

@@ -311,9 +311,14 @@ class _Review:
                     yield Diagnostic(
                         "unknown-value", f"{quoted(term.value)} is no network", call.span, A_NETWORK, "error"
                     )
-        if len(inputs) < 2 or name not in (*HAYSTACK, "cidr_contains", "ip_in_network"):
+        if len(inputs) < 2 or name not in (*HAYSTACK, "replace", "split", "cidr_contains", "ip_in_network"):
             return
         first, second = inputs[:2]
+        if name in ("replace", "split"):
+            if isinstance(first, ir.Const) and isinstance(second, ir.Var):
+                message = f"{name} takes the text first, and {quoted(first.value)} stands there"
+                yield _warning("argument-order", message, call.span, f"write {name}({name_of(second)}, ...)")
+            return
         if name in HAYSTACK:
             swapped = isinstance(first, ir.Const) or (self._listed(first, around) and not self._listed(second, around))
             if swapped and isinstance(second, ir.Var):
