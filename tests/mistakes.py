@@ -506,7 +506,6 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             files={"i.jsonl": FLAVORS["i.jsonl"].replace("m1.huge", "M1.Huge")},
             command=WITH_INVENTORY,
         ),
-        Mistake("heat:root(stack=s), os:cinder:volume(_id=x, _stack=s)", files={"web.yaml": GROUP}),
         Mistake(
             'banned("m1.huge, m1.large").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n'
         ),

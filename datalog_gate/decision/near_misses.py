@@ -94,8 +94,6 @@ class _Review:
         if len(around) > LONGEST:
             return
         yield from self._null_joins(body, around)
-        if not outer:
-            yield from self._root_alone(body, around, "this")
         for literal in body:
             if isinstance(literal, ir.Match):
                 if not is_old(literal.relation) and literal.relation in self._rows:
@@ -104,7 +102,7 @@ class _Review:
                         yield from self._other_names(literal, around)
             elif isinstance(literal, ir.Fold):
                 yield from self.body(literal.body, around)
-                yield from self._root_alone(literal.body, around, literal.function)
+                yield from self._root_alone(literal, around)
 
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         relation = self._program.relations[match.relation]
@@ -261,17 +259,15 @@ class _Review:
             rows = self._evaluation.model.rows(match.relation)
         return any(row[at] is None for row in rows)
 
-    def _root_alone(
-        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral], what: str
-    ) -> Iterator[Diagnostic]:
-        """Warn of what takes the resources that the root itself lists, where nested stacks hold more."""
+    def _root_alone(self, fold: ir.Fold, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+        """Warn of an aggregate over the resources that the root itself lists, where nested stacks hold more."""
         roots = {
             literal.arguments[0]
             for literal in around
             if isinstance(literal, ir.Match)
             and (literal.relation == "heat:root" or (literal.relation == "heat:stack" and _of_root(literal, around)))
         }
-        for match in body if roots else ():
+        for match in fold.body if roots else ():
             if not isinstance(match, ir.Match) or match.relation not in self._rows:
                 continue
             positions = self._program.relations[match.relation].positions
@@ -283,7 +279,7 @@ class _Review:
             if deeper:
                 rows = f"{deeper} rows" if deeper > 1 else "one row"
                 where = f"stacks within it hold {rows} of {match.relation}"
-                message = f"{what} takes what the root itself lists, and {where}"
+                message = f"{fold.function} takes what the root itself lists, and {where}"
                 advice = "leave the stack out of it, or join it with `within` as docs/language.md shows"
                 yield _near_miss(message, match.span, advice)
 
@@ -402,12 +398,12 @@ def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:
 
 
 def _beside(missed: _Asked, relation: Relation, row: Row) -> Iterator[_Slip]:
-    """A constant that another column of the row has: ``heat:resource(x, "server")``, whose second column is no name."""
-    for at, value in enumerate(row):
-        if at != missed.at and isinstance(value, str) and value in missed.given and not relation.named_only:
-            message = f"is {quoted(row[missed.at])}, and the rule asks for {quoted(value)}, which is its"
-            column = relation.columns[at].name
-            yield _Slip(missed.at, value, missed.given[value], f"{message} {column}", f"write {column}={quoted(value)}")
+    """A constant that the next column of the row has: in ``heat:resource(x, "server")`` the name."""
+    value = row[missed.at + 1] if missed.at + 1 < len(row) else None
+    if isinstance(value, str) and value in missed.given and not relation.named_only:
+        column = relation.columns[missed.at + 1].name
+        message = f"is {quoted(row[missed.at])}, and the rule asks for {quoted(value)}, which is its {column}"
+        yield _Slip(missed.at, value, missed.given[value], message, f"write {column}={quoted(value)}")
 
 
 def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
