@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,14 @@ def entries(stacks: int, day: int, projects: tuple[str, str]) -> Iterator[StackE
         )
 
 
-def fill(folder: Path, stacks: int = 6, days: int = 3, projects: tuple[str, str] = ("p1", "p2")) -> str:
+def fill(
+    folder: Path,
+    stacks: int = 6,
+    days: int = 3,
+    projects: tuple[str, str] = ("p1", "p2"),
+    problem: str = "the API did not answer",
+    more: Sequence[StackEntry] = (),
+) -> str:
     """Write the rules and the configuration of a server, and scan its stacks day by day. Returns its store of scans."""
     (folder / "rules").mkdir()
     (folder / "rules" / "site.dl").write_text(RULES)
@@ -70,14 +79,62 @@ def fill(folder: Path, stacks: int = 6, days: int = 3, projects: tuple[str, str]
     with open_database(str(folder / "scan")) as database:
         for day in range(days):
             asked = ScanRequest(rules, FIRST + timedelta(days=3 * day), None, (), frozenset())
-            feed = ListFeed(list(entries(stacks, day, projects)))
+            feed = ListFeed([*entries(stacks, day, projects), *more])
             run(feed, "list", ScanStore(database), Judges(asked, 1), asked)
-    reading = {"table": "nova:flavors", "read": "2027-03-01T12:00:00Z", "problem": "the API did not answer"}
+    reading = {"table": "nova:flavors", "read": "2027-03-01T12:00:00Z", "problem": problem}
     (folder / "cloud.jsonl").write_text(json.dumps({"relation": "gate:inventory", "row": reading}) + "\n")
     return str(folder / "scan")
 
 
-def ask_for_approval(server: Any, project: str, stack: str) -> None:
+def ask_for_approval(server: Any, project: str, stack: str, **options: str) -> None:
     """Ask for an approval, as a stack with a grant does."""
     approvals = Approvals(server.point.settings.store_url)
-    approvals.use(request("u", "seat", project=project, stack=stack), server.now().timestamp(), 86400.0)
+    asked = replace(request("u", "seat", project=project, stack=stack), options=options)
+    approvals.use(asked, server.now().timestamp(), 86400.0)
+
+
+HOSTILE = (
+    "x</code></style></textarea><script>alert(1)</script>",
+    "x\" onload='alert(1)'",
+    "x{{ 7 * 7 }}{% raw %}&lt;",
+    "x\u202egnp\u2066.\u200b\u061c",
+    "x\u001b[2J\u0007\u009b",
+    "x" * 1_000_000,
+)
+"""Texts as templates may have them."""
+
+
+def hostile_stack() -> str:
+    """A hostile template that the rules here deny."""
+    rule = "{port_range_min: 22, port_range_max: 22, remote_ip_prefix: 0.0.0.0/0}"
+    return hostile_template("OS::Neutron::SecurityGroup", f"rules: [{rule}]")
+
+
+def fill_hostile(folder: Path) -> Path:
+    """As `fill`, with a stack and a rule whose names and texts are hostile. Returns the folder."""
+    folder.mkdir()
+    name = " ".join(HOSTILE[:5])
+    entry = StackEntry("hostile", name, "p1", StackDefinition(hostile_stack()), caller={"user": name, "project": "p1"})
+    fill(folder, problem=name, more=[entry])
+    rule = """@warn("mark", "{v} </td><script>alert(1)</script>", hint="<img src=x>", doc="<b onload='x'>")"""
+    (folder / "rules" / "mark.dl").write_text(f"{rule}\nmark(v) :- os:cinder:volume(_id=v, size=1).\n")
+    return folder
+
+
+def hostile_template(kind: str, properties: str) -> str:
+    """A template of resources of a type with these properties, whose names and texts are hostile."""
+    names = [value[:200].replace("/", "") for value in HOSTILE]
+    lines = "\n".join(
+        f"""  {quote(name)}:
+    type: {kind}
+    depends_on: [{", ".join(map(quote, names[:at]))}]
+    properties: {{{properties}, name: {quote(value)}}}"""
+        for at, (name, value) in enumerate(zip(names, HOSTILE, strict=True))
+    )
+    return f"{HEAD}{lines}\n# {' '.join(HOSTILE[:4])}\t<!--\n"
+
+
+def quote(text: str) -> str:
+    """The text as YAML takes it, with escapes."""
+    escaped = re.sub(r"[^ !#-\[\]-~]", lambda match: f"\\U{ord(match[0]):08x}", text)
+    return f'"{escaped}"'

@@ -14,6 +14,7 @@ from datalog_gate.doors.cli import main as cli
 from datalog_gate.doors.cli.commands import check_stacks
 from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.drawing import MOST, WHOLE, draw
+from tests.page_site import hostile_template
 from tests.pages import DOCS, assert_written
 from tests.sources import ROOT
 
@@ -103,41 +104,16 @@ def test_an_allowed_stack_says_what_was_looked_at() -> None:
     )
 
 
-HOSTILE = (
-    "x</code></style><script>alert(1)</script>",
-    "x\" onload='alert(1)'",
-    "x{{ 7 * 7 }}{% raw %}&lt;",
-    "x\u202egnp\u2066.\u200b\u061c",
-    "x\u001b[2J\u0007\u009b",
-    "x" * 1_000_000,
-)
-"""Values as templates may have them; the first three are also names."""
-
-
 def test_hostile_names_and_texts_are_texts_everywhere() -> None:
-    lines = "\n".join(
-        f"""  {quoted(name)}:
-    type: OS::Nova::Server
-    depends_on: [{", ".join(quoted(other) for other in names[:at])}]
-    properties: {{image: old, flavor: huge, name: {quoted(value)}}}"""
-        for names in [[value[:200].replace("/", "") for value in HOSTILE]]
-        for at, (name, value) in enumerate(zip(names, HOSTILE, strict=True))
-    )
-    text = write_page(f"{HEAD}description: {quoted(HOSTILE[0])}\nresources:\n{lines}\n")
+    text = write_page(hostile_template("OS::Nova::Server", "image: old, flavor: huge"), "--explain")
     page = Page(text)
-    harmless = Page(write_page(STACK))
+    harmless = Page(write_page(STACK, "--explain"))
     assert set(page.tags) == set(harmless.tags)
     assert {name for name, _ in page.attributes} == {name for name, _ in harmless.attributes}
     assert all(character.isprintable() or character == "\n" for character in text)
     assert "alert(1)</script>" in page.text
     assert "{{ 7 * 7 }}{% raw %}&lt;" in page.text
     assert len(text) < 60_000
-
-
-def quoted(text: str) -> str:
-    """The text as YAML takes it, with escapes."""
-    escaped = re.sub(r"[^ !#-\[\]-~]", lambda match: f"\\U{ord(match[0]):08x}", text)
-    return f'"{escaped}"'
 
 
 def test_a_stack_of_500_resources_shows_findings_with_neighbours_in_less_than_100_kb() -> None:

@@ -64,7 +64,10 @@ def test_any_graph_has_no_overlaps_and_arrows_that_go_down(
         assert all(y < end_y for (_, y), (_, end_y) in pairwise(points))
         assert {end_y - y for (_, y), (_, end_y) in pairwise(points)} <= {HEIGHT, RISE}
     corners = [(x + widths[name], y + HEIGHT) for name, (x, y) in layout.positions.items()]
-    assert (layout.width, layout.height) == (max(x for x, _ in corners), max(y for _, y in corners))
+    bends = [x + BEND / 2 for points in layout.routes.values() for x, _ in points]
+    assert abs(layout.width - max([*bends, *(x for x, _ in corners)])) < 0.1
+    assert layout.height == max(y for _, y in corners)
+    assert min(x for x, _ in layout.positions.values()) >= 0
     assert layout == arrange(dict(widths), list(edges))
     missing = set(edges) - set(layout.routes)
     assert not missing or has_circle(widths, edges)
@@ -92,3 +95,15 @@ def test_a_layer_takes_no_more_than_has_room() -> None:
     counts = [sum(y == layer for _, y in layout.positions.values()) for layer in sorted(layers)]
     assert counts == [1, 9, 9, 9, 9, 4]
     assert counts[1] * (100 + GAP) <= WIDTH
+
+
+def test_nodes_that_share_what_they_need_stay_within_the_width_of_a_layer() -> None:
+    """A group that servers of every layer need, and a volume for each."""
+    names = [f"{kind}_{number}" for number in range(12) for kind in ("net", "server", "volume", "attachment")]
+    edges = [
+        *((f"net_{number}", f"server_{number}") for number in range(12)),
+        *(("group", f"server_{number}") for number in range(12)),
+        *((f"{kind}_{number}", f"attachment_{number}") for number in range(12) for kind in ("server", "volume")),
+    ]
+    layout = arrange(dict.fromkeys(["group", *names], 150.0), edges)
+    assert 1000 < layout.width < WIDTH + 12 * 24

@@ -160,7 +160,7 @@ def _mark_files(
     texts, hidden = find_secrets(stacks)
     files = [
         mark_lines(
-            _cut(PurePath(name).name),
+            name_file(name),
             decision.sources[name],
             marks.get(name, ()),
             secrets=texts,
@@ -261,7 +261,12 @@ def _clean(explanation: Explanation) -> Iterator[tuple[str, str]]:
 def _where(place: Span | None) -> str:
     if place is None:
         return ""
-    return _cut(f"{PurePath(place.file).name}:{place.line}" if place.line else place.readable)
+    return f"{name_file(place.file)}:{place.line}" if place.line else _cut(place.readable)
+
+
+def name_file(path: str) -> str:
+    """The name of a file without its folder; that of no file, as ``<template>``, without the brackets."""
+    return _cut(PurePath(path).name.strip("<>"))
 
 
 def _cut(text: str) -> str:

@@ -20,10 +20,10 @@ MOST = 40
 """How many nodes the drawing of a larger one has at most."""
 DRAWINGS = 8
 """How many stacks of a tree are drawn at most."""
-CHARACTER = 7.6
-"""The width of a character of a name, in pixels."""
-SMALL = 6.2
-"""The width of a character of a type."""
+CHARACTER, SMALL = 8.4, 6.5
+"""The width of a character of a name, and of a type, in pixels."""
+BROAD = 13.0
+"""The width of one that is not of ASCII."""
 LONGEST = 30
 """The most characters that a node shows of a name."""
 WORDS = ("deny", "error", "undetermined", "warn", "record", "preexisting", "waived")
@@ -91,7 +91,7 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]]) -> Drawing:
     named = {resource.name: resource for resource in stack.resources}
     shown = _select(named, inside)
     kinds = {name: _kind(named[name]) for name in shown}
-    widths = {name: 28 + max(CHARACTER * min(len(name) + 2, LONGEST), SMALL * len(kinds[name]), 64.0) for name in shown}
+    widths = {name: 28 + max(_measure(name[:LONGEST]) + 2 * CHARACTER, SMALL * len(kinds[name])) for name in shown}
     edges = {(need, name): why for name in shown for need, why in named[name].requires.items() if need in shown}
     layout = arrange(widths, edges)
     gravest = {name: min(inside[name], key=WORDS.index) if name in inside else "" for name in shown}
@@ -122,6 +122,10 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]]) -> Drawing:
         width=layout.width,
         height=layout.height,
     )
+
+
+def _measure(name: str) -> float:
+    return sum(CHARACTER if character.isascii() else BROAD for character in name)
 
 
 def _select(named: Mapping[str, Resource], flagged: Collection[str]) -> list[str]:

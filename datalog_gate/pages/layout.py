@@ -19,8 +19,10 @@ RISE = 46.0
 """Between two layers."""
 BEND = 4.0
 """The width of a bend."""
-WIDTH = 1100.0
-"""What the nodes of a layer take at most, unless it is a single one."""
+BEND_GAP = 8.0
+"""Between a bend and what follows it."""
+WIDTH = 1200.0
+"""What the nodes of a layer take at most, unless it is a single one; the bends are beside that."""
 SWEEPS = 8
 Point = tuple[float, float]
 Edge = tuple[str, str]
@@ -74,7 +76,9 @@ def arrange(widths: Mapping[str, float], edges: Collection[Edge]) -> Layout:
     return Layout(
         positions,
         routes,
-        width=max((x + widths[name] for name, (x, _) in positions.items()), default=0.0),
+        width=max(
+            (x + sizes.get(vertex, widths.get(str(vertex), 0.0)) for vertex, (x, _) in corners.items()), default=0.0
+        ),
         height=max((y + HEIGHT for _, y in positions.values()), default=0.0),
     )
 
@@ -141,9 +145,10 @@ def _place(
 ) -> dict[Vertex, float]:
     """The left edge of each vertex, near the middle of its neighbours; the leftmost of all is 0."""
     lefts: dict[Vertex, float] = {}
+    steps = {vertex: size + (GAP if isinstance(vertex, str) else BEND_GAP) for vertex, size in sizes.items()}
     for row in rows:
-        starts = accumulate((sizes[vertex] + GAP for vertex in row), initial=0.0)
-        lefts.update(zip(row, starts, strict=False))
+        lefts.update(zip(row, accumulate((steps[vertex] for vertex in row), initial=0.0), strict=False))
+    most = max([WIDTH, *(sum(steps[vertex] for vertex in row) for row in rows)])
     for sweep in range(SWEEPS):
         neighbours = below if sweep % 2 else above
         for row in rows[::-1] if sweep % 2 else rows:
@@ -151,13 +156,14 @@ def _place(
             for vertex in row:
                 centres = [lefts[near] + sizes[near] / 2 for near in neighbours.get(vertex, ())]
                 wanted.append(_mean(centres, lefts[vertex] + sizes[vertex] / 2) - sizes[vertex] / 2)
-            lefts.update(zip(row, _separate(wanted, [sizes[vertex] + GAP for vertex in row]), strict=True))
+            lefts.update(zip(row, _separate(wanted, [steps[vertex] for vertex in row], most), strict=True))
     first = min(lefts.values(), default=0.0)
     return {vertex: round(left - first, 1) for vertex, left in lefts.items()}
 
 
-def _separate(wanted: Sequence[float], steps: Sequence[float]) -> list[float]:
-    """The places nearest to the wanted ones, by least squares, each at least a step after the one before.
+def _separate(wanted: Sequence[float], steps: Sequence[float], most: float) -> list[float]:
+    """The places nearest to the wanted ones, by least squares, each at least a step after the one before, from 0 to
+    `most`.
 
     Without the steps it is an isotonic regression, which pooling adjacent violators solves.
     """
@@ -169,7 +175,8 @@ def _separate(wanted: Sequence[float], steps: Sequence[float]) -> list[float]:
             before, members = pools.pop()
             total, count = total + before, count + members
         pools.append((total, count))
-    places = [total / count for total, count in pools for _ in range(count)]
+    room = most - offsets[-1]
+    places = [min(max(total / count, 0.0), room) for total, count in pools for _ in range(count)]
     return [place + offset for place, offset in zip(places, offsets, strict=False)]
 
 

@@ -5,13 +5,13 @@ They escape every text, and no page runs a script or loads anything.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import printable
-from datalog_gate.pages.decision_page import FEW, HEADINGS, OUTCOMES, DecisionPage
+from datalog_gate.pages.decision_page import FEW, HEADINGS, OUTCOMES, DecisionPage, name_file
 from datalog_gate.pages.layout import HEIGHT
 
 SIGNS = {
@@ -32,7 +32,7 @@ SIGNS = {
     "waived": "~",
 }
 """A sign for what a finding is, beside its colour."""
-LONGEST = 4000
+LONGEST = 1000
 """The most characters of any text; parts of pages cut theirs to less."""
 
 
@@ -79,7 +79,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(outcomes=OUTCOMES, age=_age, block=_block, part=_part, place=_place)
-    environment.globals.update(headings=HEADINGS, signs=SIGNS, count=_count, few=FEW, height=int(HEIGHT))
+    environment.globals.update(headings=HEADINGS, signs=SIGNS, count=_count, few=FEW, height=int(HEIGHT), data=_data)
     return environment
 
 
@@ -97,6 +97,11 @@ def _part(text: str) -> str:
     return quote(text, safe="")
 
 
+def _data(value: object) -> str:
+    """A value of JSON, or a text, as a text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def _block(text: str) -> Markup:
     """A text of several lines in a field, with its tabs and ends of lines."""
     lines = (printable(line.replace("\t", "    ")) for line in text.split("\n"))
@@ -106,7 +111,7 @@ def _block(text: str) -> Markup:
 def _place(place: Mapping[str, Any] | None) -> str:
     if not place:
         return ""
-    return f"{PurePath(place['file']).name}:{place['line']}" if place["line"] else place.get("path") or ""
+    return f"{name_file(place['file'])}:{place['line']}" if place["line"] else place.get("path") or ""
 
 
 def _age(seconds: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +14,8 @@ from datalog_gate.pages.plots import plot_days
 
 ROWS = 50
 """The rows of a page of a list."""
+LONGEST = 20_000
+"""The most characters of a template that the page of a trial repeats in its field."""
 Values = dict[str, Any]
 
 
@@ -192,11 +195,13 @@ resources:
 
 def _show_playground(call: PageCall) -> Shown:
     given = {"rules": START, "template": TEMPLATE} | dict(call.form)
-    return Shown("Playground", {"given": given, "trial": None, "may_try": call.may("trial:create")})
+    values = {"given": given, "trial": None, "longest": inf, "may_try": call.may("trial:create")}
+    return Shown("Playground", values)
 
 
-def _try_rules(call: PageCall) -> str:
-    rules, template = call.form.get("rules", ""), call.form.get("template", "")
+def _try_rules(call: PageCall, kept: str = "") -> str:
+    """Try the rules of the form on its template, or on the one that is kept if its field is not on the form."""
+    rules, template = call.form.get("rules", ""), call.form.get("template", kept)
     if not rules.strip():
         decision = call.api.ask("POST", "/v2/decisions", body={"template": template})
         return f"/pages/decisions/{decision['id']}"
@@ -207,16 +212,18 @@ def _try_rules(call: PageCall) -> str:
 
 def _show_trial(call: PageCall) -> Shown:
     trial = call.api.get(f"/v2/trials/{part(call.path['trial'])}", page="true")
-    given = {"rules": trial["rules"], "template": trial.get("template", "")}
+    given = {"rules": trial["rules"], "template": trial.get("template", "")} | dict(call.form)
     running = bool(trial["run"]) and trial["run"]["state"] == "running"
-    values = {"given": given, "trial": trial, "may_try": call.may("trial:create"), "may_run": call.may("trial:run")}
+    values = {"given": given, "trial": trial, "longest": LONGEST}
+    values |= {"may_try": call.may("trial:create"), "may_run": call.may("trial:run")}
     return Shown("Playground", values, refresh=1 if running else 0)
 
 
 def _run_trial(call: PageCall) -> str:
+    path = f"/v2/trials/{part(call.path['trial'])}"
     if "rules" in call.form:
-        return _try_rules(call)
-    call.api.ask("POST", f"/v2/trials/{part(call.path['trial'])}/runs")
+        return _try_rules(call, call.api.get(path, page="true").get("template", ""))
+    call.api.ask("POST", f"{path}/runs")
     return f"/pages/playground/{part(call.path['trial'])}"
 
 
