@@ -3,80 +3,31 @@
 from __future__ import annotations
 
 import os
-import shutil
-import time
-from collections.abc import Iterator
+import re
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from datalog_gate.doors.cli.main import main
-from datalog_gate.doors.server.application import create_app, trust_token
 from datalog_gate.doors.server.pages.views import VIEWS
-from datalog_gate.doors.server.policy_server import create_server
-from datalog_gate.doors.server.serving import read_config
-from tests.page_site import ask_for_approval, fill, template
+from tests.browser.site import STACKS, Site
+from tests.heat.doors.grant_heat import grant
+from tests.heat.doors.rig import running, wait
+from tests.heat.doors.templates import string
+from tests.heat.doors.templates import template as stack_template
+from tests.page_site import HOSTILE, ask_for_approval, fill_hostile, hostile_stack, template
 from tests.pages import DOCS
 from tests.sources import ROOT
-from tests.test_server import TOKEN, trust_users
-from tests.test_server_pages import CONF, RULE
+from tests.test_server import TOKEN
+from tests.test_server_pages import RULE, make_pages
 
-playwright = pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Debian's chromium is not installed")
+UNLOCKED = """\
+@unlock("approval") asked(grant) :- gate:grant(id=grant, service="approval").
+@deny("long", "{string} is long") long(string) :- os:heat:random_string(_id=string, length=length), length > 64.
+"""
 PICTURE = DOCS / "pictures" / "office_vpn.png"
-STACKS = 1000
-
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Site:
-    """A server for its operator, and one for users of Keystone, whose tokens are their names."""
-
-    def __init__(self, folder: Path) -> None:
-        fill(folder, stacks=STACKS, days=2)
-        (folder / "server.conf").write_text(CONF.format(folder=folder))
-        conf = read_config(folder / "server.conf")
-        self.server = create_server(conf)
-        applications = [create_app(conf, self.server, trust) for trust in (trust_token(TOKEN), trust_users)]
-        self.servers = [make_server("127.0.0.1", 0, made, handler_class=_Quiet) for made in applications]
-        for server in self.servers:
-            Thread(target=server.serve_forever, daemon=True).start()
-        self.url, self.url_of_users = (f"http://127.0.0.1:{server.server_port}" for server in self.servers)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    site = Site(tmp_path_factory.mktemp("site"))
-    yield site
-    for server in site.servers:
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(chromium: Any) -> Iterator[Any]:
-    """A page in a context without JavaScript of its own, whose console must have no report of the policy."""
-    with chromium.new_context(java_script_enabled=False) as context:
-        page, messages = context.new_page(), []
-        page.set_default_timeout(60_000)
-        page.on("console", lambda message: messages.append(message.text))
-        yield page
-        assert [message for message in messages if "Failed to load resource" not in message] == []  # of refusals
 
 
 def sign_in(page: Any, url: str, token: str = TOKEN, path: str = "/pages") -> None:
@@ -99,13 +50,30 @@ def test_a_denied_stack_leads_to_the_line_to_change(page: Any, site: Site) -> No
     assert line.locator("mark").inner_text() == "0.0.0.0/0"
 
 
-def test_an_operator_approves_a_request(page: Any, site: Site) -> None:
-    ask_for_approval(site.server, "p1", "shop")
-    sign_in(page, site.url)
-    page.get_by_role("link", name="A-1").click()
-    page.get_by_label("Why").fill("for March")
-    page.get_by_role("button", name="Approve").click()
-    assert page.get_by_role("heading", level=1).inner_text() == "A-1: approved"
+def test_a_stack_of_a_real_heat_goes_on_once_its_request_is_approved(page: Any, site: Site, tmp_path: Path) -> None:
+    (tmp_path / "rules.dl").write_text(UNLOCKED)
+    options = {
+        "services": "approval",
+        "service_option": "approval.wait_seconds=600",
+        "service_journal": f"{tmp_path}/journal",
+        "store": site.server.point.settings.store_url,
+    }
+    with running(tmp_path, convergence=True, rules=tmp_path / "rules.dl", options=options) as heat:
+        name, _ = heat.create(stack_template(g=grant("approval", ["s"], options={"mode": "wait"}), s=string()))
+        sign_in(page, site.url)
+        request = page.locator("li", has_text=f" of {name},").get_by_role("link")
+        wait(lambda: bool(page.reload() and request.count()))
+        number = request.inner_text()
+        assert heat.resources(name) == {"g": "CREATE_IN_PROGRESS", "s": "INIT_COMPLETE"}
+        request.click()
+        page.get_by_label("Why").fill("for March")
+        page.get_by_role("button", name="Approve").click()
+        heading = page.get_by_role("heading", level=1)
+        assert heading.inner_text() == f"{number}: approved"
+        assert heat.ended(name)[0] == "CREATE_COMPLETE"
+        assert heat.resources(name) == {"g": "CREATE_COMPLETE", "s": "CREATE_COMPLETE"}
+        page.reload()
+        assert heading.inner_text() == f"{number}: used"
 
 
 def test_the_policy_that_hits_most_says_whom(page: Any, site: Site) -> None:
@@ -157,23 +125,46 @@ def test_no_page_has_a_finding_of_axe_or_scrolls_sideways(chromium: Any, site: S
         page, messages, problems = context.new_page(), [], []
         page.set_default_timeout(60_000)
         page.on("console", lambda message: messages.append(message.text))
-        sign_in(page, site.url, path="/pages/playground")
-        names = {"stack": "r00000", "policy": "ssh", "approval": "A-1"}
+        ask_for_approval(site.server, "p1", f"axe-{scheme}")
+        sign_in(page, site.url, path="/pages/approvals?state=awaiting")
+        request = page.get_by_role("link", name=re.compile(r"A-\d+")).last.inner_text()
+        names = {"stack": "r00000", "policy": "ssh", "approval": request}
         for name, rules in (("decision", ""), ("trial", RULE)):
             page.goto(f"{site.url}/pages/playground")
             page.locator("#rules").fill(rules)
             page.get_by_role("button", name="Try").click()
             names[name] = page.url.rpartition("/")[2]
         for path in (*(view.path.format(**names) for view in VIEWS), "/pages/sign-in"):
-            began = time.monotonic()
             page.goto(f"{site.url}{path}")
-            print(f"{path} {time.monotonic() - began:.2f} s")
-            problems += [(path, violation["id"]) for violation in axe.Axe().run(page).response["violations"]]
+            problems += [(path, violation["id"]) for violation in Axe().run(page).response["violations"]]
             for width in (360, 720, 1480, 1600):
                 page.set_viewport_size({"width": width, "height": 900})
                 if page.evaluate("document.documentElement.scrollWidth") > width:
                     problems.append((path, width))
         assert (problems, messages) == ([], [])
+
+
+def test_no_page_with_hostile_texts_runs_or_loads_anything(chromium: Any, tmp_path: Path) -> None:
+    site = Site(fill_hostile(tmp_path / "hostile"))
+    names = make_pages(site, "hostile", hostile_stack(), " ".join(HOSTILE))
+    with chromium.new_context() as context:
+        page, events = context.new_page(), []
+        page.on("console", lambda message: events.append(message.text))
+        page.on("request", lambda request: events.append(request.url))
+        page.on("dialog", lambda dialog: [events.append(dialog.type), dialog.dismiss()])
+        sign_in(page, site.url)
+        for view in VIEWS:
+            events.clear()
+            page.goto(f"{site.url}{view.path.format(**names)}")
+            assert set(events) <= {page.url, f"{site.url}/pages/style.css"}
+        (tmp_path / "hostile.yaml").write_text(hostile_stack())
+        file = tmp_path / "hostile.html"
+        rules = ["--rules", str(tmp_path / "hostile" / "rules"), "--format", "compact"]
+        assert main(["check", str(tmp_path / "hostile.yaml"), *rules, "--output", f"html={file}"]) == 1
+        events.clear()
+        page.goto(file.as_uri())
+        assert events == [file.as_uri()]
+    site.close()
 
 
 def test_the_picture_of_the_readme_is_that_of_the_page(chromium: Any, tmp_path: Path) -> None:
@@ -183,7 +174,7 @@ def test_the_picture_of_the_readme_is_that_of_the_page(chromium: Any, tmp_path: 
     assert main(["check", str(stack), *rules, "--output", f"html={file}", "--format", "compact"]) == 1
     page = chromium.new_page(viewport={"width": 1200, "height": 800}, color_scheme="light")
     page.goto(file.as_uri())
-    assert axe.Axe().run(page).response["violations"] == []
+    assert Axe().run(page).response["violations"] == []
     picture = page.screenshot(path=PICTURE if os.environ.get("REGENERATE") else None)
     assert page.title() == "Denied: template"
     sizes = [content[16:24] for content in (picture, PICTURE.read_bytes())]
