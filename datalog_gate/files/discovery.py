@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -30,7 +30,7 @@ FOLDER_TEMPLATE = "template.yaml"
 FOLDER_ENVIRONMENT = "env.yaml"
 """Its environment, which `read_stack` reads with the folder."""
 _VERSION = re.compile(rf"^(?:{'|'.join(VERSIONS)})\s*:", re.MULTILINE)
-_NAMES_FILES = re.compile(r"get_file|\.yaml|\.template")
+_NAMES_FILES = ("get_file", ".yaml", ".template")
 """What a text has that names files."""
 
 
@@ -66,23 +66,24 @@ def discover_templates(folder: Path) -> Discovery:
     """
     unlisted: list[Path] = []
     files = _Files()
-    templates = [path for path in _list_visible(folder, unlisted) if files.is_template(path)]
-    own = {path: {str(path), *map(str, environments_of(path))} for path in templates}
-    read = {path: files.closure(own[path]) for path in templates}
-    nested = {name for path in templates for name in read[path] - own[path]}
-    roots = [path for path in templates if str(path) not in nested]
+    listed = _list_visible(folder, unlisted)
+    environments = {path: environments_of(path, beside) for path, beside in listed if files.is_template(path)}
+    own = {path: {str(path), *map(str, environments[path])} for path in environments}
+    read = {path: files.closure(own[path]) for path in environments}
+    nested = {name for path in environments for name in read[path] - own[path]}
+    roots = [path for path in environments if str(path) not in nested]
     covered = {name for path in roots for name in read[path]}
-    for path in templates:  # what is left is in a circle
+    for path in environments:  # what is left is in a circle
         if str(path) not in covered:
             roots.append(path)
             covered |= read[path]
     discovered = (
         DiscoveredTemplate(
             path,
-            tuple(name for name in environments_of(path) if name.name != FOLDER_ENVIRONMENT),
+            tuple(name for name in environments[path] if name.name != FOLDER_ENVIRONMENT),
             {name: files.digest(name) for name in sorted(read[path])},
         )
-        for path in sorted(roots)
+        for path in sorted(roots, key=lambda path: path.parts)
     )
     return Discovery(tuple(discovered), tuple(unlisted))
 
@@ -109,22 +110,29 @@ def check_folder(path: Path) -> None:
     raise InputError.of(message, suggestion=f"a template names its version at its top: {VERSIONS[0]}: 2018-08-31")
 
 
-def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[Path]:
-    """The files below a folder that may be templates, in order. Folders that can't be listed are added to the list."""
+def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[Path, Set[str]]]:
+    """The files below a folder that may be templates, in order, each with the names of all files beside it. Folders
+    that can't be listed are added to the list."""
 
     def note(error: OSError) -> None:
         unlisted.append(Path(error.filename))
 
     for parent, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(parent, name) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
+        beside = frozenset(names)
+        yield from ((Path(parent, name), beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
 
 
-def environments_of(template: Path) -> tuple[Path, ...]:
-    """The environments that belong to a template, later over earlier."""
+def environments_of(template: Path, beside: Set[str] | None = None) -> tuple[Path, ...]:
+    """The environments that belong to a template, later over earlier.
+
+    `beside` are the names of the files of its folder, if they are known.
+    """
     names = [f"{template.stem}.env", f"{template.stem}.env.yaml"]
     if template.name == FOLDER_TEMPLATE:
         names.insert(0, FOLDER_ENVIRONMENT)
+    if beside is not None:
+        names = [name for name in names if name in beside]
     return tuple(path for name in names if (path := template.with_name(name)).is_file())
 
 
@@ -137,7 +145,11 @@ class _Files:
 
     def is_template(self, path: Path) -> bool:
         """Whether a file names a template version at its top."""
-        return is_template(self._text(str(path)), str(path))
+        name = str(path)
+        text = self._text(name)
+        if is_named := is_template(text, name):
+            self._named[name] = _present_files(text, name)
+        return is_named
 
     def closure(self, names: Iterable[str]) -> set[str]:
         """The files, and all that they name, and those in turn."""
@@ -159,9 +171,7 @@ class _Files:
         """The files that a template or an environment names and that are there."""
         if name not in self._named:
             text = self._text(name) if name.endswith((*ENDINGS, ".env")) else ""
-            names = set(_named_files(_read(text, name))) if _NAMES_FILES.search(text) else ()
-            paths = [os.path.normpath(os.path.join(os.path.dirname(name), file)) for file in sorted(names)]
-            self._named[name] = [path for path in paths if os.path.isfile(path)]
+            self._named[name] = _present_files(text, name)
         return self._named[name]
 
     def _text(self, name: str) -> str:
@@ -170,6 +180,15 @@ class _Files:
             content = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
         self._digests.setdefault(name, sha256(content).hexdigest())
         return content.decode("utf-8-sig", "replace")
+
+
+def _present_files(text: str, name: str) -> list[str]:
+    """The files that the text of a template or an environment names and that are there."""
+    if not any(part in text for part in _NAMES_FILES):
+        return []
+    names = sorted(set(_named_files(_read(text, name))))
+    paths = [os.path.normpath(os.path.join(os.path.dirname(name), file)) for file in names]
+    return [path for path in paths if os.path.isfile(path)]
 
 
 def _read(text: str, name: str) -> Data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -30,8 +31,9 @@ class FolderFeed:
             raise InputError.of(f"{self._given} is no folder")
         discovery = discover_templates(self._folder)
         self.total = len(discovery.templates) + len(discovery.unreadable)
+        above = os.path.join(self._folder, "")
         for template in discovery.templates:
-            root = template.path.relative_to(self._folder).as_posix()
+            root = str(template.path).removeprefix(above)
             listing = sha256(json.dumps(template.files, sort_keys=True).encode()).hexdigest()
             if self._known.get(root) == listing:
                 yield Unchanged(root)
