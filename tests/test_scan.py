@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,7 +24,9 @@ from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan import scan_run
 from datalog_gate.scan.batch import ScanRequest, judge_entry, judge_stack
+from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, read
+from datalog_gate.scan.folder_feed import FolderFeed
 from datalog_gate.scan.scan_run import Judges, RunReport, run
 from datalog_gate.scan.scan_store import ScanStore, StoredFinding
 from datalog_gate.scan.stored_judgement import Difference, Forecast, rejudge, verify
@@ -308,6 +312,27 @@ def test_policies_over_the_cloud_judge_what_is_stored(store: ScanStore) -> None:
         ("a", "shared", "undetermined", "stack-a/vm has the name vm of stack-c/vm"),
         ("c", "shared", "undetermined", "stack-c/vm has the name ? of stack-a/vm"),
     ]
+
+
+def test_a_value_that_no_table_holds_is_not_asked_for_where_no_rule_reads_it(store: ScanStore, tmp_path: Path) -> None:
+    """The template is gone by then: who read it again would miss a row."""
+    unknown = server(flavor={"get_param": "flavor"}).template
+    assert isinstance(unknown, dict)
+    for name in ("a", "b"):
+        template = tmp_path / f"{name}.json"
+        template.write_text(json.dumps({**unknown, "parameters": {"flavor": {"type": "string"}}}))
+    asked = request(1, SHARED)
+    run(FolderFeed(tmp_path, {}), "test", store, Judges(asked, 1), asked)
+    findings = judge_cloud(store, asked)
+    for template in tmp_path.iterdir():
+        template.unlink()
+    assert [(finding.policy, finding.message) for finding in findings] == [
+        ("crowd", "a.json is one of 2"),
+        ("crowd", "b.json is one of 2"),
+        ("shared", "a/vm has the name vm of b/vm"),
+        ("shared", "b/vm has the name vm of a/vm"),
+    ]
+    assert judge_cloud(store, asked) == findings
 
 
 TIMED = """

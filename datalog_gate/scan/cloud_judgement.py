@@ -14,6 +14,7 @@ from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import derivable, resting
+from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import InputError
@@ -28,7 +29,7 @@ from datalog_gate.files.inputs import read_inventory
 from datalog_gate.scan.batch import Finding, ScanRequest, State, distinguish, encode_row, storable
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_store import ScanStore
-from datalog_gate.scan.stored_facts import rooted_facts
+from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table, rooted_facts
 from datalog_gate.schema.declaration import RelationRef, is_all, possible_version, relation_name
 
 Stacks = Mapping[str, tuple[str, str | None]]
@@ -112,7 +113,7 @@ def _evaluate(
     """The model of a program over the cloud, and its relations that have the root first."""
     catalogue = request.rules.catalogue
     own = stack_inputs(part, catalogue)
-    facts = _read_facts([name for name in part.inputs if is_all(name) or name in own], store, request)
+    facts = _read_facts(part, [name for name in part.inputs if is_all(name) or name in own], store, request)
     facts.add("gate:now", (request.now.isoformat(),))
     for service in sorted(request.services):
         facts.add("gate:service", (service,))
@@ -132,11 +133,20 @@ def _evaluate(
     return evaluate(resting(lifted.program, targets), inputs, CLOUD_BUDGET, before), lifted.relations
 
 
-def _read_facts(relations: Sequence[RelationRef], store: ScanStore, request: ScanRequest) -> _CloudFacts:
-    """The rows of relations of all stacks, with their project where they are `all:`, else with their root."""
+def _read_facts(
+    part: CheckedProgram, relations: Sequence[RelationRef], store: ScanStore, request: ScanRequest
+) -> _CloudFacts:
+    """The rows of relations of all stacks, with their project where they are `all:`, else with their root. A value that
+    no table holds is read from the stack if a rule of the part reads its column."""
     facts = _CloudFacts()
     names = {relation_name(relation) for relation in relations}
-    apart = {(root, relation) for root, relation, _ in store.unfit() if relation in names}
+    matches = [match for rule in part.rules for _, match in reads(rule.body)]
+    columns: dict[str, set[str]] = {name: {UNCERTAIN} for name in names}
+    for match in matches:
+        if (name := relation_name(match.relation)) in names:
+            table = fact_table(name, request.rules.catalogue).names[1:]
+            columns[name].update(table[at] for at in match.columns if at < len(table))
+    apart = {(root, name) for root, name, column in store.unfit() if column in columns.get(name, ())}
 
     def add(name: str, root: str, project: str | None, row: Row, uncertain: bool = False) -> None:
         for relation in relations:

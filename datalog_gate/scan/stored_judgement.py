@@ -69,7 +69,7 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: b
         findings, left = judgement.judge(roots) if judgement else ([], dict.fromkeys(roots, everything))
         for root, policy, number in findings:
             groups[projects[root] or "", policy].append(number)
-        open_ = sorted(left)
+        open_ = sorted(root for root, policies in left.items() if policies)
         for at in range(0, len(open_), BATCH):
             roots = open_[at : at + BATCH]
             batch = judges.judge(store.entries(roots), False, {root: frozenset(left[root]) for root in roots})()
