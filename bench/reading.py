@@ -14,7 +14,6 @@ import yaml
 
 from bench import templates
 from bench.run import table
-from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.base.gc import paused
 from datalog_gate.decision.evaluation import GRANTS
 from datalog_gate.decision.policy_set import load
@@ -22,6 +21,7 @@ from datalog_gate.facts.flatten import flatten
 from datalog_gate.files.rules import read_rules
 from datalog_gate.files.templates import read_stack
 from datalog_gate.schema.catalogue import SHIPPED
+from datalog_gate.schema.relations import EFFECTIVE
 
 RULES = load(read_rules([Path(__file__).parents[1] / "rules"]))
 FIRST = (

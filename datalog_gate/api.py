@@ -9,8 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.check import check
-from datalog_gate.analysis.congress.convert import convert
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.violation_key import compares_states
@@ -22,13 +20,11 @@ from datalog_gate.decision.decision import Decision, Violation, Waiver
 from datalog_gate.decision.judgement import Judgement, decide, judge
 from datalog_gate.decision.near_misses import find_near_misses
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, parse_all, texts
-from datalog_gate.decision.query import ask
 from datalog_gate.decision.request import DecisionRequest, read_time
-from datalog_gate.decision.simulation import Simulation
-from datalog_gate.decision.simulation import simulate as simulate_modules
 from datalog_gate.engine import engine as engine_named
 from datalog_gate.engine.budget import BUDGET, Budget
 from datalog_gate.engine.least_model import Engine
+from datalog_gate.engine.native import evaluate, evaluate_once
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.files.inputs import FactSource, WaiverSource, fact_lines, load_waivers, read_inventory, read_request
 from datalog_gate.files.program_cache import load_cached
@@ -38,6 +34,7 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 if TYPE_CHECKING:
+    from datalog_gate.decision.simulation import Simulation
     from datalog_gate.explain.explanation import Explanation
     from datalog_gate.scan.batch import ScanRequest
     from datalog_gate.template.document import Document
@@ -139,6 +136,7 @@ class Rules:
         budget: Budget = BUDGET,
         near_misses: bool = False,
         cloud: Mapping[str, str] | None = None,
+        once: bool = False,
     ) -> Decision:
         """Judge a stack, or several as one set of facts: their names differ.
 
@@ -157,6 +155,7 @@ class Rules:
         - `near_misses` adds warnings of policies that found nothing beside what they were probably meant to find.
         - `cloud` says that the stacks are all that there are, with the projects by stack of those that are not the
           caller's. Without it policies that read `all:` relations are skipped.
+        - `once` says that no other decision follows, for which rules over few rows would be compiled.
 
         Errors: UsageError; InputError for inventory or waivers; EngineError, also if pydatalog refuses the rules or the
         engines differ.
@@ -176,11 +175,13 @@ class Rules:
             modes=modes,
             budget=budget,
             cloud=cloud,
+            engine=evaluate_once if once else evaluate,
         )
         first = "native" if engine == "both" else engine
         if first != "native":
             request = _with_bare_inventory(request)
-        judgement = judge(self._set, stacks, request, _engine(first), read_assuming)
+        evaluates = evaluate_once if once and first == "native" else _engine(first)
+        judgement = judge(self._set, stacks, request, evaluates, read_assuming)
         if engine == "both":
             other = decide(self._set, stacks, _with_bare_inventory(request), _engine("pydatalog"), read_assuming)
             if difference := _difference(judgement.decision, other):
@@ -257,6 +258,7 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
 
     Errors: RulesError with the lints, or with the errors of the rules; InputError for a test file.
     """
+    from datalog_gate.analysis.check import check
     from datalog_gate.analysis.lint.lints import lint as lint_modules
     from datalog_gate.policytest.testfile import read_cases
 
@@ -295,6 +297,9 @@ def format_rules(*paths: str | Path) -> dict[str, str]:
 
 def convert_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict[str, str]:
     """Convert rules of Congress: for each rule file the text of one that means the same here. Errors: RulesError."""
+    from datalog_gate.analysis.check import check
+    from datalog_gate.analysis.congress.convert import convert
+
     files = read_rules([Path(path) for path in paths], congress=True)
     modules, diagnostics = parse_all(files)
     checked = check(modules, found=diagnostics, sources=texts(files), catalogue=catalogue)
@@ -316,6 +321,8 @@ def query(
 
     Errors: RulesError; UsageError; EngineError, also for an evaluation that met an error.
     """
+    from datalog_gate.decision.query import ask
+
     if undefined not in ("error", "empty"):
         raise UsageError(f"undefined is error or empty, not {undefined}")
     files = [RuleFile("rules", "<rules>", rules)]
@@ -358,6 +365,8 @@ def simulate_files(
     catalogue: Catalogue = SHIPPED,
 ) -> Simulation:
     """Simulate over rule files, each of which is a policy by the name of its module."""
+    from datalog_gate.decision.simulation import simulate as simulate_modules
+
     modules, wrong = parse_all(files)
     if any(diagnostic.severity == "error" for diagnostic in wrong):
         raise RulesError(wrong, texts(files))

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from hypothesis import HealthCheck, given, reject, seed, settings
 
-from datalog_gate.analysis.check import check, find_input
-from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.check import check
+from datalog_gate.analysis.program import CheckedProgram, find_input
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError, RulesError
 from datalog_gate.base.values import Row

@@ -15,7 +15,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span

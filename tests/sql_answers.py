@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from datalog_gate.analysis.check import check, find_input
+from datalog_gate.analysis.check import check
 from datalog_gate.analysis.lifting import Facts, Lifted, lift
-from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.analysis.program import CheckedProgram, find_input
 from datalog_gate.engine.native import evaluate as evaluate_natively
 from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.database import Database

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import datalog_gate as dg
-from datalog_gate.analysis.check import find_input
+from datalog_gate.analysis.program import find_input
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from tests.sampling import sample

@@ -10,7 +10,8 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import Conjunction, WrittenSet, variables
+from datalog_gate.analysis.lower import Conjunction, WrittenSet
+from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.values import Kind

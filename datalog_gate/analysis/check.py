@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from datalog_gate.analysis.aggregate_keys import check_sets
+from datalog_gate.analysis.annotations import Policies
 from datalog_gate.analysis.congress.normalize import translate
 from datalog_gate.analysis.lint.allowed_values import check_values
 from datalog_gate.analysis.lint.contradictions import find_contradictions
@@ -17,12 +18,12 @@ from datalog_gate.analysis.lint.misuse import find_misuse
 from datalog_gate.analysis.lint.single_use import find_rare_texts
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
-from datalog_gate.analysis.policy import Policies, Policy, Unlock
-from datalog_gate.analysis.program import CheckedLiteral, CheckedProgram, CheckedRule, Const, Match, Stratum, Var
+from datalog_gate.analysis.policy import Policy, Unlock
+from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.slices import resting
-from datalog_gate.analysis.strata import reads, stratify
+from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
@@ -31,24 +32,14 @@ from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import (
-    Column,
     Relation,
     RelationRef,
     given_version,
     is_all,
     is_old,
     relation_name,
-    whole_version,
 )
-from datalog_gate.schema.relations import FIXED, TRANSITION
-
-UNLOCKED = "gate:unlocked"
-EFFECTIVE = Relation(
-    "gate:effective#",
-    (Column("grant", Kind.RESOURCE),),
-    meaning="Grants that are enabled and not expired.",
-    generated="effective",
-)
+from datalog_gate.schema.relations import EFFECTIVE, FIXED, TRANSITION, UNLOCKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,22 +272,3 @@ def _program(
     inputs = (used | names.own().keys()) - derived
     described = {name: relations[name] for name in sorted(inputs | derived, key=str)}
     return CheckedProgram(described, frozenset(inputs), strata)
-
-
-def find_input(program: CheckedProgram, name: str) -> RelationRef | None:
-    """The input that takes the rows which facts give under a name, or None.
-
-    It is the relation itself, or the given version of one that has rules. A bare name means the relation of the one
-    module that has it. Errors: ValueError if several modules have it.
-    """
-    inputs = {str(whole_version(relation)): relation for relation in program.inputs}
-    if name in inputs:
-        return inputs[name]
-    owners = sorted(full for full in inputs if full.rpartition(":")[2] == name)
-    if len(owners) > 1:
-        raise ValueError(f"{name} is {' and '.join(owners)}: write the full name")
-    return inputs[owners[0]] if owners else None
-
-
-def matches(body: Sequence[CheckedLiteral]) -> list[Match]:
-    return [match for _, match in reads(body)]

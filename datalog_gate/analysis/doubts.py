@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import ROOT_COLUMN, ROOT_VARIABLE, Lifted
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import variables
 from datalog_gate.schema.declaration import Relation, RelationRef
 from datalog_gate.schema.signatures import KIND_TESTS
 

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.values import Kind, Row
 from datalog_gate.schema.catalogue import Catalogue
@@ -28,7 +27,7 @@ from datalog_gate.schema.declaration import (
     current_version,
     is_all,
 )
-from datalog_gate.schema.relations import TRANSITION
+from datalog_gate.schema.relations import EFFECTIVE, TRANSITION
 
 ROOTS = "root#"
 """The relation of a lifted program that holds the roots. No text can write the name."""

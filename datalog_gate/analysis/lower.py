@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.patterns import find_looseness, refusal
+from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.walk import shared
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, RelationVersion
+from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.signatures import PATTERN, Builtin
 
@@ -360,29 +360,6 @@ def _text(term: ast.Term) -> str:
     return term.value if isinstance(term, ast.Constant) and isinstance(term.value, str) else ""
 
 
-def operands(literal: ir.CheckedLiteral) -> tuple[ir.Pattern, ...]:
-    """The operands of a literal itself, without those of its inner body."""
-    match literal:
-        case ir.Match():
-            return literal.arguments
-        case ir.Compare():
-            return literal.left, literal.right
-        case ir.Call():
-            return *literal.inputs, *literal.outputs
-        case ir.Fold():
-            return literal.target, *literal.terms
-        case ir.Without():
-            return ()
-
-
-def variables(literal: ir.CheckedLiteral) -> Iterator[ir.Var]:
-    """Each occurrence of a variable in a literal and its inner bodies."""
-    yield from (operand for operand in operands(literal) if isinstance(operand, ir.Var))
-    if isinstance(literal, ir.Without | ir.Fold):
-        for inner in literal.body:
-            yield from variables(inner)
-
-
 def _size(body: Conjunction) -> int:
     return sum(1 + _size(literal.body) if isinstance(literal, ir.Without | ir.Fold) else 1 for literal in body)
 
@@ -395,17 +372,3 @@ def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:
             has_constant = isinstance(left, ir.Const) or isinstance(right, ir.Const)
             return has_constant and not literal.null_test and var in (left, right)
     return False
-
-
-def renamed(part: Any, names: Mapping[ir.Var, ir.Operand]) -> Any:
-    """The literal or operand, or the tuple of them, with other variables."""
-    match part:
-        case ir.Var():
-            return names.get(part, part)
-        case RelationVersion():
-            return part
-        case tuple():
-            return tuple(renamed(element, names) for element in part)
-        case ir.Match() | ir.Compare() | ir.Call() | ir.Without() | ir.Fold():
-            return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
-    return part

@@ -6,16 +6,18 @@ Everything is resolved. The literals of a body stand in one of the orders that b
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Value
-from datalog_gate.language.ast import AggregateFunction, Comparator
-from datalog_gate.schema.declaration import Relation, RelationRef
+from datalog_gate.schema.declaration import Relation, RelationRef, RelationVersion, whole_version
 
-FoldFunction = AggregateFunction | Literal["tuples"]
+if TYPE_CHECKING:
+    from datalog_gate.language.ast import AggregateFunction, Comparator
+
+FoldFunction: TypeAlias = "AggregateFunction | Literal['tuples']"
 """An aggregate function, or ``tuples``, which collects the tuples for a call of the aggregate: see `Fold`."""
 
 
@@ -191,3 +193,55 @@ class ProgramCache(Generic[T]):
             if value is not program:
                 values[key] = value
         return value
+
+
+def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:
+    """The operands of a literal itself, without those of its inner body."""
+    match literal:
+        case Match():
+            return literal.arguments
+        case Compare():
+            return literal.left, literal.right
+        case Call():
+            return *literal.inputs, *literal.outputs
+        case Fold():
+            return literal.target, *literal.terms
+        case Without():
+            return ()
+
+
+def variables(literal: CheckedLiteral) -> Iterator[Var]:
+    """Each occurrence of a variable in a literal and its inner bodies."""
+    yield from (operand for operand in operands(literal) if isinstance(operand, Var))
+    if isinstance(literal, Without | Fold):
+        for inner in literal.body:
+            yield from variables(inner)
+
+
+def renamed(part: Any, names: Mapping[Var, Operand]) -> Any:
+    """The literal or operand, or the tuple of them, with other variables."""
+    match part:
+        case Var():
+            return names.get(part, part)
+        case RelationVersion():
+            return part
+        case tuple():
+            return tuple(renamed(element, names) for element in part)
+        case Match() | Compare() | Call() | Without() | Fold():
+            return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
+    return part
+
+
+def find_input(program: CheckedProgram, name: str) -> RelationRef | None:
+    """The input that takes the rows which facts give under a name, or None.
+
+    It is the relation itself, or the given version of one that has rules. A bare name means the relation of the one
+    module that has it. Errors: ValueError if several modules have it.
+    """
+    inputs = {str(whole_version(relation)): relation for relation in program.inputs}
+    if name in inputs:
+        return inputs[name]
+    owners = sorted(full for full in inputs if full.rpartition(":")[2] == name)
+    if len(owners) > 1:
+        raise ValueError(f"{name} is {' and '.join(owners)}: write the full name")
+    return inputs[owners[0]] if owners else None

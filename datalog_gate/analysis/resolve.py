@@ -9,15 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Slips, Span, closest, did_you_mean
+from datalog_gate.base.diagnostics import MOST_SUGGESTIONS, Diagnostic, Severity, Slips, Span, closest, did_you_mean
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, all_version, old_version
 from datalog_gate.schema.signatures import BUILTINS, Builtin
 
-MOST_SUGGESTIONS = 50
-"""The maximum number of searches for a similar name: each compares all names."""
 ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _KINDS = (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.ANY)

@@ -8,11 +8,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.lower import Conjunction, Spans, variables
-from datalog_gate.analysis.program import Call, CheckedLiteral, CheckedRule, Compare, Const, Fold, Match, Var, Without
+from datalog_gate.analysis.program import (
+    Call,
+    CheckedLiteral,
+    CheckedRule,
+    Compare,
+    Const,
+    Fold,
+    Match,
+    Var,
+    Without,
+    variables,
+)
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
+
+if TYPE_CHECKING:
+    from datalog_gate.analysis.lower import Conjunction, Spans
 
 
 def order(rule: CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> CheckedRule | None:

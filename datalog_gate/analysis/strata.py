@@ -70,6 +70,10 @@ def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tupl
                 yield from reads(literal.body, f"{literal.function} of ")
 
 
+def matches(body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
+    return [match for _, match in reads(body)]
+
+
 def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], bool]) -> None:
     """Take a step with each rule, and again with those that read its relation whenever the step says that this
     changed: until a fixpoint."""

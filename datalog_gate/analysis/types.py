@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic, Span

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase

@@ -12,6 +12,8 @@ from typing import Literal
 Severity = Literal["error", "warning", "note"]
 WIDTH = 100
 """How many characters of a line an excerpt shows."""
+MOST_SUGGESTIONS = 50
+"""The maximum number of searches for a similar name: each compares all names."""
 SENT = "<template>"
 """The file of a template that was sent in a request."""
 

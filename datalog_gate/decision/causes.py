@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.policy import LEVELS
-from datalog_gate.analysis.program import Compare, Const, Match
+from datalog_gate.analysis.program import Compare, Const, Match, variables
 from datalog_gate.base.unknown import equality
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.decision.decision import Violation

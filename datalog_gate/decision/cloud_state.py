@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
 
-from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.column_reads import read_columns
 from datalog_gate.analysis.program import CheckedProgram, Const
 from datalog_gate.analysis.slices import grounded
@@ -22,7 +21,7 @@ from datalog_gate.base.values import Row
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.budget import BUDGET
-from datalog_gate.engine.least_model import IndexedTable, Model
+from datalog_gate.engine.least_model import Engine, IndexedTable, Model
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
@@ -30,7 +29,7 @@ from datalog_gate.facts.lines import FactLine
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.cloud import relation
 from datalog_gate.schema.declaration import RelationRef, certain_version, current_version, relation_name
-from datalog_gate.schema.relations import TIMELESS
+from datalog_gate.schema.relations import EFFECTIVE, TIMELESS
 
 Rows = Mapping[Row, Span]
 READINGS, AGES = "gate:inventory", "gate:inventory_age"
@@ -98,6 +97,7 @@ def loaded(
     rows: Mapping[RelationRef, Rows],
     before: Inventory | None = None,
     readings: Mapping[str, Reading] = MappingProxyType({}),
+    engine: Engine = evaluate,
 ) -> Inventory:
     """The inventory of these rows. What did not change since the one `before` it, of the same policy set, is shared
     with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
@@ -117,7 +117,7 @@ def loaded(
         part = grounded(program, frozenset(own))
         unchanged = _unchanged(part, tables, old)
         errors = tuple(error for error in old.errors if error.relation in unchanged)
-        model = evaluate(part, {}, BUDGET, Model({**tables, **unchanged}, errors))
+        model = engine(part, {}, BUDGET, Model({**tables, **unchanged}, errors))
     for name, table in model.tables.items():
         if name in old.tables:
             table.index_like(old.tables[name])

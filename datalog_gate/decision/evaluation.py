@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.program import CheckedProgram, ProgramCache
 from datalog_gate.analysis.slices import layers, resting
@@ -23,6 +22,7 @@ from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.old_relations import add_old_facts
 from datalog_gate.schema.declaration import RelationRef, old_version, possible_version
+from datalog_gate.schema.relations import EFFECTIVE, UNLOCKED
 from datalog_gate.stack.model import Stack
 
 GRANTS = ("gate:grant", "gate:grant_scope")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.program import CheckedProgram, Const, Fold, Match, ProgramCache, Var, Without
 from datalog_gate.analysis.strata import reads
@@ -34,6 +33,7 @@ from datalog_gate.engine.least_model import ModelError
 from datalog_gate.engine.provenance import Derivation, Fact, Provenance
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema.declaration import RelationRef, certain_version, is_old, possible_version, relation_name
+from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.base.gc import paused
 from datalog_gate.base.values import Row, row_key
@@ -25,6 +24,7 @@ from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.least_model import Engine
 from datalog_gate.engine.native import evaluate
 from datalog_gate.engine.provenance import Fact
+from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.stack.model import Stack
 
 

@@ -237,21 +237,27 @@ class _Review:
         self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
     ) -> list[tuple[str, list[tuple[ir.Match, int]]]]:
         """The names of variables that join columns which may be null, with these; it is the same for all stacks."""
-        same = SameValues(around)
-        places: dict[ir.Operand, list[tuple[ir.Match, int]]] = {}
+        nullable: list[tuple[ir.Var, ir.Match, int]] = []
         for literal in body:
             if isinstance(literal, ir.Match) and not is_old(literal.relation):
+                columns = self._program.relations[literal.relation].columns
                 for at, term in literal.column_terms:
-                    kinds = self._program.relations[literal.relation].columns[at].kinds
-                    if isinstance(term, ir.Var) and kinds & Kind.NULL and not kinds & Kind.RESOURCE:
-                        places.setdefault(same.of(term), []).append((literal, at))
+                    if isinstance(term, ir.Var) and columns[at].kinds & (Kind.NULL | Kind.RESOURCE) == Kind.NULL:
+                        nullable.append((term, literal, at))
+        if len(nullable) < 2:
+            return []
+        same = SameValues(around)
+        places: dict[ir.Operand, list[tuple[ir.Match, int]]] = {}
+        for var, match, at in nullable:
+            places.setdefault(same.of(var), []).append((match, at))
         tested = {
             same.of(side)
             for literal in around
             if isinstance(literal, ir.Compare) and literal.null_test
             for side in (literal.left, literal.right)
         }
-        return [(name_of(var), columns) for var, columns in places.items() if len(columns) > 1 and var not in tested]
+        joins = ((var, columns) for var, columns in places.items() if len(columns) > 1 and var not in tested)
+        return [(name_of(var), columns) for var, columns in joins]
 
     def _holds_null(self, match: ir.Match, at: int) -> bool:
         rows: Collection[Row] = self._rows.get(match.relation, ())

@@ -7,33 +7,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from datalog_gate.analysis.check import check, matches
-from datalog_gate.analysis.congress.library import Entry, parse_library
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
 from datalog_gate.analysis.slices import resting
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
-from datalog_gate.base.errors import RulesError
+from datalog_gate.analysis.strata import matches
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
-from datalog_gate.language.ast import Declaration, Module, Rule
-from datalog_gate.language.parser import parse
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all
 
 LIMITS_FILE = "limits.yaml"
 """The file in which an operator gives the rows of a pack's relations."""
 
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A relation in `limits.yaml`, with its facts."""
-
-    name: str
-    span: Span
-    facts: tuple[Rule, ...]
+if TYPE_CHECKING:
+    from datalog_gate.analysis.congress.library import Entry
+    from datalog_gate.language.ast import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +41,6 @@ class RuleFile:
     congress: bool = False
     entries: tuple[Entry, ...] | None = None
     title: str = ""
-    limits: tuple[Limit, ...] | None = None
     limits_file: str = ""
     limits_text: str = ""
     notes: tuple[Diagnostic, ...] = ()
@@ -56,30 +48,22 @@ class RuleFile:
 
     def parse(self) -> tuple[Module, tuple[Diagnostic, ...]]:
         if self.entries is not None:
+            from datalog_gate.analysis.congress.library import parse_library
+
             module, diagnostics = parse_library(self.entries, self.file, self.module, self.title)
             return module, (*self.notes, *diagnostics)
+        from datalog_gate.language.parser import parse
+
         module, diagnostics = parse(self.text, self.file, self.module, congress=self.congress)
-        if self.limits is None:
+        if not self.limits_file:
             return module, (*self.notes, *diagnostics)
-        module, wrong = _add_limits(module, self.limits)
+        from datalog_gate.decision.limits import add_limits
+
+        try:
+            module, wrong = add_limits(module, self.limits_file, self.limits_text)
+        except InputError as error:
+            wrong = error.diagnostics
         return module, (*self.notes, *diagnostics, *wrong)
-
-
-def _add_limits(module: Module, limits: Sequence[Limit]) -> tuple[Module, list[Diagnostic]]:
-    """The module with the facts. Each relation that it declares is given, and nothing else is: a limit that is missing
-    or misspelt would be one that holds nothing back. Kinds and columns are checked as those of any fact."""
-    declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
-    diagnostics = []
-    for limit in (limit for limit in limits if limit.name not in declared):
-        message = f"{module.file} declares no relation {limit.name}"
-        advice = did_you_mean(limit.name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}")
-        diagnostics.append(Diagnostic("bad-limits", message, limit.span, advice))
-    named = {limit.name for limit in limits}
-    for name in (name for name in declared if name not in named):
-        advice = f"write `{name}:` there, with [] for none"
-        diagnostics.append(Diagnostic("bad-limits", f"{LIMITS_FILE} gives no {name}", declared[name].span, advice))
-    facts = tuple(fact for limit in limits if limit.name in declared for fact in limit.facts)
-    return replace(module, statements=(*module.statements, *facts)), diagnostics
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +93,8 @@ def load(files: Sequence[RuleFile], catalogue: Catalogue = SHIPPED) -> PolicySet
 @lru_cache(maxsize=2)
 @paused()
 def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
+    from datalog_gate.analysis.check import check
+
     sources = texts(files)
     modules, problems = parse_all(files)
     checked = check(modules, found=problems, sources=sources, catalogue=catalogue)
@@ -142,7 +128,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
 
 
 def texts(files: Sequence[RuleFile]) -> dict[str, str]:
-    limits = {file.limits_file: file.limits_text for file in files if file.limits is not None}
+    limits = {file.limits_file: file.limits_text for file in files if file.limits_file}
     return {file.file: file.text for file in files} | limits
 
 

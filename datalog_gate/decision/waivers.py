@@ -16,9 +16,6 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId, Row, Value
 from datalog_gate.decision.decision import WRITTEN, Waiver, read_instant
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.engine.builtins import EvaluationError, compare
-from datalog_gate.language.ast import Comparison, Constant, Variable
-from datalog_gate.language.parser import parse_query
 
 if TYPE_CHECKING:
     from datalog_gate.template.document import Document
@@ -61,36 +58,17 @@ def waiver_of(
             continue
         if now >= waiver.until:
             lapsed = waiver, f"expired {waiver.expires}"
-        elif waiver.bound and not _bounded(waiver.bound, named):
+        elif waiver.bound and not _is_bounded(waiver.bound, named):
             lapsed = waiver, f"holds only while {waiver.bound}"
         else:
             return waiver, ""
     return lapsed
 
 
-def comparison(text: str) -> Comparison | str:
-    """What a bound says: a column of the head compared with a constant or another column; or else what is wrong."""
-    body, problems = parse_query(f":- {text}")
-    match body:
-        case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as comparison,):
-            if Variable not in (type(left), type(right)):
-                return "it names no column"
-            same = isinstance(left, Variable) and isinstance(right, Variable) and left.name == right.name
-            return "both sides are the same" if same else comparison
-    return problems[0].message if problems else "it is no comparison of a column"
+def _is_bounded(text: str, named: Mapping[str, Value]) -> bool:
+    from datalog_gate.decision.waiver_bounds import holds
 
-
-def _bounded(text: str, named: Mapping[str, Value]) -> bool:
-    """Whether the bound holds for certain; what does not compare is out of bounds."""
-    bound = comparison(text)
-    if isinstance(bound, str):
-        return False
-    terms = (bound.left, bound.right)
-    left, right = (term.value if isinstance(term, Constant) else named.get(getattr(term, "name", "")) for term in terms)
-    try:
-        return compare(bound.comparator, left, right, False, Constant(None) in terms)
-    except EvaluationError:
-        return False
+    return holds(text, named)
 
 
 def _is(value: Value, wanted: Value) -> bool:
@@ -169,15 +147,17 @@ class _Reader:
             elif isinstance(value, dict | list):
                 self._bad(f"`{name}` is a text, a number, true, false or null", (at, "key", name))
         if isinstance(text := entry.get("while"), str) and text:
+            from datalog_gate.decision.waiver_bounds import comparison, names_of
+
             bound = comparison(text)
             if isinstance(bound, str):
                 self._bad(f"`while` can't be `{text}`: {bound}", (at, "while"), 'write one like `while: "n <= 120"`')
                 return
-            for term in (bound.left, bound.right):
-                if isinstance(term, Variable) and term.name not in columns:
+            for name in names_of(bound):
+                if name not in columns:
                     known = f"the columns of {policy.id} are {', '.join(columns) or 'none'}"
-                    suggestion = did_you_mean(term.name, columns, known)
-                    self._bad(f"{policy.id} has no column {term.name}", (at, "while"), suggestion)
+                    suggestion = did_you_mean(name, columns, known)
+                    self._bad(f"{policy.id} has no column {name}", (at, "while"), suggestion)
 
     def _bad(self, what: str, path: tuple[str | int, ...], suggestion: str | None = None, key: bool = False) -> None:
         if self.document.text is None and path:

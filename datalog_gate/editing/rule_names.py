@@ -195,7 +195,7 @@ def _rename_relation(folder: RuleFolder, parsed: ParsedRules, index: int, name: 
 def _beside(folder: RuleFolder, owner: ParsedRules) -> Iterator[tuple[Path, str]]:
     """The limits of a module, and the tests of all."""
     files = {Path(file.file).with_name("test.yaml") for file in folder.files}
-    if owner.file.limits is not None:
+    if owner.file.limits_file:
         files.add(Path(owner.file.limits_file))
     for file in sorted(files):
         if file.is_file():

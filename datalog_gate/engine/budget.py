@@ -54,7 +54,8 @@ class Watch:
     _rule: CheckedRule | None = None
     _known: Sized = ()
     _before: int = 0
-    _left: int = BETWEEN_CHECKS
+    left: int = BETWEEN_CHECKS
+    """How many rows may be read before the next check."""
 
     def __post_init__(self) -> None:
         self.began = self.budget.clock()
@@ -84,9 +85,9 @@ class Watch:
 
     def count_rows(self, rows: int) -> None:
         self.looks += rows
-        self._left -= rows
-        if self._left < 0:
-            self._left = self.check()
+        self.left -= rows
+        if self.left < 0:
+            self.left = self.check()
 
     def _account(self, rule: CheckedRule) -> None:
         derived = len(self._known) - self._before

@@ -21,11 +21,12 @@ from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.unknown import freeze
 from datalog_gate.base.values import FALSE, Kind, ResourceId, Row, Unknown, Value, kind_of, row_key, show, types_of
 from datalog_gate.engine.intervals import Number, Tuples, bound_aggregate, bound_result, decide_comparison, kinds_of
-from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
 if TYPE_CHECKING:
     import ipaddress
+
+    from datalog_gate.language.ast import AggregateFunction, Comparator
 
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -57,7 +58,7 @@ def compute(name: str, inputs: Sequence[Value]) -> Value:
     the tuples that certainly exist, and those that may exist.
     """
     if isinstance(inputs[-1], Tuples):
-        return _aggregate_partly_known(cast(AggregateFunction, name), inputs)
+        return _aggregate_partly_known(cast("AggregateFunction", name), inputs)
     needed = inputs[:1] if name == "??" else inputs
     if _UNKNOWN.isdisjoint(map(type, needed)):
         value = _apply(name, inputs)

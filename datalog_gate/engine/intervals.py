@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 from datalog_gate.base.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
-from datalog_gate.language.ast import Comparator
+
+if TYPE_CHECKING:
+    from datalog_gate.language.ast import Comparator
 
 Number = int | Decimal
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
 from datalog_gate.analysis.strata import reads
@@ -26,6 +27,8 @@ Rounds = Mapping[RelationRef, Mapping[Row, int]]
 """By relation the round, counted from 1, in which each row is first derived."""
 MOST_VARIANTS = 64
 """The most functions that are kept for one rule."""
+FEW_ROWS, FEW_LOOKS = 64, 1000
+"""A rule that reads tables of so few rows is searched rather than compiled if it runs once, and ends after so many."""
 
 
 @paused()
@@ -34,10 +37,14 @@ def evaluate(
     facts: Mapping[RelationRef, Collection[Row]],
     budget: Budget = UNLIMITED,
     before: Model | None = None,
+    once: bool = False,
 ) -> Model:
-    """Compute all rows and errors of the program over the facts and the model `before`, which does not change."""
+    """Compute all rows and errors of the program over the facts and the model `before`, which does not change.
+
+    With `once`, functions are made only of what takes longer without: no other evaluation follows that would use them.
+    """
     tables = dict(before.tables) if before else {}
-    evaluation = _Evaluation(Watch(budget), tables, errors_of(before) if before else {})
+    evaluation = _Evaluation(Watch(budget), tables, errors_of(before) if before else {}, once=once)
     exceeded = None
     empty = IndexedTable()  # shared, since most relations have no rows
     for name in program.inputs:
@@ -65,6 +72,9 @@ def evaluate(
             if tables[name].rows:
                 evaluation.filled.add(name)
     return Model(tables, evaluation.model_errors(), exceeded)
+
+
+evaluate_once = partial(evaluate, once=True)
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
@@ -169,6 +179,9 @@ class _Evaluation:
     """The inputs and the relations of earlier strata that have rows."""
     failed: set[int] = field(default_factory=set)
     """The rules that met an error, by identity."""
+    once: bool = False
+    searched: set[int] = field(default_factory=set)
+    """The parts that were searched rather than compiled, by identity."""
 
     def derive(self, stratum: _SplitStratum, by_round: bool = False) -> None:
         """Derive the rows of a stratum. With `by_round` each row of a recursive one is mapped to its round."""
@@ -216,6 +229,14 @@ class _Evaluation:
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
         """Run a part by its function, or else by a search for assignments; return how many new rows it has read."""
         self.watch.start(part.rule, known)
+        if self.once and self._is_small(part):
+            count = len(news)
+            try:
+                self._search(part, known, emit, news, Watch(Budget(looks=FEW_LOOKS), left=FEW_LOOKS))
+                self.watch.stop()
+                return count
+            except BudgetError:
+                pass
         compiled = part.compile(self.tables, emit is not None)
         if compiled and not (self.errors and self._reads_errors(part.rule)):
             try:
@@ -226,9 +247,23 @@ class _Evaluation:
             except EvaluationError:
                 pass
         count = len(news)  # which may be the list that `emit` extends
+        self._search(part, known, emit, news, self.watch)
+        self.watch.stop()
+        return count
+
+    def _is_small(self, part: _Part) -> bool:
+        """Whether the part has not run yet, and reads tables of few rows alone."""
+        if id(part) in self.searched:
+            return False
+        self.searched.add(id(part))
+        return all(len(self.tables[name].rows) <= FEW_ROWS for name in part.read)
+
+    def _search(
+        self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row], watch: Watch
+    ) -> None:
         rows: dict[Row, None] = {}
         new_rows = IndexedTable(news) if part.new_relation else None
-        search = Assignments(self.tables, self.errors, self.watch, news=new_rows)
+        search = Assignments(self.tables, self.errors, watch, news=new_rows)
         for binding, cause in search.of_rule(part.body):
             if cause:
                 self.failed.add(id(part.rule))
@@ -239,8 +274,6 @@ class _Evaluation:
                 known[row] = None
                 if emit:
                     emit(row)
-        self.watch.stop()
-        return count
 
     def _reads_errors(self, rule: CheckedRule) -> bool:
         """Whether a relation that stands within a literal of the rule has rows in error."""

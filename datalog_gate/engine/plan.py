@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body, scope_inner
 from datalog_gate.base.errors import EngineError
 from datalog_gate.schema.declaration import RelationRef

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import operands, variables
+from datalog_gate.analysis.program import operands, variables
 from datalog_gate.analysis.safety import ScopedLiteral, binds
 from datalog_gate.base.values import Kind, Row, Value, in_order, kind_of
 from datalog_gate.engine.assignments import Assignments, Binding, Cause, head_row

@@ -12,7 +12,7 @@ from types import EllipsisType
 from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import variables
+from datalog_gate.analysis.program import variables
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python, row_key, show

@@ -15,7 +15,6 @@ from itertools import islice, takewhile
 from types import EllipsisType
 from typing import Any, NamedTuple
 
-from datalog_gate.analysis.check import UNLOCKED
 from datalog_gate.analysis.program import Call, CheckedLiteral, Compare, Const, Match, Operand, Pattern, Var, Without
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError
@@ -27,6 +26,7 @@ from datalog_gate.engine.native import evaluate
 from datalog_gate.explain.why import Node, Premise
 from datalog_gate.facts.stack_relations import POLICY
 from datalog_gate.schema.declaration import Property, certain_version
+from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import path_text, typed

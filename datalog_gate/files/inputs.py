@@ -12,13 +12,15 @@ from datalog_gate.analysis.program import ProgramCache
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.values import from_python
+from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import Inventory, loaded, read_readings
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision.policy_set import PolicySet
-from datalog_gate.decision.query import bind
 from datalog_gate.decision.request import DecisionRequest, read_action, read_caller, read_mode, read_time
 from datalog_gate.decision.waivers import read_waivers
 from datalog_gate.engine.budget import BUDGET, Budget
+from datalog_gate.engine.least_model import Engine
+from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.lines import FactLine, read
 from datalog_gate.files.templates import read_text
 from datalog_gate.stack.model import Stack
@@ -48,6 +50,7 @@ def read_request(
     modes: Mapping[str, str] | None = None,
     budget: Budget = BUDGET,
     cloud: Mapping[str, str] | None = None,
+    engine: Engine = evaluate,
 ) -> DecisionRequest:
     """Read a request about the stacks from plain data and files; `api.Rules.decide` describes the parameters.
     Errors: UsageError, InputError for inventory or waivers."""
@@ -55,9 +58,9 @@ def read_request(
     action = read_action(action, stacks, older)
     most = read_mode(mode)
     if inventory is None:
-        inventory = _EMPTY.get(rules.program, rules.digest, lambda: read_inventory(rules, {}))
+        inventory = _EMPTY.get(rules.program, rules.digest, lambda: read_inventory(rules, {}, None, engine))
     elif not isinstance(inventory, Inventory):
-        inventory = read_inventory(rules, inventory)
+        inventory = read_inventory(rules, inventory, None, engine)
     if inventory.rules != rules.digest:
         raise UsageError("the inventory was loaded for other rules")
     if unknown := sorted({*(cloud or ())} - {stack.id for stack in stacks}):
@@ -84,10 +87,13 @@ def read_request(
 _EMPTY = ProgramCache[Inventory]()
 
 
-def read_inventory(rules: PolicySet, source: FactSource, before: Inventory | None = None) -> Inventory:
+def read_inventory(
+    rules: PolicySet, source: FactSource, before: Inventory | None = None, engine: Engine = evaluate
+) -> Inventory:
     """Read an inventory. It shares with the one `before` it what did not change. Errors: InputError."""
     lines = fact_lines(source)
-    return loaded(rules, bind(rules.program, lines, catalogue=rules.catalogue), before, read_readings(lines))
+    rows = bind(rules.program, lines, catalogue=rules.catalogue)
+    return loaded(rules, rows, before, read_readings(lines), engine)
 
 
 def load_waivers(rules: PolicySet, source: WaiverSource | Document) -> tuple[Waiver, ...]:

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from datalog_gate.analysis.congress.library import Entry
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
-from datalog_gate.base.values import from_python
-from datalog_gate.decision.policy_set import LIMITS_FILE, Limit, RuleFile, texts
+from datalog_gate.decision.policy_set import LIMITS_FILE, RuleFile, texts
 from datalog_gate.files.templates import MAX_BYTES, list_files, read_text
-from datalog_gate.language.ast import Atom, Constant, Rule
-from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.document import read_document
+
+if TYPE_CHECKING:
+    from datalog_gate.analysis.congress.library import Entry
 
 YAML = (".yaml", ".yml")
 GROUP = "datalog_gate.rules"
@@ -168,7 +168,7 @@ def _other_file(file: Path, data: Mapping[str, object]) -> tuple[str, str] | Non
 
 
 def _read_limits(file: Path) -> dict[str, Any]:
-    """Read the limits of a pack, as fields of its `RuleFile`. Errors: InputError."""
+    """The limits of a pack, as fields of its `RuleFile`. Errors: InputError."""
     if not os.path.exists(file):
         message, other = f"{file} can't be read: No such file or directory", file.with_suffix(".yml")
         advice = (
@@ -177,42 +177,13 @@ def _read_limits(file: Path) -> dict[str, Any]:
             else "write it, with `NAME: VALUE` for each relation"
         )
         raise InputError([Diagnostic("unreadable", message, None, advice)])
-    text = read_text(file)
-    document = read_document(text, str(file))
-    diagnostics: list[Diagnostic] = []
-    limits: tuple[Limit, ...] = ()
-    if isinstance(document.data, dict):
-        limits = tuple(_limit(document, str(name), diagnostics) for name in document.data)
-    else:
-        message = f"{LIMITS_FILE} is a mapping of relations to their rows"
-        diagnostics.append(Diagnostic("bad-limits", message, document.place(()), "write `most_servers: 100`"))
-    if diagnostics:
-        raise InputError(diagnostics, {str(file): text})
-    return {"limits": limits, "limits_file": str(file), "limits_text": text}
-
-
-def _limit(document: Document, name: str, diagnostics: list[Diagnostic]) -> Limit:
-    """The rows of a relation, which are a list, or a single value. A row is a list of values, or its only value."""
-    data: Any = document.data
-    rows = data[name] if isinstance(data[name], list) else [data[name]]
-    span = document.key_place((name,))
-    assert span is not None
-    facts = []
-    for index, row in enumerate(rows):
-        place = document.place((name, index) if isinstance(data[name], list) else (name,)) or span
-        try:
-            values = [from_python(value) for value in (row if isinstance(row, list) else [row])]
-        except (TypeError, ValueError):
-            suggestion = "a row is a value, or a list of values in the order of the columns"
-            diagnostics.append(Diagnostic("bad-limits", f"this is no row of {name}", place, suggestion))
-            continue
-        head = Atom(name, tuple(Constant(value, span=place) for value in values), span=place, name_span=place)
-        facts.append(Rule(head, span=place))
-    return Limit(name, span, tuple(facts))
+    return {"limits_file": str(file), "limits_text": read_text(file)}
 
 
 def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry:
     """A rule as written in the file, for places; where the file escapes characters, only its first line is exact."""
+    from datalog_gate.analysis.congress.library import Entry
+
     span_lines = list(lines[place.line - 1 : place.end_line])
     if len(span_lines) > place.end_line - place.line:
         span_lines[-1] = span_lines[-1][: place.end_column - 1]

@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.check import matches
 from datalog_gate.analysis.safety import ScopedLiteral, binds, scope_body
+from datalog_gate.analysis.strata import matches
 from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError

@@ -14,8 +14,9 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
-from datalog_gate.analysis.check import check, matches
+from datalog_gate.analysis.check import check
 from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.base.values import Boolean, Value, boolean

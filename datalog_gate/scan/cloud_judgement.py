@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from datalog_gate.analysis.check import EFFECTIVE, UNLOCKED
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.program import CheckedProgram
@@ -31,6 +30,7 @@ from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.stored_facts import UNCERTAIN, fact_table, rooted_facts
 from datalog_gate.schema.declaration import RelationRef, is_all, possible_version, relation_name
+from datalog_gate.schema.relations import EFFECTIVE, UNLOCKED
 
 Stacks = Mapping[str, tuple[str, str | None]]
 """The name and project of each stack by root."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlglot import exp
 
-from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.slices import resting
@@ -38,6 +37,7 @@ from datalog_gate.scan.stored_judgement import COUNTED, Forecast
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, is_all, relation_name
+from datalog_gate.schema.relations import EFFECTIVE
 
 if TYPE_CHECKING:
     import pandas

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.slices import resting
@@ -28,6 +27,7 @@ from datalog_gate.scan.scan_store import ScanStore
 from datalog_gate.scan.stored_facts import UNCERTAIN, rooted_facts
 from datalog_gate.scan.stored_program import PER_REQUEST, StoredProgram, local_policies, shared_facts
 from datalog_gate.schema.declaration import RelationRef, relation_name
+from datalog_gate.schema.relations import EFFECTIVE
 from datalog_gate.stack.model import Stack
 
 COUNTED = ("holds", "undetermined")

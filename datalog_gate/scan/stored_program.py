@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from datalog_gate.analysis.check import EFFECTIVE
 from datalog_gate.analysis.lifting import Lifted, lift, stack_inputs
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import reads
@@ -16,6 +15,7 @@ from datalog_gate.files.inputs import read_inventory
 from datalog_gate.scan.batch import ScanRequest
 from datalog_gate.scan.stored_facts import fact_table, filled_by_stacks, rooted_columns
 from datalog_gate.schema.declaration import RelationRef
+from datalog_gate.schema.relations import EFFECTIVE
 
 PER_REQUEST = frozenset({"gate:caller", "gate:role", "gate:grant", "gate:grant_scope", EFFECTIVE.name})
 """Relations that depend on who asked for a stack, and on what its grants open."""

@@ -6,6 +6,7 @@ import json
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
+from typing import Any
 
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Column, Relation
@@ -45,11 +46,11 @@ KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kin
 
 def relation(name: str) -> Relation | None:
     """The relation of the inventory by its full name, ``nova:servers``."""
-    return _all().get(name) if name.partition(":")[0] in CLOUD or name.startswith(("heat:", "gate:")) else None
+    return _relation(name) if name.partition(":")[0] in CLOUD or name.startswith(("heat:", "gate:")) else None
 
 
 def names() -> tuple[str, ...]:
-    return tuple(_all())
+    return tuple(_data())
 
 
 @cache
@@ -58,7 +59,8 @@ def live_relation(name: str) -> Relation | None:
     if not name.startswith(LIVE) or name.removeprefix(LIVE) not in LIVE_TABLES:
         return None
     table, column = LIVE_TABLES[name.removeprefix(LIVE)]
-    declared = _all()[table]
+    declared = _relation(table)
+    assert declared
     own = tuple(key for key in declared.key if key != column)
     resource = Column("_id", Kind.RESOURCE, "The resource.")
     meaning = f"{declared.meaning} Of those that are resources of a live stack, with `_id`."
@@ -66,11 +68,16 @@ def live_relation(name: str) -> Relation | None:
 
 
 @cache
-def _all() -> dict[str, Relation]:
-    text = (Path(__file__).parent / "data" / "inventory.json").read_text("utf-8")
-    relations = {}
-    for name, data in json.loads(text).items():
-        kinds = {column: [KINDS[letter] for letter in letters] for column, letters in data["columns"].items()}
-        columns = tuple(Column(column, reduce(or_, several)) for column, several in kinds.items())
-        relations[name] = Relation(name, columns, tuple(data["key"]), data["meaning"])
-    return relations
+def _data() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "inventory.json").read_text("utf-8"))
+    return data
+
+
+@cache
+def _relation(name: str) -> Relation | None:
+    if name not in _data():
+        return None
+    data = _data()[name]
+    kinds = {column: [KINDS[letter] for letter in letters] for column, letters in data["columns"].items()}
+    columns = tuple(Column(column, reduce(or_, several)) for column, several in kinds.items())
+    return Relation(name, columns, tuple(data["key"]), data["meaning"])

@@ -13,6 +13,14 @@ NAMESPACES = frozenset(
 )
 """The first segments of names that modules must not use, beside those of an inventory."""
 
+UNLOCKED = "gate:unlocked"
+EFFECTIVE = Relation(
+    "gate:effective#",
+    (Column("grant", Kind.RESOURCE),),
+    meaning="Grants that are enabled and not expired.",
+    generated="effective",
+)
+
 TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
 """Relations that describe the operation, not the state after it."""
 TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service", "gate:inventory_age"}

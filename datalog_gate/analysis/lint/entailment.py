@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import Comparator
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name

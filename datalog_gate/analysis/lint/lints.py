@@ -10,8 +10,7 @@ from functools import partial
 
 from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.lint.single_use import find_single_uses
-from datalog_gate.analysis.lower import variables
-from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without
+from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import fixpoint

@@ -14,8 +14,8 @@ from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
 from datalog_gate.analysis.lint.linear import Linear, conditions_of, find_infeasible
 from datalog_gate.analysis.lint.same_values import SameValues
 from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
-from datalog_gate.analysis.lower import variables
 from datalog_gate.analysis.patterns import find_looseness
+from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Range, Relation, RelationRef

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lower import renamed, variables
+from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Relation, RelationRef
 

@@ -6,6 +6,8 @@ The result of a command goes to stdout, everything else to stderr.
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import io
 import os
 import sys
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
+from datalog_gate.base.gc import paused
 from datalog_gate.doors.cli.common import INPUT, RULES, UNDECIDED, USAGE, print_note, write_file
 from datalog_gate.doors.cli.option_parser import parse_options
 
@@ -21,6 +24,8 @@ BROKEN_PIPE = 141
 
 INTERRUPTED = 130
 """That of a shell for Ctrl-C."""
+
+atexit.register(gc.freeze)  # at its end Python would look for cycles in all that it frees
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,11 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             try:
-                options = parse_options(arguments)
+                with paused():
+                    options = parse_options(arguments)
             except SystemExit:  # `--help` was printed, or what is wrong with the options
                 sys.stdout.flush()
                 raise
-            module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
+            with paused():
+                module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
             return code

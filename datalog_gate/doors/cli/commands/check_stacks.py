@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -88,7 +89,7 @@ def check(options: argparse.Namespace) -> int:
     groups = [roots] if options.together else [[root] for root in roots]
 
     def judge(group: list[RootTemplate]) -> ReportEntry:
-        return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline)
+        return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline, once=len(groups) == 1)
 
     # an explanation is computed as it is shown, and pydatalog has a process of its own
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
@@ -133,6 +134,7 @@ def _check_group(
     inventory: Inventory | str | None,
     modes: Mapping[str, str],
     baseline: Baseline | None,
+    once: bool,
 ) -> ReportEntry:
     """Judge templates as one set of facts."""
     pages = _wants_pages(options)
@@ -154,6 +156,7 @@ def _check_group(
             explain=options.explain or pages,
             near_misses=True,
             cloud={} if options.together else None,
+            once=once,
         )
         entry = ReportEntry(name, decision, format_grant_requests(stacks, decision))
         entry = tolerate(entry, decision, stacks, rules, baseline)
@@ -226,7 +229,7 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
 
 def _idle_run(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]:
     """Warn of an action that no policy is judged on, and of services that no rule names but almost."""
-    from datalog_gate.analysis.check import matches
+    from datalog_gate.analysis.strata import matches
 
     action = options.action or ("update" if options.against else "create")
     judged = [policy.id for policy in rules.policies if action in policy.on]
@@ -281,11 +284,20 @@ def _unfilled_relations(
 ) -> list[Diagnostic]:
     """Warn once of what policies read and this run does not fill, unless a ``pack.yaml`` says that its rules are worth
     having without."""
-    from datalog_gate.analysis.check import matches
-    from datalog_gate.doors.cli.commands.rule_files import is_optional
+    from datalog_gate.analysis.strata import matches
+    from datalog_gate.files.pack_file import OPTIONAL_FIELDS, read_pack_file
+    from datalog_gate.files.rules import PACK_FILE
     from datalog_gate.schema.cloud import LIVE
 
-    readers: dict[RelationRef, set[Path]] = {}
+    fields: dict[str, Mapping[str, str]] = {}
+
+    def is_optional(file: str, field: str) -> bool:
+        folder = os.path.dirname(file)
+        if folder not in fields:
+            fields[folder] = read_pack_file(Path(folder, PACK_FILE))
+        return field in OPTIONAL_FIELDS and fields[folder].get(field) == "optional"
+
+    readers: dict[RelationRef, set[str]] = {}
     columns: set[str] = set()
     generated = [rule for rule in rules.program.rules if str(rule.relation).startswith(LIVE)]
     behind = {rule.relation: {match.relation for match in matches(rule.body)} for rule in generated}
@@ -294,7 +306,7 @@ def _unfilled_relations(
             continue
         for match in matches(rule.body):
             for name in behind.get(match.relation, {match.relation}):
-                readers.setdefault(name, set()).add(Path(rule.span.file).parent)
+                readers.setdefault(name, set()).add(rule.span.file)
             if match.relation == "gate:caller":
                 columns |= {rules.program.relations["gate:caller"].columns[at].name for at in match.columns}
     names: dict[Diagnostic, list[str]] = {}
@@ -304,7 +316,7 @@ def _unfilled_relations(
         if name == "gate:caller" and lacking:
             listed = " and ".join(lacking)
             need = "caller", "unfilled", f"and {options.caller} has no {listed}", f"write its {listed} there"
-        if need and any(not is_optional(folder, need[0]) for folder in readers[name]):
+        if need and any(not is_optional(file, need[0]) for file in readers[name]):
             names.setdefault(Diagnostic(*need[1:3], None, need[3], "warning"), []).append(str(name))
     return [
         replace(diagnostic, message=f"the rules read {', '.join(read)}, {diagnostic.message}")

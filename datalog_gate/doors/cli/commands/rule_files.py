@@ -12,16 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from datalog_gate import api
-from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
-from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.cli.common import FINDINGS, OK, replace_file
+from datalog_gate.files.pack_file import read_pack_file
 from datalog_gate.files.rules import GROUP, PACK_FILE, default_rules, find_rules
 from datalog_gate.files.templates import read_catalogue, read_text
-from datalog_gate.template.document import read_document
 
 SCHEMA = "datalog-gate/rules/1"
-REQUIRED_FIELDS = ("version", "summary")
-OPTIONAL_FIELDS = ("inventory", "caller")
 FIXTURES = "fixtures"
 """The folder of a copied pack for what its tests read."""
 OUTSIDE = re.compile(r"(?:\.\./)+[\w./-]+")
@@ -99,7 +97,7 @@ def _pack_folders(folder: Path) -> dict[str, Path]:
 
 
 def _read_pack(name: str, folder: Path, rules: api.Rules) -> Pack:
-    fields = _read_pack_file(folder / PACK_FILE)
+    fields = read_pack_file(folder / PACK_FILE)
     policies = [policy for policy in rules.policies if Path(policy.span.file).is_relative_to(folder)]
     return Pack(name, fields["version"], len(policies), fields["summary"], str(folder))
 
@@ -138,24 +136,3 @@ def _copy_pack(pack: Path, target: Path) -> Path:
             text = text.replace(name, os.path.relpath(copy, tests.parent))
         tests.write_text(text, "utf-8")
     return target
-
-
-def is_optional(folder: Path, field: str) -> bool:
-    """Whether the pack in the folder says ``inventory: optional``, or so of the caller: that its rules are worth having
-    without. Errors: InputError."""
-    return field in OPTIONAL_FIELDS and _read_pack_file(folder / PACK_FILE).get(field) == "optional"
-
-
-def _read_pack_file(file: Path) -> dict[str, str]:
-    """Read the fields of a ``pack.yaml``; empty ones if there is no such file. Errors: InputError."""
-    if not file.exists():
-        return dict.fromkeys(REQUIRED_FIELDS, "")
-    text = read_text(file)
-    document = read_document(text, str(file))
-    data = document.data if isinstance(document.data, dict) else {}
-    has_fields = set(data) - set(OPTIONAL_FIELDS) == set(REQUIRED_FIELDS)
-    if not has_fields or not all(isinstance(value, str) for value in data.values()):
-        message = f"{PACK_FILE} has {' and '.join(REQUIRED_FIELDS)}, each a text"
-        diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')
-        raise InputError([diagnostic], {str(file): text})
-    return {name: str(value) for name, value in data.items()}

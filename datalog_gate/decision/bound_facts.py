@@ -1,0 +1,60 @@
+"""Lines of facts as rows of the relations of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datalog_gate.analysis.program import CheckedProgram, find_input
+from datalog_gate.base.diagnostics import MOST_SUGGESTIONS, Diagnostic, Span, did_you_mean
+from datalog_gate.base.errors import InputError
+from datalog_gate.base.values import Row
+from datalog_gate.facts.lines import FactLine
+from datalog_gate.schema import cloud
+from datalog_gate.schema.catalogue import SHIPPED, Catalogue
+from datalog_gate.schema.declaration import RelationRef, whole_version
+from datalog_gate.schema.signatures import BUILTINS
+
+
+def bind(
+    program: CheckedProgram, lines: Sequence[FactLine], lenient: bool = False, catalogue: Catalogue = SHIPPED
+) -> dict[RelationRef, dict[Row, Span]]:
+    """The rows of each input of the program, each with its place. Lines of a relation of the catalogue that no rule
+    reads are left out. Errors: InputError for a relation that nothing declares, or a row that does not fit it. With
+    `lenient` only what lies in the cloud needs to be declared and of the kinds declared.
+    """
+    inputs: dict[RelationRef, dict[Row, Span]] = {name: {} for name in program.inputs}
+    diagnostics: list[Diagnostic] = []
+    meant: dict[str, str | None] = {}
+    for line in lines:
+        cloud_table = cloud.relation(line.relation)
+        try:
+            if "#" in line.relation:
+                raise ValueError(f"{line.relation} is no name of a relation")
+            target = find_input(program, line.relation)
+            if target is not None:
+                row_of = line.positional if lenient and not cloud_table else line.typed
+                inputs[target].setdefault(row_of(program.relations[whole_version(target)]), line.span)
+            elif cloud_table:
+                line.typed(cloud_table)
+            elif line.relation in BUILTINS:
+                message = f"{line.relation} is a builtin, and no rule declares such a relation"
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
+            elif not lenient and catalogue.relation(line.relation) is None:
+                message = f"no rule declares the relation {line.relation}"
+                known = [
+                    str(whole_version(relation))
+                    for relation in program.inputs
+                    if not program.relations[relation].generated
+                ]
+                known += [*(name.rpartition(":")[2] for name in known), *catalogue.names()]
+                if line.relation not in meant and len(meant) < MOST_SUGGESTIONS:
+                    meant[line.relation] = did_you_mean(line.relation, known)
+                suggestion = meant.get(line.relation)
+                diagnostics.append(Diagnostic("bad-facts", message, line.span, suggestion))
+        except ValueError as error:
+            diagnostics.append(Diagnostic("bad-facts", str(error), line.span))
+        except InputError as error:
+            diagnostics += error.diagnostics
+    if diagnostics:
+        raise InputError(diagnostics)
+    return inputs

@@ -1,0 +1,60 @@
+"""A reader of `limits.yaml`, in which an operator gives the rows of a pack's relations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
+from datalog_gate.base.values import from_python
+from datalog_gate.decision.policy_set import LIMITS_FILE
+from datalog_gate.language.ast import Atom, Constant, Declaration, Module, Rule
+from datalog_gate.template.document import Document, read_document
+
+
+def add_limits(module: Module, file: str, text: str) -> tuple[Module, tuple[Diagnostic, ...]]:
+    """The module with the facts of a file, and what is wrong with them.
+
+    Each relation that it declares is given, and nothing else is: a limit that is missing or misspelt would be one that
+    holds nothing back. Kinds and columns are checked as those of any fact. Errors: InputError for a text that is no
+    YAML.
+    """
+    document = read_document(text, file)
+    if not isinstance(document.data, dict):
+        message = f"{LIMITS_FILE} is a mapping of relations to their rows"
+        return module, (Diagnostic("bad-limits", message, document.place(()), "write `most_servers: 100`"),)
+    declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
+    diagnostics: list[Diagnostic] = []
+    facts: list[Rule] = []
+    for name in map(str, document.data):
+        rows = _read_rows(document, name, diagnostics)
+        if name in declared:
+            facts += rows
+            continue
+        message = f"{module.file} declares no relation {name}"
+        advice = did_you_mean(name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}")
+        diagnostics.append(Diagnostic("bad-limits", message, document.key_place((name,)), advice))
+    for name in (name for name in declared if name not in map(str, document.data)):
+        advice = f"write `{name}:` there, with [] for none"
+        diagnostics.append(Diagnostic("bad-limits", f"{LIMITS_FILE} gives no {name}", declared[name].span, advice))
+    return replace(module, statements=(*module.statements, *facts)), tuple(diagnostics)
+
+
+def _read_rows(document: Document, name: str, diagnostics: list[Diagnostic]) -> list[Rule]:
+    """The rows of a relation, which are a list, or a single value. A row is a list of values, or its only value."""
+    data = document.data
+    assert isinstance(data, dict)
+    given = data[name]
+    span = document.key_place((name,))
+    assert span is not None
+    facts = []
+    for index, row in enumerate(given if isinstance(given, list) else [given]):
+        place = document.place((name, index) if isinstance(given, list) else (name,)) or span
+        try:
+            values = [from_python(value) for value in (row if isinstance(row, list) else [row])]
+        except (TypeError, ValueError):
+            suggestion = "a row is a value, or a list of values in the order of the columns"
+            diagnostics.append(Diagnostic("bad-limits", f"this is no row of {name}", place, suggestion))
+            continue
+        head = Atom(name, tuple(Constant(value, span=place) for value in values), span=place, name_span=place)
+        facts.append(Rule(head, span=place))
+    return facts
