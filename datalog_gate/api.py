@@ -209,6 +209,12 @@ class ExplainedDecision(Decision):
         values = {member.name: getattr(judgement.decision, member.name) for member in fields(Decision)}
         return cls(**values, explanation=Explanation(judgement))
 
+    def explain_too(self, other: Decision) -> None:
+        """Explain the findings of a decision that has the same ones in another state."""
+        before = {(finding.policy, finding.row): finding for finding in _findings(self)}
+        for finding in _findings(other):
+            self.explanation.stand_for(before[finding.policy, finding.row], finding)
+
     def bare(self) -> Decision:
         """The decision without its explanation."""
         return Decision(**{member.name: getattr(self, member.name) for member in fields(Decision)})
@@ -220,6 +226,10 @@ class ExplainedDecision(Decision):
             findings: tuple[Violation, ...] = getattr(self, name)
             data[name] = [finding.to_json() | {"why": self.explanation.of(finding).to_json()} for finding in findings]
         return data | {"clean": self.explanation.clean()}
+
+
+def _findings(decision: Decision) -> tuple[Violation, ...]:
+    return (*decision.violations, *decision.undetermined, *decision.waived)
 
 
 def load_rules(

@@ -1,4 +1,7 @@
-"""A reader of `limits.yaml`, in which an operator gives the rows of a pack's relations."""
+"""A reader of `limits.yaml`.
+
+An operator gives the rows of a pack's relations in it.
+"""
 
 from __future__ import annotations
 

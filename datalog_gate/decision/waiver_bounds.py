@@ -1,4 +1,4 @@
-"""The bounds of waivers: comparisons of a column, such as ``n <= 120``."""
+"""The bounds of waivers, such as ``n <= 120``."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ a whole folder of rules and of a template may run beside the edits that come aft
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +16,15 @@ from datalog_gate.analysis.check import Checked
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
+from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Violation
-from datalog_gate.decision.policy_set import load
+from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.editing.answers import Severity, TextProblem, TextRange
+from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
-from datalog_gate.files.discovery import FOLDER_TEMPLATE, environments_of, is_template
-from datalog_gate.files.rules import default_rules
+from datalog_gate.editing.tolerated_findings import find_modes, tolerate
+from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.templates import read_stack, read_text, resolve
 from datalog_gate.policytest.suite import suite_of, top_folder
 from datalog_gate.policytest.testfile import read_cases
@@ -49,14 +51,31 @@ class JudgedTemplate:
 class Workspace:
     """One folder that is open in an editor."""
 
-    def __init__(self, root: Path, catalogue: Catalogue = SHIPPED) -> None:
-        self.root, self.catalogue = resolve(root), catalogue
+    def __init__(self, root: Path) -> None:
+        self.root = resolve(root)
         self.unsaved: dict[Path, str] = {}
         self.judged: dict[Path, JudgedTemplate] = {}
         self._folders: dict[Path, tuple[RuleFolder, tuple[Diagnostic, ...]]] = {}
         self._parsed: dict[str, ParsedRules] = {}
         self._checked: dict[str, Checked] = {}
         self._rules: Rules | None = None
+        self._project: Project | None = None
+        self._rule_files: list[RuleFile] | None = None
+        self._inventory: tuple[str, Inventory] | None = None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The resource types of the project; the shipped ones if its configuration is wrong."""
+        try:
+            return self.project().catalogue
+        except InputError:
+            return SHIPPED
+
+    def project(self) -> Project:
+        """The project of the folder. Errors: InputError."""
+        if self._project is None:
+            self._project = load_project(self.root)
+        return self._project
 
     def edit(self, path: Path, text: str) -> None:
         """Take the text that an editor has of a file."""
@@ -71,6 +90,7 @@ class Workspace:
     def refresh(self) -> None:
         """Take it that files on disk may have changed."""
         self._folders.clear()
+        self._project = self._rule_files = self._inventory = None
 
     def text(self, path: Path) -> SourceText:
         """The text of a file; an empty one if it can't be read."""
@@ -118,18 +138,24 @@ class Workspace:
 
     def rules(self) -> Rules:
         """The rules that templates are judged by, as they were last without an error. Errors: RulesError if they never
-        were."""
-        folder, _ = self._folder(self._rules_folder() / "any.dl")
+        were; InputError for the configuration."""
+        project = self.project()
         try:
-            self._rules = Rules(load(folder.files, self.catalogue))
+            if self._rule_files is None:
+                self._rule_files = project.read_rules()
+            self._rules = Rules(load(project.with_texts(self._rule_files, self.unsaved), project.catalogue))
         except RulesError:
             if self._rules is None:
                 raise
         return self._rules
 
-    def _rules_folder(self) -> Path:
-        local = self.root / "rules"
-        return local if local.is_dir() else resolve(default_rules())
+    def _load_inventory(self, rules: Rules) -> Inventory | None:
+        """The inventory of the project. Errors: InputError."""
+        if not (path := self.project().value("inventory")):
+            return None
+        if self._inventory is None or self._inventory[0] != rules.digest:
+            self._inventory = rules.digest, rules.inventory(path)
+        return self._inventory[1]
 
     def is_template(self, path: Path) -> bool:
         return path.suffix != ".dl" and is_template(self.text(path).text, str(path))
@@ -142,37 +168,58 @@ class Workspace:
         text = self.text(path).text
         try:
             stack = self.read(path)
-            decision = self.rules().decide(stack, explain=True)
+            decision, warnings = self._decide(path, stack)
         except InputError as error:
             return self._problems(error.diagnostics, error.sources, path)
         except (RulesError, GateError) as error:
             where = TextRange(str(path), 0, 0)
             message = f"nothing judges this template: {str(error).splitlines()[0]}"
             return {str(path): (TextProblem(where, "warning", "rules", message),)}
-        assert isinstance(decision, ExplainedDecision)
         findings = (*decision.violations, *decision.undetermined)
         self.judged[path] = JudgedTemplate(text, stack, decision, findings)
         problems: dict[str, list[TextProblem]] = {str(path): []}
         for problem in self._findings(path, decision, findings):
             problems.setdefault(problem.range.file, []).append(problem)
+        for file, own in self._problems(warnings, decision.sources, path).items():
+            problems.setdefault(file, []).extend(own)
         return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
+
+    def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
+        """Judge a stack as `check` does, and warn of comments that ignore nothing. Errors: GateError."""
+        project, rules = self.project(), self.rules()
+        decision = rules.decide(
+            stack,
+            explain=True,
+            inventory=self._load_inventory(rules),
+            modes=find_modes(rules.policies, project.value("select"), project.value("ignore")),
+            **project.request(),
+        )
+        assert isinstance(decision, ExplainedDecision)
+        tolerant = tolerate(
+            decision,
+            template=str(path.parent if path.name == FOLDER_TEMPLATE else path),
+            sources=stack.sources,
+            policies=rules.policies,
+            program=rules.program,
+            baseline=project.baseline,
+        ).decision
+        assert isinstance(tolerant, ExplainedDecision)
+        decision.explain_too(tolerant)
+        return tolerant, tolerant.near_misses
 
     def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:
         """Read a template with its environments and the texts that are open, or others. Errors: InputError."""
-        return read_stack(
-            path,
-            environments=environments_of(path),
-            stack_name=path.parent.name if path.name == FOLDER_TEMPLATE else None,
-            catalogue=self.catalogue,
-            unsaved=self.unsaved if edits is None else {**self.unsaved, **edits},
-        )
+        unsaved = self.unsaved if edits is None else {**self.unsaved, **edits}
+        return read_stack(path, unsaved=unsaved, **self.project().inputs(path))
 
     def _findings(
         self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]
     ) -> Iterator[TextProblem]:
         for index, finding in enumerate(findings):
             level = _LEVELS[finding.level]
-            if finding.because:
+            if finding.tolerated:
+                level = "note"
+            elif finding.because:
                 level = "warning" if level == "error" else "note"
             place = self._place(finding.place, decision.sources, path)
             yield TextProblem(place, level, finding.policy, finding.full_message, finding.hint, index)

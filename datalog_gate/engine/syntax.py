@@ -1,4 +1,4 @@
-"""Nodes of Python's syntax trees that need no place: each says that it stands on line 1.
+"""Nodes of Python's syntax trees, which all stand on line 1.
 
 A walk through each tree that gives its nodes places would take longer than to compile it.
 """

@@ -78,6 +78,13 @@ class Configuration:
                 return entry
         return None
 
+    def names(self, template: Path) -> bool:
+        """Whether the entry that meets a template names it by its path alone."""
+        entry = self.entry_of(template)
+        here = os.path.abspath(template)
+        folder = self.file.parent if self.file else Path()
+        return entry is not None and any(os.path.abspath(folder / pattern) == here for pattern in entry.patterns)
+
     def find_templates(self) -> list[DiscoveredTemplate]:
         """The templates that the entries meet, in their order, each once. A pattern with wildcards meets only stacks of
         their own, as in a folder. Errors: InputError for a pattern that meets nothing."""

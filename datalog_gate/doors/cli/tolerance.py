@@ -6,15 +6,14 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from datalog_gate.api import ExplainedDecision, Rules
-from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
-from datalog_gate.base.errors import UsageError
-from datalog_gate.decision.decision import Decision, Violation
+from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports import ReportEntry
-from datalog_gate.files.baseline import Baseline, compute_keys, read_baseline
-from datalog_gate.files.ignores import Ignore, apply_ignores, find_idle, find_ignores
+from datalog_gate.editing import tolerated_findings
+from datalog_gate.files.baseline import Baseline, read_baseline
+from datalog_gate.files.ignores import Ignore, find_idle
 from datalog_gate.stack.model import Stack
 
 
@@ -29,20 +28,7 @@ def find_baseline(options: argparse.Namespace) -> Baseline | None:
 def find_modes(rules: Rules, options: argparse.Namespace) -> dict[str, str]:
     """The policies that `--select` and `--ignore` switch off. Errors: UsageError for a name that no policy has, and if
     no policy is left."""
-    policies = [policy.id for policy in rules.policies]
-    chosen: dict[str, set[str]] = {}
-    for option in ("select", "ignore"):
-        chosen[option] = set()
-        for pattern in getattr(options, option):
-            matched = {policy for policy in policies if fnmatchcase(policy, pattern)}
-            if not matched:
-                advice = did_you_mean(pattern, policies)
-                raise UsageError(f"--{option}: there is no policy {pattern}{f': {advice}' if advice else ''}")
-            chosen[option] |= matched
-    off = chosen["ignore"] | (set(policies) - chosen["select"] if options.select else set())
-    if policies and off.issuperset(policies):
-        raise UsageError("--select and --ignore leave no policy to judge by")
-    return dict.fromkeys(sorted(off), "off")
+    return tolerated_findings.find_modes(rules.policies, options.select, options.ignore)
 
 
 def tolerate(
@@ -51,16 +37,16 @@ def tolerate(
     """The entry with the decision, in which comments of the templates ignore findings, and those of the baseline were
     there before."""
     sources = {file: text for stack in stacks for file, text in stack.sources.items()}
-    ignores, warnings = find_ignores(sources, [policy.id for policy in rules.policies])
-    keys = compute_keys(rules.policies, rules.program, decision)
-    tolerant, used = apply_ignores(decision, ignores)
-    if baseline:
-        tolerant = baseline.tolerate(tolerant, entry.name, keys)
-    tolerant = replace(tolerant, near_misses=(*tolerant.near_misses, *warnings))
+    tolerant, keys, ignores, used = tolerated_findings.tolerate(
+        decision,
+        template=entry.name,
+        sources=sources,
+        policies=rules.policies,
+        program=rules.program,
+        baseline=baseline,
+    )
     if isinstance(decision, ExplainedDecision):
-        before = {(finding.policy, finding.row): finding for finding in _findings(decision)}
-        for finding in _findings(tolerant):
-            decision.explanation.stand_for(before[finding.policy, finding.row], finding)
+        decision.explain_too(tolerant)
     return replace(entry, answer=tolerant, keys=keys, ignores=ignores, used=used)
 
 
@@ -106,7 +92,3 @@ def find_sources(entries: Sequence[ReportEntry]) -> Mapping[str, str]:
         if isinstance(entry.answer, Decision)
         for file, text in entry.answer.sources.items()
     }
-
-
-def _findings(decision: Decision) -> Iterator[Violation]:
-    yield from (*decision.violations, *decision.undetermined, *decision.waived)

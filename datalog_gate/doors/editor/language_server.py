@@ -47,6 +47,8 @@ class Session:
         """The problems of each file, by what told of them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._settling: asyncio.TimerHandle | None = None
+        self._refreshed = False
+        """Whether files on disk may have changed since templates were judged."""
 
     def changed(self, path: Path, text: str) -> None:
         """Note a text and check it; all that it may concern a while later."""
@@ -107,8 +109,10 @@ class Session:
             problems = await self.run(partial(self.gate.check_rules, path))
             for file, own in problems.items():
                 self.tell(file, {file: own}, always=False)
-        for path in [path for path in self.gate.unsaved if path.suffix != ".dl"] if tops else []:
+        templates = [path for path in self.gate.unsaved if path.suffix != ".dl"]
+        for path in templates if tops or self._refreshed else []:
             await self._check(path)
+        self._refreshed = False
 
     def tell(self, origin: str, problems: Problems, always: bool = True) -> None:
         """Publish what one check says of files, in the place of what it said before."""
@@ -156,6 +160,7 @@ class Session:
 
     def refresh(self, _: types.DidSaveTextDocumentParams | types.DidChangeWatchedFilesParams) -> None:
         self.gate.refresh()
+        self._refreshed = True
         self.settle_later()
 
     def complete(self, params: types.CompletionParams) -> types.CompletionList | None:

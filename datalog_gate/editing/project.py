@@ -1,0 +1,91 @@
+"""A project, whose configuration says what templates are judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from datalog_gate.decision.policy_set import RuleFile
+from datalog_gate.files.baseline import Baseline, read_baseline
+from datalog_gate.files.configuration import Configuration, load_configuration
+from datalog_gate.files.discovery import FOLDER_TEMPLATE, environments_of
+from datalog_gate.files.rules import default_rules, read_rules
+from datalog_gate.files.templates import read_catalogue, read_json, resolve
+from datalog_gate.schema.catalogue import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The configuration for a folder with files that it names."""
+
+    configuration: Configuration
+    catalogue: Catalogue
+    rules: tuple[Path, ...]
+    """Folders and files of the rules that judge templates, and names of packs."""
+    baseline: Baseline | None
+    caller: Mapping[str, object] | None
+
+    def value(self, name: str) -> Any:
+        """The value of an option of `check`."""
+        return self.configuration.value(name)
+
+    def inputs(self, template: Path) -> dict[str, Any]:
+        """What a template is read with, as arguments of `read_stack`."""
+        entry = self.configuration.entry_of(template)
+        file = self.configuration.file
+        beside = () if entry and file and self.configuration.names(template) else environments_of(template)
+        own = entry.environments if entry else ()
+        own_name = template.parent.name if template.name == FOLDER_TEMPLATE else None
+        return {
+            "environments": [resolve(path) for path in (*self.value("environment"), *beside, *own)],
+            "parameters": {**dict(self.value("parameter")), **(entry.parameters if entry else {})},
+            "assume": self.value("assume"),
+            "files_root": self.value("files-root") or (file.parent if entry and file else None),
+            "stack_name": self.value("stack-name") or own_name,
+            "catalogue": self.catalogue,
+        }
+
+    def request(self) -> dict[str, Any]:
+        """What a template is judged with, as arguments of `decide`; not the inventory."""
+        names = ("action", "services", "now", "mode")
+        return {name: self.value(name) for name in names} | {
+            "caller": self.caller,
+            "waivers": self.value("waivers") or (),
+        }
+
+    def read_rules(self) -> list[RuleFile]:
+        """Read the rules on disk. Errors: RulesError."""
+        return read_rules(self.rules, self.value("congress"))
+
+    def with_texts(self, files: Sequence[RuleFile], unsaved: Mapping[Path, str]) -> list[RuleFile]:
+        """The rules with texts that an editor has, new ones among them."""
+        rules = {file.file: file for file in files}
+        for path, text in unsaved.items():
+            if path.suffix != ".dl":
+                continue
+            if known := rules.get(str(path)):
+                rules[str(path)] = replace(known, text=text)
+            elif folder := next((folder for folder in self.rules if path.is_relative_to(folder)), None):
+                module = ":".join(path.relative_to(folder).with_suffix("").parts)
+                rules[str(path)] = RuleFile(module, str(path), text)
+        return list(rules.values())
+
+
+def load_project(root: Path) -> Project:
+    """Load the project of a folder. Errors: InputError, also for a file that it names."""
+    configuration = load_configuration(root)
+    local = root / "rules"
+    named = [Path(path) for path in configuration.value("rules")] or [local if local.is_dir() else default_rules()]
+    paths = [resolve(path) if path.exists() else path for path in named]  # others are names of packs
+    caller = configuration.value("caller")
+    baseline = configuration.value("baseline")
+    data = read_json(Path(caller)) if caller else None
+    return Project(
+        configuration=configuration,
+        catalogue=read_catalogue(*configuration.value("catalogue")),
+        rules=tuple(paths),
+        baseline=read_baseline(baseline) if baseline else None,
+        caller=data if isinstance(data, dict) else None,
+    )

@@ -1,0 +1,66 @@
+"""Findings that a check tolerates.
+
+Ignores in templates, a baseline, and policies that are left out decide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from datalog_gate.analysis.policy import Policy
+from datalog_gate.analysis.program import CheckedProgram
+from datalog_gate.base.diagnostics import did_you_mean
+from datalog_gate.base.errors import UsageError
+from datalog_gate.decision.decision import Decision
+from datalog_gate.files.baseline import Baseline, FindingKeys, compute_keys
+from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores
+
+
+class Tolerated(NamedTuple):
+    """A decision in which comments of the templates ignore findings, and those of the baseline were there before."""
+
+    decision: Decision
+    keys: FindingKeys
+    ignores: tuple[Ignore, ...]
+    used: frozenset[Ignore]
+    """The ignores that cover a finding."""
+
+
+def tolerate(
+    decision: Decision,
+    template: str,
+    sources: Mapping[str, str],
+    policies: Sequence[Policy],
+    program: CheckedProgram,
+    baseline: Baseline | None,
+) -> Tolerated:
+    """Apply the ignores in texts and a baseline to a decision on a template. Bad ignores join its near misses."""
+    ignores, warnings = find_ignores(sources, [policy.id for policy in policies])
+    keys = compute_keys(policies, program, decision)
+    tolerant, used = apply_ignores(decision, ignores)
+    if baseline:
+        tolerant = baseline.tolerate(tolerant, template, keys)
+    tolerant = replace(tolerant, near_misses=(*tolerant.near_misses, *warnings))
+    return Tolerated(tolerant, keys, ignores, used)
+
+
+def find_modes(policies: Sequence[Policy], select: Sequence[str], ignore: Sequence[str]) -> dict[str, str]:
+    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for a name that no policy has, and if
+    no policy is left."""
+    names = [policy.id for policy in policies]
+    chosen: dict[str, set[str]] = {}
+    for option, patterns in (("select", select), ("ignore", ignore)):
+        chosen[option] = set()
+        for pattern in patterns:
+            matched = {policy for policy in names if fnmatchcase(policy, pattern)}
+            if not matched:
+                advice = did_you_mean(pattern, names)
+                raise UsageError(f"--{option}: there is no policy {pattern}{f': {advice}' if advice else ''}")
+            chosen[option] |= matched
+    off = chosen["ignore"] | (set(names) - chosen["select"] if select else set())
+    if names and off.issuperset(names):
+        raise UsageError("--select and --ignore leave no policy to judge by")
+    return dict.fromkeys(sorted(off), "off")
