@@ -509,7 +509,6 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake(
             'banned("m1.huge, m1.large").\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), banned(f).\n'
         ),
-        Mistake('heat:resource(x, "server")'),
         Mistake('os:nova:server(_id=x, name="server")'),
         Mistake('os:nova:server(_id=x), heat:resource(id=x, name="web-1")'),
         Mistake('os:cinder:volume(_id=x, _stack="disks")', files={"web.yaml": GROUP}),

@@ -118,7 +118,6 @@ class _Review:
             slips: Sequence[_Slip] = ()
             if len(missed) == 1:
                 slips = missed[0].recall_slips(row[missed[0].at]) or self._named_slips(match, missed[0], row)
-                slips = slips or list(_beside(missed[0], relation, row))
             elif missed and not relation.named_only:
                 slips = list(_exchanged(missed, row))
             elif not missed:
@@ -403,15 +402,6 @@ def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:
         )
 
 
-def _beside(missed: _Asked, relation: Relation, row: Row) -> Iterator[_Slip]:
-    """A constant that the next column of the row has: in ``heat:resource(x, "server")`` the name."""
-    value = row[missed.at + 1] if missed.at + 1 < len(row) else None
-    if isinstance(value, str) and value in missed.given and not relation.named_only:
-        column = relation.columns[missed.at + 1].name
-        message = f"is {quoted(row[missed.at])}, and the rule asks for {quoted(value)}, which is its {column}"
-        yield _Slip(missed.at, value, missed.given[value], message, f"write {column}={quoted(value)}")
-
-
 def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
     """The matches of a body and its aggregates, and if `negated` those that a `not` holds."""
     for literal in body:
@@ -499,7 +489,7 @@ def _other_pattern(pattern: str, text: str) -> str | None:
         if searcher(pattern)(text):
             return None
     for meant in (
-        re.sub("^/(.*)/$", r"\1", pattern), re.sub(r"(?<=[\w-])\*", ".*", pattern), pattern.replace(2 * "\\", "\\"),
+        re.sub("^/(.*)/$", r"\1", pattern), re.sub(r"(?<=[\w-]{2})\*", ".*", pattern), pattern.replace(2 * "\\", "\\"),
     ):  # fmt: skip
         with suppress(ValueError):
             if meant != pattern and searcher(meant)(text):
