@@ -89,10 +89,10 @@ def compared(text: str, rows: GivenRows, apart: Apart) -> Compared | None:
     except oracle.TooMuchError:
         return Compared("", ("left out: too much for the oracle",))
     facts = filled(program, rows)
-    model = native.evaluate(program, facts, ENDING)
-    actual = answer(model, module)
-    if actual != expected:
-        return Compared(f"native: {actual}\noracle: {expected}")
+    for engine in (native.evaluate, native.evaluate_once):
+        actual = answer(engine(program, facts, ENDING), module)
+        if actual != expected:
+            return Compared(f"native: {actual}\noracle: {expected}")
     derived, errors = expected
     verdicts = [f"with {shape}" for shape, sign in SHAPES.items() if sign in text.removeprefix(DECLARED)]
     verdicts += ["with recursion"] * any(stratum.recursive for stratum in program.strata)
