@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -300,3 +301,25 @@ def test_through_the_broker_a_grant_waits_holding_nothing_and_is_had_at_last(tmp
     desk.approve()
     assert (broker.waits(grant("u2")), broker.reserve(grant("u2"))) == ("", GRANTED)
     assert [(claim.uuid, claim.state) for claim in journal.claims()] == [("u2", "reserved")]
+
+
+def test_a_list_has_the_requests_of_projects_in_a_state_after_a_number(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    for at, project in enumerate(("p1", "p2", "p1", "p1")):
+        desk.reserve(replace(grant(f"u{at}", stack=f"s{at}"), project=project))
+    desk.approve("A-3")
+    desk.now += 6 * DAY
+    desk.reserve(replace(grant("u5", stack="s5"), project="p1"))
+    desk.now += 2 * DAY
+    chosen: list[dict[str, Any]] = [
+        {},
+        {"projects": ["p1"], "limit": 2},
+        {"projects": ["p1"], "after": 3},
+        {"projects": []},
+        {"state": "expired", "projects": ["p2"]},
+        {"state": "expired", "after": 2},
+        {"state": "awaiting"},
+        {"state": "approved"},
+    ]
+    numbers = [[approval.number for approval in desk.file.list(desk.now, **given)] for given in chosen]
+    assert numbers == [[1, 2, 3, 4, 5], [1, 3], [4, 5], [], [2], [3, 4], [5], []]

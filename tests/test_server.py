@@ -264,6 +264,8 @@ def test_approvals_are_answered_by_operators_and_seen_by_their_project(api: Api)
         for user in ("ann", "bob", "adam")
     }
     assert seen == {"ann": ["A-1"], "bob": ["A-2"], "adam": ["A-1", "A-2"]}
+    paths = ("/v2/approvals/1", "/v2/approvals/A-3", "/v2/approvals/A-0", "/v2/approvals/x")
+    assert {api.ask("GET", path).status_code for path in paths} == {404}
     verdict, path = {"verdict": "approved", "why": "for March"}, "/v2/approvals/A-2/verdicts"
     codes = {user: api.ask("POST", path, verdict, user).status_code for user in ("ann", "bob", "sid", "dora", "adam")}
     assert codes == {"ann": 403, "bob": 403, "sid": 403, "dora": 403, "adam": 200}
@@ -297,6 +299,8 @@ def test_a_waiver_given_here_holds_in_each_door_until_it_is_removed(tmp_path: Pa
     assert {user: len(api.ask("GET", "/v2/waivers", user=user).json["waivers"]) for user in ("ann", "bob", "sid")} == {
         "ann": 1, "bob": 0, "sid": 1,
     }  # fmt: skip
+    counts = [len(api.ask("GET", f"/v2/waivers?policy={policy}").json["waivers"]) for policy in ("length", "other")]
+    assert counts == [1, 0]
     assert api.ask("GET", "/v2/waivers/S-1", user="ann").json == waiver | {"in_force": True}
     codes = [api.ask("DELETE", "/v2/waivers/S-1", user=user).status_code for user in ("ann", "adam", "adam")]
     assert (codes, outcome("ann")) == ([403, 200, 404], "deny")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -283,9 +283,25 @@ class Approvals:
         return _find_claim(rows, key)[1] is not None
 
     @reading
-    def list(self, rows: Connection, now: float) -> tuple[ApprovalRequest, ...]:
-        numbers = rows.execute(select(approval_requests.c.number).order_by(approval_requests.c.number)).scalars().all()
-        return tuple(_must_get(rows, number, now) for number in numbers)
+    def list(
+        self,
+        rows: Connection,
+        now: float,
+        *,
+        after: int = 0,
+        projects: Collection[str] | None = None,
+        state: str | None = None,
+        limit: int | None = None,
+    ) -> tuple[ApprovalRequest, ...]:
+        """The requests with higher numbers than `after`, of these projects and in this state, as many as `limit`."""
+        table = approval_requests.c
+        query = select(table.number).where(table.number > after).order_by(table.number).limit(limit)
+        if projects is not None:
+            query = query.where(table.project.in_(projects))
+        expired = (table.until <= now) & table.state.in_(OPEN)
+        if state is not None:
+            query = query.where(expired if state == "expired" else (table.state == state) & ~expired)
+        return tuple(_must_get(rows, number, now) for number in rows.execute(query).scalars().all())
 
 
 def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) -> Webhook | None:

@@ -151,7 +151,7 @@ def test_no_page_with_hostile_texts_runs_or_loads_anything(chromium: Any, tmp_pa
         page, events = context.new_page(), []
         page.on("console", lambda message: events.append(message.text))
         page.on("request", lambda request: events.append(request.url))
-        page.on("dialog", lambda dialog: [events.append(dialog.type), dialog.dismiss()])
+        page.on("dialog", lambda dialog: events.extend([dialog.type, dialog.dismiss()]))
         sign_in(page, site.url)
         for view in VIEWS:
             events.clear()

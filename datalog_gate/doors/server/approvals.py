@@ -22,14 +22,10 @@ def _list(call: ApiCall) -> Reply:
     [after] = read_marker(call.query.get("marker"), 1) or ("",)
     if after and not (after.isascii() and after.isdecimal() and len(after) < 10):
         raise ApiError(400, "invalid", "the marker is none of an answer")
-    chosen = [
-        request
-        for request in _read_requests(call.server)
-        if request.number > int(after or 0)
-        and call.client.sees(request.project)
-        and state in (None, request.state)
-        and project in (None, request.project)
-    ]
+    projects = call.client.projects
+    if project is not None:
+        projects = frozenset({project}) if call.client.sees(project) else frozenset()
+    chosen = _read(call, after=int(after or 0), projects=projects, state=state, limit=limit + 1)
     answer: dict[str, object] = {"approvals": [request.to_json() for request in chosen[:limit]]}
     if len(chosen) > limit:
         answer["next"] = write_marker((str(chosen[limit - 1].number),))
@@ -61,15 +57,18 @@ def _answer(call: ApiCall) -> Reply:
 
 def _find(call: ApiCall) -> ApprovalRequest:
     """The request of the path, if the caller sees it. Errors: ApiError."""
-    for request in _read_requests(call.server):
-        if request.name == call.path["approval"].upper() and call.client.sees(request.project):
-            return request
+    name = call.path["approval"].upper()
+    number = name.removeprefix("A-")
+    if number.isascii() and number.isdecimal() and len(number) < 10:
+        requests = _read(call, after=int(number) - 1, projects=call.client.projects, limit=1)
+        if requests and requests[0].name == name:
+            return requests[0]
     raise ApiError(404, "not_found", "there is no such request, or it is another project's")
 
 
-def _read_requests(server: PolicyServer) -> tuple[ApprovalRequest, ...]:
+def _read(call: ApiCall, **chosen: Any) -> tuple[ApprovalRequest, ...]:
     try:
-        return _open(server).list(server.now().timestamp())
+        return _open(call.server).list(call.server.now().timestamp(), **chosen)
     except ApprovalError as error:
         raise ApiError(503, "store", str(error), headers={"Retry-After": "5"}) from None
 

@@ -10,7 +10,7 @@ from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
-from datalog_gate.doors.server.scan_results import PROJECT
+from datalog_gate.doors.server.scan_results import POLICY, PROJECT
 from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_waivers, remove_waiver
 
 ID = re.compile(r"S-([1-9][0-9]{0,17})")
@@ -18,9 +18,12 @@ ID = re.compile(r"S-([1-9][0-9]{0,17})")
 
 def _list(call: ApiCall) -> Reply:
     [after] = read_marker(call.query.get("marker"), 1) or ("",)
-    project, limit = call.query.get("project"), call.query["limit"]
-    seen = [waiver for waiver in _read_all(call) if project in (None, waiver["project"])]
-    chosen = sorted((waiver for waiver in seen if waiver["id"] > after), key=lambda waiver: waiver["id"])
+    limit, wanted = call.query["limit"], {name: call.query.get(name) for name in ("project", "policy")}
+    chosen = [
+        waiver
+        for waiver in sorted(_read_all(call), key=lambda waiver: waiver["id"])
+        if waiver["id"] > after and all(value in (None, waiver[name]) for name, value in wanted.items())
+    ]
     answer: dict[str, object] = {"waivers": chosen[:limit]}
     if len(chosen) > limit:
         answer["next"] = write_marker((chosen[limit - 1]["id"],))
@@ -116,7 +119,7 @@ ENDPOINTS = (
             "properties": {"waivers": {"type": "array", "items": WAIVER}},
         },
         allowed=READER,
-        query={"project": PROJECT, **PAGES},
+        query={"project": PROJECT, "policy": POLICY, **PAGES},
     ),
     Endpoint(
         method="GET",

@@ -81,7 +81,7 @@ STACK: Mapping[str, Any] = {
     "type": "object",
     "required": ["root", "name", "project", "decision", "outcome", "findings"],
 }
-PROJECT = _text("only those of this project")
+PROJECT, POLICY = _text("only those of this project"), _text("only those of this policy")
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -96,7 +96,7 @@ ENDPOINTS = (
         },
         allowed=READER,
         query={
-            "policy": _text("only those of this policy"),
+            "policy": POLICY,
             "project": PROJECT,
             "stack": _text("only those of the stack with this root"),
             "since": _text("only those first seen at this time, in ISO 8601, or later"),

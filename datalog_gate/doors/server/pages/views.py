@@ -136,8 +136,7 @@ def _show_policy(call: PageCall) -> Shown:
     except RefusedRequestError as error:
         values["problem"] = str(error)
     values["plot"] = plot_days(values["days"])
-    waivers = call.api.get("/v2/waivers", limit=1000)["waivers"]
-    values["waivers"] = [waiver for waiver in waivers if waiver["policy"] == policy["id"]]
+    values["waivers"] = call.api.get("/v2/waivers", policy=policy["id"], limit=ROWS)["waivers"]
     values["may_waive"] = call.may("waiver:create")
     return Shown(f"Policy {policy['id']}", values)
 
