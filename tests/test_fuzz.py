@@ -79,6 +79,7 @@ def repeated(condition: str, many: int) -> str:
     return "".join(condition.replace("@", str(at)) for at in range(many))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", LONG)
 def test_checking_takes_steps_in_proportion_to_the_length(shape: str) -> None:
     short, long = (steps(load, [RuleFile("f", "f.dl", LONG[shape](many))]) for many in (100, 200))

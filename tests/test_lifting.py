@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_so_have_they_in_the_certain_and_possible_versions(case: Case) -> None:
     assert answer(lifted.program, lifted.facts(both)) == each_alone(program, lifted, both), written(program, {})
 
 
+@pytest.mark.slow
 def test_the_fixtures_are_judged_at_once_as_each_alone() -> None:
     rules = dg.load_rules("rules")
     sets = {

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision_point.log import SCHEMA, DecisionLog, read_log
 
@@ -59,6 +61,7 @@ def test_a_forked_process_writes_records_of_its_own(tmp_path: Path) -> None:
     assert (child.exitcode, read_entries(tmp_path / "log")) == (0, [{"n": 1}, {"of": 2, "n": 0, "text": ""}, {"n": 3}])
 
 
+@pytest.mark.slow
 def test_a_process_forked_without_pythons_hooks_writes_records_of_its_own(tmp_path: Path) -> None:
     program = """
 import ctypes, os, sys
@@ -156,6 +159,7 @@ def test_the_log_is_not_for_everybody_to_read(tmp_path: Path) -> None:
     assert [oct(path.stat().st_mode & 0o777) for path in (tmp_path / "log", tmp_path / "log.lock")] == ["0o640"] * 2
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_writes_its_last_records(tmp_path: Path) -> None:
     program = (
         "import sys; from datalog_gate.decision_point.log import DecisionLog, SCHEMA\n"

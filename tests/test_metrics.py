@@ -384,6 +384,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_the_next_process_takes_the_port_of_one_that_was_killed_and_a_new_one_its_numbers(served: Served) -> None:
     first = served.start()
     served.awaits(create=1, processes=1)

@@ -133,6 +133,7 @@ def test_a_program_holds_what_a_relation_rests_on_and_nothing_else() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_last_of_many_rules_is_checked_with_no_more_rules_than_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
 

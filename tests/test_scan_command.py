@@ -238,6 +238,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "scan.md").read_text("utf-8")
 SHOWN = re.findall(r"```sh\n(.*?)```\n(?:\n```\n(.*?)```)?", PAGE, re.S)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_the_commands_of_the_page_print_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     for commands, shown in SHOWN:

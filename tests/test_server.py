@@ -123,6 +123,7 @@ def refusal(answer: Result) -> tuple[int, str, str]:
     return answer.status_code, error["code"], error["detail"]
 
 
+@pytest.mark.slow
 def test_the_description_is_valid_and_has_each_endpoint(api: Api) -> None:
     description = api.ask("GET", "/v2/openapi.json", token="").json
     validate(description)

@@ -193,6 +193,7 @@ def test_reconcile_goes_on_and_on_also_when_the_journal_can_not_be_read(conf: Pa
     assert (second, third, slept) == ([broken], [broken], [5.0, 5.0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cloud")
 def test_of_several_hosts_one_reconciles_and_the_others_wait_to_take_its_place(conf: Path) -> None:
     claimed(conf, "u")
