@@ -163,11 +163,13 @@ MAY_PASS = {
     "grant": "the head of an @unlock rule, which has no other",
     "head of a policy": "the only rule of a policy that nothing else reads: its findings stay",
     "excuse": "the head of a rule that clears what would be found: a wrong word finds more",
+    "label": "what a fact calls a kind of resource in messages; its type and table are compared",
 }
 """What may be misspelt without a word: no finding is lost by it."""
 
 
-EXCUSES = ("hint", "strict", "group_of", "written", "hidden")
+WORDS = {**dict.fromkeys(("hint", "strict", "group_of", "written", "hidden"), "excuse"), "kind": "label"}
+"""Why a word of a rule or fact of these relations may be misspelt, by the relation."""
 NAMES_OF_OTHERS = ("vnf",)
 """Packs whose texts are names of another world, `{vm-type}_image_name`, which no catalogue has; mutants test these."""
 MANY = 12
@@ -278,7 +280,7 @@ def _reason(text: str, module: str, line: int) -> str:
         if rule.span.line <= line <= rule.span.end_line:
             if rule.annotation and line == rule.head.span.line:
                 return "grant" if rule.annotation.name == "unlock" else "head of a policy"
-            return "excuse" if rule.head.name in EXCUSES else f"line {line}"
+            return WORDS.get(rule.head.name, f"line {line}")
     return f"line {line}"
 
 
