@@ -52,13 +52,15 @@ def _called(difference: Difference) -> bool:
         ("{get_attr: ", "{get_param: ")
     )
     refused = _refused("^(Type|Value|Attribute|Key)Error: ")(difference) and difference.at != ""
-    return refused and (called or isinstance(difference.heat, dict))
+    in_property = difference.at.endswith(" nested") and _refused(_OF_ARGUMENT)(difference)
+    return in_property or (refused and (called or isinstance(difference.heat, dict)))
 
 
 def _only_bad_functions(ours: object) -> bool:
     return isinstance(ours, list) and all(isinstance(mine, str) and mine.startswith("bad-function: ") for mine in ours)
 
 
+_OF_ARGUMENT = r"Property error: Properties\.\w+: '\w+' object has no attribute '\w+'$"
 _WRONG = "is not an integer|must be valid JSON|is not a valid boolean|could not convert string to float"
 
 CATEGORIES = (

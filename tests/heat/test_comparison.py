@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from datalog_gate.files.templates import read_stack
+from tests.heat.categories import category
 from tests.heat.comparison import Report, compare
 from tests.heat.heat_side import SHAPES, HeatStack, Refused, resolve
+from tests.heat.inputs import compare_body
 
 TEMPLATE = """\
 heat_template_version: 2018-08-31
@@ -93,6 +96,24 @@ def test_what_differs_in_a_single_shape_is_seen() -> None:
     put("vm", "count", 2)(last)
     report = compare(read_stack(template=TEMPLATE, stack_name="web"), heat)
     assert [difference.at for difference in report.differences] == ["web/vm properties.count"]
+
+
+def test_one_shape_alone_shows_no_dependence_on_the_cloud() -> None:
+    heat = {"word": resolve(TEMPLATE, {}, {}, "web", "word")}
+    assert compare(read_stack(template=TEMPLATE, stack_name="web"), heat).differences == []
+
+
+def test_a_stack_nested_by_a_property_that_no_value_of_the_cloud_fits_is_a_known_difference() -> None:
+    value = {"list_join": [",", [{"str_split": ["a", {"get_attr": ["net"]}]}]]}
+    resources = {"net": {"type": "Unheard::Of"}, "two": {"type": "below.yaml", "properties": {"passed": value}}}
+    text = json.dumps({"heat_template_version": "2015-10-15", "resources": resources})
+    below = json.dumps({"heat_template_version": "newton", "parameters": {"passed": {"type": "string"}}})
+    differences = compare_body(text, {}, {"below.yaml": below}).differences
+    name = "function that takes nothing of what the cloud may say"
+    assert {difference.at: category(difference) for difference in differences} == {
+        "web/two properties.passed": name,
+        "web/two nested": name,
+    }
 
 
 def test_two_unknowns_that_are_written_alike_must_be_alike_in_heat() -> None:
