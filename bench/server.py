@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
 from threading import Lock, Thread
@@ -341,9 +342,13 @@ def measure_times(folder: Path) -> dict[str, Any]:
         lists = [ask("GET", "/policies/load/tables/linked/rows") for _ in range(13)]
 
         def many(_: int) -> int:
-            own = requests.Session()
-            own.headers["X-Auth-Token"] = token
-            return sum(own.get(f"{url}/policies", timeout=60).ok for _ in range(500))
+            """The answers to one connection, whose client costs a tenth of what requests' would."""
+            connection, asked = HTTPConnection("127.0.0.1", port, timeout=60), 0
+            for _ in range(1000):
+                connection.request("GET", "/v1/policies", headers={"X-Auth-Token": token})
+                response = connection.getresponse()
+                asked += response.status == 200 and bool(response.read())
+            return asked
 
         began, before = time.perf_counter(), processor_seconds(process.pid)
         with ThreadPoolExecutor(4) as pool:
