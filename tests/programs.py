@@ -20,6 +20,7 @@ from datalog_gate.analysis.safety import order
 from datalog_gate.analysis.strata import stratify
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import TRUE, Kind, ResourceId, Row, Value
+from datalog_gate.engine.budget import Budget
 from datalog_gate.language.ast import AggregateFunction, Comparator
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from tests.expressions import worded
@@ -241,6 +242,14 @@ def shuffled(draw: st.DrawFn, original: ir.CheckedProgram) -> ir.CheckedProgram:
         changed = [replace(rule, body=body(rule.body)) for rule in draw(st.permutations(stratum.rules))]
         strata.append(replace(stratum, rules=tuple(changed)))
     return replace(original, strata=tuple(strata))
+
+
+def short_budget() -> Budget:
+    """The budget of a generated program: 400 looks at the clock, some 10,000 rows apart.
+
+    A rule that joins a relation with itself three times over says nothing more, and takes minutes.
+    """
+    return Budget(seconds=400, clock=count().__next__)
 
 
 def written(program: ir.CheckedProgram, facts: Facts) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from itertools import combinations, count, product
+from itertools import combinations, product
 from random import Random
 from types import MappingProxyType
 
@@ -26,7 +26,6 @@ from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
 from datalog_gate.decision.case_analysis import CaseOutcome, Unsettled, find_branches
 from datalog_gate.decision.findings import find_deciding_unknowns, find_support
-from datalog_gate.engine.budget import Budget
 from datalog_gate.engine.intervals import kinds_of
 from datalog_gate.engine.least_model import Model
 from datalog_gate.engine.native import evaluate
@@ -35,7 +34,7 @@ from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef, certain_version
 from tests.differential import drawn
 from tests.expressions import worded
-from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program, written
+from tests.programs import Choose, Facts, Vocabulary, draw_facts, draw_program, short_budget, written
 
 INPUTS = {"e": 2, "f": 2, "n": 1}
 FRESH: Value = 7
@@ -56,9 +55,6 @@ PAIRS = 10
 """For how many pairs of rows a wildcard is tried."""
 MOST = 192
 """How many outcomes a program has at most."""
-LOOKS = 400
-"""How often an evaluation looks at its clock, some 10,000 rows apart: a rule that joins a relation with itself three
-times over says nothing more, and takes minutes."""
 REACHED = "reached by unknowns"
 REWRITTEN, TRIED = "undetermined by rewriting alone", "undetermined after trying"
 NEEDLESS = "without need"
@@ -227,7 +223,7 @@ class Versions:
         """Evaluate the versions of all relations, or of those that a relation depends on."""
         plain = resting(case.program, frozenset({wanted})) if wanted else case.program
         program = divided(plain, case.facts, case.maybe())
-        return Versions(case, program, evaluate(program, filled(program, case.facts, case.maybe()), _budget()))
+        return Versions(case, program, evaluate(program, filled(program, case.facts, case.maybe()), short_budget()))
 
     def rows(self, relation: RelationRef) -> tuple[Collection[Row], Collection[Row]]:
         """The certain rows, and the possible ones."""
@@ -273,7 +269,7 @@ def judged(case: Case) -> Judged | None:
     relations = [name for stratum in case.program.strata for name in stratum.relations]
     by_relation: dict[RelationRef, list[tuple[Meaning, bool]]] = {relation: [] for relation in relations}
     for stands, facts in outcomes(case):
-        world = evaluate(case.program, facts, _budget())
+        world = evaluate(case.program, facts, short_budget())
         if world.exceeded:
             return None
         for relation in relations:
@@ -351,10 +347,6 @@ def filled(finished: CheckedProgram, facts: Facts, maybe: Facts) -> Facts:
         name: [row for row in facts.get(certain_version(name), ()) if row not in maybe.get(name, ())]
         for name in finished.inputs
     }
-
-
-def _budget() -> Budget:
-    return Budget(seconds=LOOKS, clock=count().__next__)
 
 
 if __name__ == "__main__":
