@@ -488,6 +488,22 @@ def problems(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
 
 
+@pytest.mark.slow
+def test_a_process_ends_without_a_traceback_when_its_folder_is_gone(
+    served: Served, capfd: pytest.CaptureFixture[str]
+) -> None:
+    process = served.start(f"""
+import shutil
+while not os.path.exists("{served.folder}/metrics/0.json"):
+    time.sleep(0.01)
+port._turn.acquire()
+shutil.rmtree("{served.folder}/metrics")
+""")
+    process.communicate()
+    error = f"[Errno 2] No such file or directory: '{served.folder}/metrics/0.new'"
+    assert (process.returncode, capfd.readouterr().err) == (0, f"metrics: {error}\n")
+
+
 def test_a_port_of_another_program_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

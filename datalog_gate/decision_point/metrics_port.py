@@ -88,7 +88,7 @@ class MetricsPort:
         if self._process:  # a fork without Python's hooks
             self._reset()
         self._process = os.getpid()
-        atexit.register(self._save, self._process)
+        atexit.register(self._end, self._process)
         Thread(target=self._run, args=(self._process,), name="datalog-gate-metrics", daemon=True).start()
 
     def render(self, more: Iterable[Sample] = ()) -> str:
@@ -137,9 +137,17 @@ class MetricsPort:
         self.numbers.add(_read(path.with_suffix(".json")))
         self._slot = slot
 
-    def _save(self, process: int = 0) -> None:
+    def _end(self, process: int) -> None:
+        """Write the last numbers of the process, not of one that it has forked."""
+        try:
+            if process == os.getpid():
+                self._save()
+        except OSError as error:  # somebody has removed the folder
+            LOG.error("metrics: %s", error)
+
+    def _save(self) -> None:
         """Write the numbers. Errors: OSError."""
-        if self._slot is None or (process and process != os.getpid()):
+        if self._slot is None:
             return
         path = Path(self._slot.name).with_suffix(".json")
         new = path.with_suffix(".new")
