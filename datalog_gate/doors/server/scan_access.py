@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ from datalog_gate.engine.sql.database import open_database
 from datalog_gate.scan.scan_store import ScanStore
 
 LOG = logging.getLogger(__name__)
+_KEPT: ContextVar[tuple[ExitStack, dict[str, ScanStore]] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def keep_scan_store() -> Iterator[None]:
+    """Let all that is asked within open the store once."""
+    with ExitStack() as stack:
+        token = _KEPT.set((stack, {}))
+        stack.callback(_KEPT.reset, token)
+        yield
 
 
 @contextmanager
@@ -27,8 +38,12 @@ def open_scan_store(options: Any) -> Iterator[ScanStore]:
     if "://" not in url and not Path(url).exists():
         raise ApiError(503, "scan_store", "nothing was scanned yet", "run `datalog-gate scan run`")
     try:
-        with open_database(url, memory="500MB", read_only=True) as database:
-            yield ScanStore(database, read_only=True)
+        with ExitStack() as own:
+            stack, stores = _KEPT.get() or (own, {})
+            if url not in stores:
+                database = stack.enter_context(open_database(url, memory="500MB", read_only=True))
+                stores[url] = ScanStore(database, read_only=True)
+            yield stores[url]
     except _driver_errors() as error:
         LOG.error("the store of scans: %s", printable(str(error).strip()))
         message = "the store of scans can't be read now"

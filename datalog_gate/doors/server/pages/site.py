@@ -18,6 +18,7 @@ from datalog_gate.doors.server.pages.keystone_sign_in import fetch_token
 from datalog_gate.doors.server.pages.sessions import MOST, OPEN, make_cookie
 from datalog_gate.doors.server.pages.views import VIEWS, PageCall, Shown, View, link_next
 from datalog_gate.doors.server.policy_server import PolicyServer
+from datalog_gate.doors.server.scan_access import keep_scan_store
 from datalog_gate.pages.rendering import read_style, render
 
 POLICY = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -42,7 +43,8 @@ class _Page:
         self._app, self._server, self._view, self._identify = app, server, view, identify
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        self._answer(req, resp, path, {})
+        with keep_scan_store():
+            self._answer(req, resp, path, {})
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         form = read_form(req, self._server)
