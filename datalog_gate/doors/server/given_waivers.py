@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from datalog_gate.decision.decision import Waiver
@@ -11,7 +12,8 @@ from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
 from datalog_gate.doors.server.scan_results import POLICY, PROJECT
-from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_waivers, remove_waiver
+from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_turn, read_waivers, remove_waiver
+from datalog_gate.store.transaction import Store
 
 ID = re.compile(r"S-([1-9][0-9]{0,17})")
 
@@ -70,7 +72,8 @@ def _read_all(call: ApiCall) -> list[dict[str, Any]]:
     """The waivers that the caller sees, in force in the doors of this configuration or not."""
     settings, ruleset = call.server.point.current()
     held = {waiver.id: waiver for waiver in ruleset.waivers}
-    stored = read_waivers(call.server.records.store)
+    store = call.server.records.store
+    stored = _read_stored(store, read_turn(store))
     shown = [_stored_to_json(waiver, waiver.id in held and settings.waivers == STORE) for waiver in stored]
     if settings.waivers != STORE:
         shown += [_to_json(waiver, call) for waiver in held.values()]
@@ -78,6 +81,12 @@ def _read_all(call: ApiCall) -> list[dict[str, Any]]:
         for data in shown:
             data["in_force"] = data["in_force"] and held[data["id"]].until > call.server.now()
     return [data for data in shown if call.client.sees(data["project"])]
+
+
+@lru_cache(maxsize=1)
+def _read_stored(store: Store, _turn: int) -> tuple[StoredWaiver, ...]:
+    """The stored waivers, which are others only after another turn."""
+    return read_waivers(store)
 
 
 def _to_json(waiver: Waiver, call: ApiCall) -> dict[str, Any]:
