@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.doors.cli import main as cli
 from datalog_gate.doors.cli.commands import check_stacks
 from datalog_gate.files.templates import read_stack
 from datalog_gate.pages.drawing import MOST, WHOLE, draw
+from datalog_gate.pages.source_lines import Mark, mark_lines
 from tests.page_site import hostile_template
 from tests.pages import DOCS, assert_written
 from tests.sources import ROOT
@@ -153,8 +155,40 @@ def test_a_group_is_one_node_and_is_drawn_apart_where_its_members_have_findings(
     page = write_page(group)
     text = Page(page).text
     assert ("all Heat ResourceGroup (3 members) ✕ 3" in text, "Inside web/all" in text) == (True, True)
-    labels = re.findall(r'aria-label="(\w+, .*?)"', page)
-    assert labels == [f"{at}, Nova Server, Denied, 1 finding" for at in range(3)]
+    labels = re.findall(r'href="#(.*?)" aria-label="(\w+, .*?)"', page)
+    members = [(f"d0-f{at}", f"{at}, Nova Server, Denied, 1 finding") for at in range(3)]
+    assert labels == [("d0-b1", "all, Heat ResourceGroup (3 members), Denied, 3 findings"), *members]
+    harmless = write_page(group.replace("huge", "small"))
+    labels = re.findall(r'href="#(.*?)" aria-label="(\w+, .*?)"', harmless)
+    assert labels == [("d0-b1", "all, Heat ResourceGroup (3 members), what is inside")]
+    assert re.findall(r'<summary>Inside .*?<h2 id="(.*?)">', harmless, re.S) == ["d0-b1"]
+
+
+def test_a_page_of_an_update_says_what_becomes_of_each_resource(folder: Path) -> None:
+    (folder / "old.yaml").write_text(f"{STACK}  gone: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
+    template = f"{STACK.replace('flavor: huge', 'flavor: small').replace('size: 1', 'availability_zone: a, size: 1')}"
+    page = write_page(
+        f"{template}  more: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n", "--against", "old.yaml"
+    )
+    text = Page(page).text
+    assert text[text.index("What the update") : text.index(" What it would build")] == (
+        "What the update changes Resource Change Line web/gone delete old.yaml:9 web/data replace web.yaml:4 "
+        "web/web update, resize web.yaml:8 web/more create web.yaml:9"
+    )
+
+
+def test_a_long_file_is_shown_around_its_findings_without_a_gap_of_one_line() -> None:
+    marks = [Mark(at, "deny", Span("t", line, 1, line, 2)) for at, line in enumerate((10, 18, 27))]
+    file = mark_lines("t", "x\n" * 500, marks, secrets=(), hidden=(), whole=True)
+    assert [(line.number, line.skipped) for line in file.lines if line.skipped] == [(7, 6), (24, 2)]
+    assert ([line.number for line in file.lines], file.skipped) == ([*range(7, 22), *range(24, 31)], 470)
+
+
+def test_a_list_without_blanks_may_go_on_in_another_line_and_one_thing_is_no_several(folder: Path) -> None:
+    (folder / "m.dl").write_text('@deny("m", "{v} is <b>a,b,c") m(v) :- os:cinder:volume(_id=v).\n')
+    text = write_page(f"{HEAD}resources:\n  v: {{type: OS::Cinder::Volume, properties: {{size: 1}}}}\n")
+    assert re.findall(r"<p>(v is .*?)</p>", text) == ["v is &lt;b&gt;a,<wbr>b,<wbr>c"]
+    assert re.findall(r"<dd>(1 .*?)</dd>", text) == ["1 policy, 3 facts, 1 resource"]
 
 
 SECRET = f"""{HEAD}parameters:

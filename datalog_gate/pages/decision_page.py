@@ -12,6 +12,7 @@ from datalog_gate.explain.explanation import Explanation, ExplanationLine
 from datalog_gate.pages.drawing import WORDS, Drawing, draw
 from datalog_gate.pages.source_lines import Mark, SourceFile, find_secrets, mark_lines
 from datalog_gate.stack.model import Stack
+from datalog_gate.stack.update import outcomes
 
 OUTCOMES = {
     "deny": "Denied",
@@ -19,15 +20,8 @@ OUTCOMES = {
     "allow_with_warnings": "Allowed, with warnings",
     "indeterminate": "Not decided",
 }
-HEADINGS = {
-    "deny": "Denied",
-    "error": "Not evaluated",
-    "undetermined": "Undetermined",
-    "warn": "Warning",
-    "record": "Recorded",
-    "preexisting": "There before",
-    "waived": "Waived",
-}
+CHANGES = ("delete", "replace", "update", "create", "unchanged")
+"""What an update may do to a resource, the gravest first."""
 FEW = 10
 """How many findings of a policy are shown at once; the others unfold."""
 MOST = 60
@@ -56,20 +50,20 @@ class FindingPart:
     word: str
     """What it is, of `drawing.WORDS`."""
     message: str
-    mode: str
-    """The mode of its policy if that is not `enforce`."""
     resource: str
     where: str
     """Its place in words; empty if nowhere."""
-    anchor: str
+    mode: str = ""
+    """The mode of its policy if that is not `enforce`."""
+    anchor: str = ""
     """The file and line on the page, `0-17`; empty if the page does not show it."""
-    because: tuple[str, ...]
+    because: tuple[str, ...] = ()
     """The expressions that decide it, if it is undetermined."""
-    also: int
+    also: int = 0
     """How many other policies they leave open too."""
-    waiver: str
-    steps: tuple[WhyStep, ...]
-    fix: str
+    waiver: str = ""
+    steps: tuple[WhyStep, ...] = ()
+    fix: str = ""
     """A change that was tried and settles it, where it was asked for."""
 
 
@@ -85,6 +79,16 @@ class PolicyPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangePart:
+    """What an update does to a resource."""
+
+    resource: str
+    change: str
+    """The changes that are possible, of `CHANGES`, and what is done to its server: ``replace``, ``update, resize``."""
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionPage:
     """All that the page of a decision shows."""
 
@@ -95,6 +99,8 @@ class DecisionPage:
     """The outcome in words."""
     facts: tuple[tuple[str, str], ...]
     """What stands at its head: names and values."""
+    changes: tuple[ChangePart, ...]
+    """What an update does, the gravest first; the resources that it leaves as they are are not among them."""
     drawings: tuple[Drawing, ...]
     resource_findings: Mapping[str, int]
     """The number of the first finding of each resource, by path."""
@@ -137,6 +143,7 @@ def build_page(
         outcome=decision.outcome,
         heading=OUTCOMES[decision.outcome],
         facts=tuple(_facts(decision, stacks)),
+        changes=tuple(_changes(explanation, stacks)),
         drawings=tuple(drawing for stack in stacks for drawing in draw(stack, words)),
         resource_findings=first,
         policies=tuple(_by_policy([violation for violation, _ in shown], parts, decision)),
@@ -189,12 +196,24 @@ def _urgency(finding: tuple[Violation, str]) -> tuple[int, str, int]:
 def _facts(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:
     yield "Action", decision.action
     resources = sum(len(stack.resources) for root in stacks for stack in root.walk())
-    yield "Judged", f"{decision.counts['policies']} policies, {decision.counts['facts']} facts, {resources} resources"
+    numbers = count(decision.counts["policies"], "policy", "policies"), count(decision.counts["facts"], "fact")
+    yield "Judged", f"{', '.join(numbers)}, {count(resources, 'resource')}"
     if decision.skipped:
-        yield "Skipped", f"{len(decision.skipped)} policies over the whole cloud"
+        yield "Skipped", f"{count(len(decision.skipped), 'policy', 'policies')} over the whole cloud"
     yield "Time", f"{decision.now:%Y-%m-%d %H:%M} UTC"
     yield "Decision", decision.id[: 2 * SHORT]
     yield "Rules", decision.digests["rules"][: 2 * SHORT]
+
+
+def _changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator[ChangePart]:
+    """What becomes of each resource of the older state and of the new one."""
+    reader = explanation.judgement.reader
+    old = reader.request.against
+    known = outcomes(old, stacks, reader.rules.catalogue) if old else []
+    stirred = [(sorted(map(CHANGES.index, outcome.changes)), outcome) for outcome in known if outcome.stirred]
+    for changes, outcome in sorted(stirred, key=lambda pair: (pair[0], pair[1].of.id)):
+        words = [" or ".join(CHANGES[at] for at in changes), *outcome.disruptions]
+        yield ChangePart(_cut(outcome.of.id.path), ", ".join(words), _where(outcome.of.locate(outcome.path)))
 
 
 def _part(
@@ -235,20 +254,8 @@ def _by_policy(
         findings = tuple(parts[at] for at in numbers)
         yield PolicyPart(policy, findings[0].word, _cut(violations[numbers[0]].hint), findings)
     for at, error in enumerate(decision.errors, start=len(parts)):
-        finding = FindingPart(
-            number=at,
-            word="error",
-            message=_cut(error.message),
-            mode="",
-            resource=_cut(error.resource.path) if error.resource else "",
-            where=_where(error.place),
-            anchor="",
-            because=(),
-            also=0,
-            waiver="",
-            steps=(),
-            fix="",
-        )
+        resource = _cut(error.resource.path) if error.resource else ""
+        finding = FindingPart(at, "error", _cut(error.message), resource, _where(error.place))
         yield PolicyPart(error.policy, "error", "", (finding,))
 
 
@@ -267,6 +274,11 @@ def _where(place: Span | None) -> str:
 def name_file(path: str) -> str:
     """The name of a file without its folder; that of no file, as ``<template>``, without the brackets."""
     return _cut(PurePath(path).name.strip("<>"))
+
+
+def count(number: int, noun: str, several: str = "") -> str:
+    """The number with its noun: ``1 fact``, ``2 facts``."""
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _cut(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from datalog_gate.pages.layout import Point, arrange
 from datalog_gate.stack.model import GROUPS, Resource, Stack
@@ -28,6 +28,10 @@ LONGEST = 30
 """The most characters that a node shows of a name."""
 WORDS = ("deny", "error", "undetermined", "warn", "record", "preexisting", "waived")
 """What a finding may be, the gravest first: as which a node shows that has several."""
+SIGNS = dict(zip(WORDS, "✕✕?!i=~", strict=True))
+"""A sign for each, beside its colour."""
+_TEXTS = "Denied", "Not evaluated", "Undetermined", "Warning", "Recorded", "There before", "Waived"
+HEADINGS = dict(zip(WORDS, _TEXTS, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class DrawnNode:
     x: float
     y: float
     width: float
+    opens: str
+    """The path of the stack that it holds; empty if it holds none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +79,23 @@ class Drawing:
     """The types of the resources that are not drawn, and how many there are of each."""
     width: float
     height: float
+    folded: bool
+    """Whether it is shown by a link alone, since nothing in it has a finding of its own."""
 
 
 def draw(root: Stack, words: Mapping[str, Sequence[str]]) -> Iterator[Drawing]:
-    """Draw a stack, and each stack within that has findings of its own, as far as `DRAWINGS` go. `words` has what the
-    findings of each resource are, by its path."""
-    owners = Counter(path.rpartition("/")[0] for path in words)
-    stacks = [stack for stack in root.walk() if stack is root or owners[stack.id]]
-    yield from (_draw_stack(stack, words) for stack in stacks[:DRAWINGS])
+    """Draw a stack and the stacks within, those with findings of their own first, as far as `DRAWINGS` go, and of the
+    others as many as have `WHOLE` resources. `words` has what the findings of each resource are, by its path."""
+    owners = {path.rpartition("/")[0] for path in words}
+    _, *within = root.walk()
+    quiet = [stack for stack in within if stack.id not in owners]
+    sizes = accumulate(min(len(stack.resources), MOST) for stack in quiet)
+    folded = [(stack, True) for stack, size in zip(quiet, sizes, strict=True) if size <= WHOLE]
+    shown = [(stack, False) for stack in (root, *within) if stack is root or stack.id in owners]
+    yield from (_draw_stack(stack, words, fold) for stack, fold in (*shown, *folded)[:DRAWINGS])
 
 
-def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]]) -> Drawing:
+def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) -> Drawing:
     inside: dict[str, list[str]] = {}
     for path, several in words.items():
         if path.startswith(f"{stack.id}/"):
@@ -105,6 +117,7 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]]) -> Drawing:
             x=layout.positions[name][0],
             y=layout.positions[name][1],
             width=round(widths[name], 1),
+            opens=nested.id if (nested := named[name].nested) else "",
         )
         for name in shown
     ]
@@ -121,6 +134,7 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]]) -> Drawing:
         others=tuple(others.most_common()),
         width=layout.width,
         height=layout.height,
+        folded=folded,
     )
 
 

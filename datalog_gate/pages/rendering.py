@@ -19,19 +19,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import printable
-from datalog_gate.pages.decision_page import FEW, HEADINGS, OUTCOMES, DecisionPage, name_file
+from datalog_gate.pages.decision_page import FEW, OUTCOMES, DecisionPage, count, name_file
+from datalog_gate.pages.drawing import HEADINGS, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
-SIGNS = {
-    "deny": "✕",
-    "error": "✕",
-    "undetermined": "?",
-    "warn": "!",
-    "record": "i",
-    "preexisting": "=",
-    "waived": "~",
-}
-"""A sign for what a finding is, beside its colour."""
 LONGEST = 1000
 """The most characters of any text; parts of pages cut theirs to less."""
 
@@ -78,8 +69,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(outcomes=OUTCOMES, age=_age, block=_block, part=_part, place=_place)
-    environment.globals.update(headings=HEADINGS, signs=SIGNS, count=_count, few=FEW, height=int(HEIGHT), data=_data)
+    environment.globals.update(age=_age, block=_block, breakable=_breakable, count=count, data=_data, part=part)
+    environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES, signs=SIGNS)
+    environment.globals["place"] = _place
     return environment
 
 
@@ -88,11 +80,12 @@ def _show(value: object) -> object:
     return printable(value[:LONGEST].replace("\t", " ")) if type(value) is str else value
 
 
-def _count(number: int, noun: str, several: str = "") -> str:
-    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
+def _breakable(text: str) -> Markup:
+    """The text, whose lists without blanks may go on in another line."""
+    return escape(_show(text)).replace(",", Markup(",<wbr>"))
 
 
-def _part(text: str) -> str:
+def part(text: str) -> str:
     """The text as one part of a path."""
     return quote(text, safe="")
 
@@ -116,9 +109,9 @@ def _place(place: Mapping[str, Any] | None) -> str:
 
 def _age(seconds: float | None) -> str:
     """A time as a person says it: ``3 hours``."""
-    if seconds is None:
+    if seconds is None or seconds < 0:  # the clock that wrote it may be ahead
         return "not known"
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)} {unit}s"
-    return _count(int(seconds), "second")
+    return count(int(seconds), "second")

@@ -71,6 +71,7 @@ def mark_lines(
         numbers = list(range(1, len(rows) + 1))
     else:
         near = {line + step for line in by_line for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))
+        near |= {line + 1 for line in near if line + 2 in near}  # a gap of one line takes a line, too
         numbers = [number for number in sorted(near) if 1 <= number <= len(rows)]
     lines = []
     last = 0

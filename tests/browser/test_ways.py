@@ -167,6 +167,18 @@ def test_no_page_with_hostile_texts_runs_or_loads_anything(chromium: Any, tmp_pa
     site.close()
 
 
+def test_a_group_is_opened_by_its_link(page: Any, tmp_path: Path) -> None:
+    file = tmp_path / "decision.html"
+    rules = ["--rules", str(ROOT / "rules"), "--now", "2027-03-01", "--format", "compact"]
+    main(["check", str(ROOT / "fixtures" / "stacks" / "shop"), *rules, "--output", f"html={file}"])
+    page.goto(file.as_uri())
+    group = page.get_by_role("link", name=re.compile("what is inside")).first
+    inside = page.locator(str(group.get_attribute("href")))
+    assert not inside.is_visible()
+    group.click()
+    assert inside.is_visible()
+
+
 def test_the_picture_of_the_readme_is_that_of_the_page(chromium: Any, tmp_path: Path) -> None:
     stack = ROOT / "fixtures" / "stacks" / "office_vpn" / "template.yaml"
     file = tmp_path / "decision.html"

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from datalog_gate.doors.server.access import WSGI, Environ
 
@@ -55,8 +55,3 @@ class ApiClient:
         if status >= 400:
             raise RefusedRequestError(status, data["errors"][0])
         return data
-
-
-def part(text: str) -> str:
-    """A text as one part of a path."""
-    return quote(text, safe="")

@@ -9,8 +9,9 @@ from math import inf
 from typing import Any
 from urllib.parse import urlencode
 
-from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError, part
+from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
 from datalog_gate.pages.plots import plot_days
+from datalog_gate.pages.rendering import part
 
 ROWS = 50
 """The rows of a page of a list."""
@@ -72,9 +73,8 @@ def _show_home(call: PageCall) -> Shown:
             raise
         problem = f"{error}: {error.error.get('suggestion', '')}".rstrip(": ")
     values: Values = {"problem": problem, "overview": overview, "plot": plot_days(days), "days": days[-10:]}
-    if overview:
-        for name in ("policy", "project", "owner"):
-            values[f"by_{name}"] = _add_up(overview["findings"], name)
+    for name in ("policy", "project", "owner"):
+        values[f"by_{name}"] = _add_up(overview["findings"] if overview else (), name)
     values["decisions"] = call.api.get("/v2/decisions", limit=8)["decisions"]
     values["waiting"] = call.api.get("/v2/approvals", limit=8, state="awaiting")["approvals"]
     return Shown("Cloud", values)
