@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from datalog_gate.analysis.program import ProgramCache
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, UsageError
-from datalog_gate.base.values import from_python
+from datalog_gate.base.values import TooLongError, from_python
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import Inventory, loaded, read_readings
 from datalog_gate.decision.decision import Waiver
@@ -125,9 +125,13 @@ def fact_lines(source: FactSource | None) -> list[FactLine]:
             for value in row.values() if isinstance(row, Mapping) else row:
                 if isinstance(value, float) and not isfinite(value):
                     raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
-            if isinstance(row, Mapping):
-                cells = {column: from_python(value) for column, value in row.items()}
-                lines.append(FactLine(relation, cells, span))
-            else:
-                lines.append(FactLine(relation, tuple(map(from_python, row)), span))
+            try:
+                cells = (
+                    {column: from_python(value) for column, value in row.items()}
+                    if isinstance(row, Mapping)
+                    else tuple(map(from_python, row))
+                )
+            except TooLongError as error:
+                raise InputError([Diagnostic("bad-facts", str(error), span)]) from None
+            lines.append(FactLine(relation, cells, span))
     return lines

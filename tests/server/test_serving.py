@@ -52,12 +52,24 @@ def test_a_slow_body_is_ended_and_others_are_answered_meanwhile(site: Site) -> N
     assert answers == [(408, "slow_body")] * 20
 
 
+def test_a_slow_head_is_ended_and_others_are_answered_meanwhile(site: Site) -> None:
+    answers = list[tuple[int, str]]()
+    slow = [threading.Thread(target=lambda: answers.append(send(site, *HEAD, pause=0.1))) for _ in range(20)]
+    for thread in slow:
+        thread.start()
+    assert site.ask("rita", "GET", "/v2/policies").status_code == 200
+    for thread in slow:
+        thread.join()
+    assert answers == [(408, "slow_request")] * 20
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "answer"),
     [
         ("Content-Length: 99999999\r\n", "", (413, "body_too_large")),
         ("Transfer-Encoding: chunked\r\n", "2\r\n{]\r\n0\r\n\r\n", (400, "malformed_json")),
         ("Transfer-Encoding: chunked\r\n", "zz\r\n", (400, "malformed_body")),
+        ("Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n", (408, "slow_body")),
         ("Content-Length: -1\r\n", "", (400, "malformed_request")),
         ("Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "{}", (400, "malformed_request")),
         ("Content-Length: 2\r\nX-Forwarded-For: 1\r\nBad Header: x\r\n", "{}", (400, "malformed_request")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import time
@@ -10,6 +11,7 @@ from contextlib import suppress
 from threading import Timer
 from typing import Any
 
+from datalog_gate.base.diagnostics import printable, shorten
 from datalog_gate.doors.server.endpoint import ApiError
 
 DEPTH = 200
@@ -23,12 +25,16 @@ def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
     content = read_body(environ, limit, seconds)
     if not content:
         return None
+    if encoding := environ.get("HTTP_CONTENT_ENCODING"):
+        raise ApiError(415, "media_type", f"the body is encoded as {encoding}", "send it plain")
     kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if kind not in ("application/json", ""):
         raise ApiError(415, "media_type", f"the body is {kind}", "send application/json")
     try:
         text = content.decode("utf-8")
-        data = json.loads(text, parse_constant=_refuse_constant)
+        data = json.loads(
+            text, parse_constant=_refuse_constant, parse_float=_read_float, object_pairs_hook=_build_object
+        )
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
@@ -52,13 +58,13 @@ def read_body(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
     if timer:
         timer.daemon = True
         timer.start()
-    parts, wanted = list[bytes](), limit + 1 if length is None else length
+    parts, wanted, cut = list[bytes](), limit + 1 if length is None else length, False
     try:
         while wanted and (part := stream.read(min(wanted, CHUNK))):
             parts.append(part)
             wanted -= len(part)
     except OSError:
-        pass  # the connection has ended, as one that is too slow does
+        cut = True  # the connection has ended, as one that is too slow does
     except Exception as error:  # noqa: BLE001 - gunicorn's errors for chunks share no class with others
         raise ApiError(400, "malformed_body", f"the body can't be read: {error}") from None
     finally:
@@ -66,10 +72,10 @@ def read_body(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
             timer.cancel()
     if length is None and not wanted:
         raise _too_large(limit)
-    if length is not None and wanted:
+    if cut or (length is not None and wanted):
         if time.monotonic() >= end:
             raise ApiError(408, "slow_body", f"the body did not arrive in {seconds:g} seconds")
-        raise ApiError(400, "short_body", "the body is shorter than its Content-Length")
+        raise ApiError(400, "short_body", "the body ends before its end")
     return b"".join(parts)
 
 
@@ -97,6 +103,21 @@ def _too_deep() -> ApiError:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _read_float(text: str) -> float:
+    if math.isinf(number := float(text)):
+        raise ValueError(f"{text[:100]} is too large")
+    return number
+
+
+def _build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(members)
+    if len(data) < len(members):
+        names = [name for name, _ in members]
+        name = next(name for name in data if names.count(name) > 1)
+        raise ValueError(f"an object has {shorten(printable(name), 100)} twice")
+    return data
 
 
 def _check_depth(data: Any) -> None:

@@ -26,7 +26,9 @@ OPTIONS = (
     cfg.IntOpt("workers", default=1, min=1, help="Processes that answer."),
     cfg.IntOpt("threads", default=8, min=1, help="Requests that a process answers at once."),
     cfg.IntOpt("body_limit", default=4 * 1024 * 1024, min=1024, help="Bytes of the body of a request."),
-    cfg.FloatOpt("body_seconds", default=10.0, min=0.1, help="Seconds in which the body of a request must arrive."),
+    cfg.FloatOpt(
+        "body_seconds", default=10.0, min=0.1, help="Seconds for a request to arrive: its head, then its body."
+    ),
     cfg.IntOpt("stop_seconds", default=30, min=1, help="Seconds that requests have to end when the server stops."),
     cfg.IntOpt("keep_days", default=90, min=1, help="Days for which decisions and the record of writes are kept."),
     cfg.StrOpt(

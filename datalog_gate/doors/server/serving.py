@@ -11,7 +11,9 @@ import json
 import logging
 import os
 import secrets
+import socket
 import sys
+import time
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
@@ -105,6 +107,7 @@ def read_token(folder: Path) -> str:
 
 def _configure(options: Any, host: str, port: int) -> dict[str, object]:
     """The settings of gunicorn."""
+    _HttpWorker.patience = options.body_seconds
     return {
         "bind": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         "workers": options.workers,
@@ -122,27 +125,59 @@ def _configure(options: Any, host: str, port: int) -> dict[str, object]:
 
 
 class _HttpWorker(ThreadWorker):  # type: ignore[misc, unused-ignore]
-    """Refuses what is no HTTP in the form of all refusals. It logs none of its text, which may hold a token."""
+    """Refuses what is no HTTP, and a head that takes too long, in the form of all refusals. It logs none of their text,
+    which may hold a token."""
+
+    patience = 10.0
+    """Seconds in which the head of a request must arrive."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._heads: dict[Any, float] = {}
+
+    def handle(self, conn: Any) -> Any:
+        self._heads[conn] = time.monotonic() + self.patience
+        try:
+            return super().handle(conn)
+        finally:
+            self._heads.pop(conn, None)
+
+    def handle_request(self, request: Any, conn: Any) -> Any:
+        self._heads.pop(conn, None)
+        return super().handle_request(request, conn)
+
+    def notify(self) -> None:
+        """What the main thread does each second: end connections whose head does not come, which hold a thread."""
+        super().notify()
+        for conn, end in tuple(self._heads.items()):
+            if conn.initialized and end < time.monotonic() and self._heads.pop(conn, None):
+                message = f"the head of the request did not arrive in {self.patience:g} seconds"
+                _refuse(conn.sock, conn.client, ApiError(408, "slow_request", message), "no end")
+                with suppress(OSError):
+                    conn.sock.shutdown(socket.SHUT_RD)
 
     def handle_error(self, _request: Any, client: Any, address: Any, error: BaseException) -> None:
         status = 400 if isinstance(error, ParseException) else 500
         for kind, other in ((LimitRequestLine, 414), (LimitRequestHeaders, 431)):
             status = other if isinstance(error, kind) else status
-        refusal, identity = ApiError(status, "malformed_request", "this can't be read as HTTP"), f"req-{uuid4()}"
+        refusal = ApiError(status, "malformed_request", "this can't be read as HTTP")
         if status == 500:
             refusal = ApiError(status, "failure", f"the server failed ({type(error).__name__})")
-        where = address[0] if address else "a socket"
-        record = ("%s: a request of %s is refused: %s (%s)", identity, where, status, type(error).__name__)
-        thread = Thread(target=LOG.warning, args=record)  # here oslo.log would add the text of the error to the record
-        thread.start()
-        thread.join()
-        body = json.dumps(format_error("", refusal, identity)).encode()
-        head = (
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
-        )
-        head += f"X-Openstack-Request-Id: {identity}\r\nContent-Length: {len(body)}\r\n\r\n"
-        with suppress(OSError):
-            client.sendall(head.encode() + body)
+        _refuse(client, address, refusal, type(error).__name__)
+
+
+def _refuse(client: Any, address: Any, refusal: ApiError, problem: str) -> None:
+    """Answer, and log, what is refused before it is a request. Never waits for the client."""
+    where, status, identity = address[0] if address else "a socket", refusal.status, f"req-{uuid4()}"
+    record = ("%s: a request of %s is refused: %s (%s)", identity, where, status, problem)
+    thread = Thread(target=LOG.warning, args=record)  # here oslo.log would add the text of the error to the record
+    thread.start()
+    thread.join()
+    body = json.dumps(format_error("", refusal, identity)).encode()
+    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    head += f"X-Openstack-Request-Id: {identity}\r\nContent-Length: {len(body)}\r\n\r\n"
+    with suppress(OSError):
+        client.send(head.encode() + body, socket.MSG_DONTWAIT)
 
 
 class _Logger(glogging.Logger):  # type: ignore[misc]
