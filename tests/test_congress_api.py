@@ -81,11 +81,11 @@ def test_rules_are_added_one_by_one_and_removed(flavors: Api) -> None:
     body = {"rule": BAD, "name": "bad", "comment": "not on offer"}
     first = ask(flavors, "POST", "/v1/policies/flavors/rules", body, status=201)
     assert first.pop("warnings") == ["1:101 nothing defines offered: it is empty"]
-    second = ask(flavors, "POST", "/v1/policies/flavors/rules", {"rule": "offered('small')"}, status=201)
+    second = ask(flavors, "POST", "/v1/policies/flavors/rules", {"rule": "flavors:offered('small')"}, status=201)
     assert first == {"id": first["id"], **body}
     assert ask(flavors, "GET", "/v1/policies/flavors/rules") == {"results": [first, second]}
     assert ask(flavors, "GET", f"/v1/policies/flavors/rules/{second['id']}") == second
-    assert second == {"id": second["id"], "rule": "offered('small')", "name": None, "comment": ""}
+    assert second == {"id": second["id"], "rule": "flavors:offered('small')", "name": None, "comment": ""}
     assert rows(flavors, "error") == [["a", "huge"]]
     assert ask(flavors, "DELETE", f"/v1/policies/flavors/rules/{second['id']}") == second
     assert rows(flavors, "error") == [["a", "huge"], ["b", "small"]]
@@ -117,6 +117,7 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
      "Syntax error for rule::1:6 missing `:-` or `.` before `q`: write `:-` before `q`"),
     ("POST", "policies/flavors/rules", {"rule": "p(1). q(2)"}, 400, 1003,
      "Received string representing more than 1 rule::2 statements: send each by a request of its own"),
+    ("POST", "policies/flavors/rules", {"rule": "// p(1)"}, 400, 1002, "Syntax error for rule::there is no rule in it"),
     ("POST", "policies/flavors/rules", {"rule": "kept( 1 )"}, 409, 1008, "Rule already exists::kept( 1 )"),
     ("POST", "policies/flavors/rules", {"rule": "kept(1, 2)"}, 400, 1002,
      "Syntax error for rule::1:1 kept has 1 columns, here 2: give every rule of a relation the same arguments"),
@@ -130,6 +131,7 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
     ("DELETE", "policies/flavors/rules/none", None, 404, 404, "the policy flavors has no rule of the id none"),
     ("POST", "policies", {"name": "flavors"}, 409, 1015, "A policy or source with name 'flavors' already exists"),
     ("POST", "policies", {"name": "nova"}, 409, 1015, "A policy or source with name 'nova' already exists"),
+    ("POST", "policies", {"name": "os"}, 409, 1015, "A policy or source with name 'os' already exists"),
     ("POST", "policies", {}, 400, 1010, "A name must be provided when creating a policy"),
     ("POST", "policies", {"name": "a", "rules": [{"rule": "p(x"}]}, 400, 1002,
      "Syntax error for rule::1:4 found the end of the text, expected `,` or `)`"),
@@ -138,7 +140,10 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
      "Simulate requires parameters: query, sequence, action_policy"),
     ("POST", "policies/flavors?action=simulate", {"query": "p(x)", "sequence": "q(1)", "action_policy": "action"}, 400,
      1007, "Error in simulate procedure::1:1 q is no update and no action of action: write q+(...) to add a row"),
-    ("POST", "policies/flavors?action=execute", {"name": "nova:pause"}, 501, 501,
+    ("POST", "policies/flavors?action=simulate",
+     {"query": "p(x)", "sequence": "nova:tags+('a')", "action_policy": "action"}, 400, 1007,
+     "Error in simulate procedure::1:1 nova:tags has 2 columns, here 1"),
+    ("POST", "policies/flavors?action=execute", {"name": "nova:pause"}, 400, 400,
      "execute is recorded and never run: its rows are those of the table execute.SERVICE.ACTION"),
     ("GET", "policies/flavors/tables/kep", None, 404, 404, "Not Found::table 'kep' doesn't exist: did you mean kept?"),
     ("GET", "policies/flavors/tables/failing/rows", None, 422, 422, "RULE:1:40: div(1, 0): division by zero"),
@@ -153,7 +158,7 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
      "Invalid driver: cindr: did you mean cinder?"),
     ("POST", "data-sources", {"name": "flavors", "driver": "cinder"}, 409, 409,
      "Datasource already in use with name flavors"),
-    ("POST", "data-sources/nova?action=pause", None, 501, 501, "pause is not run: what rules execute is recorded"),
+    ("POST", "data-sources/nova?action=pause", None, 400, 400, "pause is not run: what rules execute is recorded"),
     ("DELETE", "data-sources/nova", None, 409, 409,
      "the source nova is there without being created: there is nothing to delete"),
     ("GET", "system/drivers/novaa", None, 404, 404, "Driver not found novaa: did you mean nova?"),

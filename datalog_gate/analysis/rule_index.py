@@ -56,7 +56,7 @@ class IndexedRule:
 
     @property
     def relation(self) -> str:
-        return f"{self.module}:{self.rule.head.name}"
+        return f"{self.module}:{self.rule.head.name.removeprefix(f'{self.module}:')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from datalog_gate.api import explain_simulation
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean
-from datalog_gate.base.errors import EngineError, RulesError
+from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError
 from datalog_gate.base.values import to_json
 from datalog_gate.decision.simulation import simulate
 from datalog_gate.doors.server.congress_state import LivePolicies, PolicyState, read_rule
@@ -21,6 +21,7 @@ from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.explanation import RowExplanation, format_lines
 from datalog_gate.language.ast import Module, Rule
 from datalog_gate.language.printer import print_module
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.signatures import BUILTINS
 from datalog_gate.store.rule_store import Change
 from datalog_gate.store.tables import rule_policies, stored_rules
@@ -48,7 +49,7 @@ def format_error(error: ApiError, _request_id: str) -> Mapping[str, Any]:
     return {"error": {"message": message, "error_code": NUMBERS.get(error.code, error.status), "error_data": data}}
 
 
-def refuse_rules(error: RulesError, code: str = "rule_syntax", what: str = "Syntax error for rule") -> ApiError:
+def refuse_rules(error: DiagnosticsError, code: str = "rule_syntax", what: str = "Syntax error for rule") -> ApiError:
     """What is wrong with rules, each with its place and advice."""
     wrong = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"] or error.diagnostics
     told = "; ".join(map(_format_diagnostic, wrong[:5]))
@@ -110,7 +111,7 @@ def _create_policy(call: ApiCall) -> Reply:
 
     def work(state: PolicyState) -> tuple[Change, Any, dict[str, Any]]:
         known = [str(policy["name"]) for policy in _policies(state)]
-        if name in known or name in state.modules or name in state.sources:
+        if name in known or name in state.modules or name in state.sources or name in SHIPPED.namespaces():
             raise ApiError(409, "policy_already_exists", f"A policy or source with name '{name}' already exists")
         kind = body.get("kind") or "nonrecursive"
         policy = {
@@ -208,6 +209,8 @@ def _add(
     except RulesError as error:
         raise refuse_rules(error) from None
     except ValueError as error:
+        if error.args[0] < 2:
+            raise ApiError(400, "rule_syntax", "Syntax error for rule::there is no rule in it") from None
         message = f"Received string representing more than 1 rule::{error} statements"
         raise ApiError(400, "multiple_rules", message, "send each by a request of its own") from None
     record = {
@@ -305,7 +308,7 @@ def _act(call: ApiCall) -> Reply:
     policy = _find(state, call.path["policy"])["name"]
     if call.query["action"] == "execute":
         message = "execute is recorded and never run: its rows are those of the table execute.SERVICE.ACTION"
-        raise ApiError(501, "unsupported", message)
+        raise ApiError(400, "unsupported", message)
     body = call.body or {}
     if any(body.get(name) is None for name in ("query", "sequence", "action_policy")):
         message = "Simulate requires parameters: query, sequence, action_policy"
@@ -315,7 +318,7 @@ def _act(call: ApiCall) -> Reply:
     lines = call.server.live.lines(call.server.live.rows())
     try:
         answered = simulate(modules, lines, policy, body["query"], body["sequence"], engine("native"), actions)
-    except RulesError as error:
+    except DiagnosticsError as error:
         raise refuse_rules(error, "simulate_error", "Error in simulate procedure") from None
     if answered.errors:
         raise EngineError(f"{answered.errors[0].span}: {answered.errors[0].message}")

@@ -111,7 +111,7 @@ def _act(call: ApiCall) -> Reply:
     source = _source(call)
     if call.query["action"] != "request-refresh":
         message = f"{call.query['action']} is not run: what rules execute is recorded"
-        raise ApiError(501, "unsupported", message)
+        raise ApiError(400, "unsupported", message)
     if problem := call.server.live.rows(fresh=True).problem:
         raise ApiError(503, "refresh", f"the rows of {source['name']} can't be read: {problem}")
     return Reply({})
