@@ -334,8 +334,9 @@ def test_a_request_with_a_known_key_is_answered_and_not_done_again(api: Api) -> 
     assert [waiver["id"] for waiver in api.ask("GET", "/v2/waivers").json["waivers"]] == [first.json["id"]]
     other = api.ask("POST", "/v2/waivers", {**entry, "reason": "s"}, Idempotency_Key="k1")
     assert refusal(other)[:2] == (422, "key_reused")
-    wrong = [refusal(api.ask("POST", "/v2/waivers", {**entry, "policy": "no"}, Idempotency_Key="k2")) for _ in range(2)]
-    assert wrong[0] == wrong[1]
+    wrong = [api.ask("POST", "/v2/waivers", {**entry, "policy": "no"}, Idempotency_Key="k2") for _ in range(2)]
+    told, again = ({**answer.json["errors"][0], "request_id": ""} for answer in wrong)
+    assert (told, told["diagnostics"][0]["code"]) == (again, "bad-waiver")
 
 
 def test_a_write_that_nobody_answered_may_be_done_again_after_a_while(api: Api) -> None:
@@ -354,6 +355,14 @@ def test_an_answer_that_did_not_change_is_not_sent_again(api: Api) -> None:
     answer = api.ask("GET", "/v2/policies", If_None_Match=tag)
     assert (answer.status_code, answer.text) == (304, "")
     assert api.ask("GET", "/v2/policies", If_None_Match='"other"').status_code == 200
+
+
+def test_what_has_changed_since_its_etag_is_not_changed(api: Api) -> None:
+    entry = {"policy": "length", "project": "p1", "reason": "r", "expires": "2127-01-01"}
+    path = urlsplit(api.ask("POST", "/v2/waivers", entry).headers["location"]).path
+    tag = api.ask("GET", path).headers["etag"]
+    assert refusal(api.ask("DELETE", path, If_Match='"other"'))[:2] == (412, "changed")
+    assert api.ask("DELETE", path, If_Match=f'"other", {tag}').status_code == 200
 
 
 DEEP = b'{"template": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001

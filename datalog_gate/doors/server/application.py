@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -41,6 +42,8 @@ from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 KEY = re.compile(r"[!-~]{1,255}")
+REPEATED = ("code", "message", "suggestion", "diagnostics", "data")
+"""What a repeated request gets again of a refusal."""
 MOST_WRITTEN = 512 * 1024
 """Characters of an answer that a repeated request gets again."""
 
@@ -81,15 +84,16 @@ class _Resource:
     """The endpoints of a path."""
 
     def __init__(self, conf: Any, server: PolicyServer, endpoints: Sequence[Endpoint]) -> None:
+        shown = next((endpoint for endpoint in endpoints if endpoint.method == "GET"), None)
         for endpoint in endpoints:
-            setattr(self, f"on_{endpoint.method.lower()}", _Responder(conf, server, endpoint))
+            setattr(self, f"on_{endpoint.method.lower()}", _Responder(conf, server, endpoint, shown))
 
 
 class _Responder:
     """Answers requests to an endpoint."""
 
-    def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint) -> None:
-        self._conf, self._server, self._endpoint = conf, server, endpoint
+    def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint, shown: Endpoint | None) -> None:
+        self._conf, self._server, self._endpoint, self._shown = conf, server, endpoint, shown
         self._body = Draft202012Validator(endpoint.body) if endpoint.body is not None else None
         self._query = {name: Draft202012Validator(schema) for name, schema in endpoint.query.items()}
 
@@ -112,7 +116,7 @@ class _Responder:
         call = ApiCall(self._server, client, path, query, body, _request_id(environ), req.path)
         key = req.get_header("Idempotency-Key") or ""
         if self._endpoint.method != "GET" and (self._endpoint.writes or key):
-            reply = self._write(call, key)
+            reply = self._write(call, key, req.if_match)
         else:
             reply = self._endpoint.handler(call)
         _send(reply, req, resp)
@@ -144,10 +148,17 @@ class _Responder:
             _check(validator, values[name], f"the parameter {name}")
             if isinstance(values[name], str) and not values[name].isprintable():
                 raise ApiError(400, "invalid", f"the parameter {name} holds characters that don't print")
-        defaults = {name: schema["default"] for name, schema in self._endpoint.query.items() if "default" in schema}
-        return defaults | values
+        return _read_defaults(self._endpoint) | values
 
-    def _write(self, call: ApiCall, key: str) -> Reply:
+    def _check_tag(self, call: ApiCall, tags: Sequence[str]) -> None:
+        """Refuse to change what is not as the client saw it. Errors: ApiError."""
+        if self._shown is None:
+            raise ApiError(412, "no_etag", "nothing at this path has an ETag", "leave If-Match out")
+        reply = self._shown.handler(replace(call, query=_read_defaults(self._shown)))
+        if not any(tag in ("*", _tag(_encode(reply))) for tag in tags):
+            raise ApiError(412, "changed", "it has changed since it had that ETag", "read it again")
+
+    def _write(self, call: ApiCall, key: str, tags: Sequence[str] | None) -> Reply:
         """Note a write, do it, and note its answer; repeat the answer of one that was done."""
         if key and not KEY.fullmatch(key):
             raise ApiError(400, "invalid_key", "Idempotency-Key has up to 255 characters of ASCII, without spaces")
@@ -167,12 +178,14 @@ class _Responder:
             return _repeat(known, digest)
         status, answer = 0, dict[str, Any]()
         try:
+            if tags is not None:
+                self._check_tag(call, tags)
             reply = self._endpoint.handler(call)
             status, answer = reply.status, {"body": reply.body, "headers": dict(reply.headers)}
         except (ApiError, DiagnosticsError, UsageError, EngineError) as error:
             refusal = _to_api_error(error)
             status = refusal.status if refusal.status < 500 else 0
-            answer = {"code": refusal.code, "message": refusal.message, "suggestion": refusal.suggestion}
+            answer = {name: getattr(refusal, name) for name in REPEATED}
             raise
         finally:
             if len(json.dumps(answer)) > MOST_WRITTEN:
@@ -199,23 +212,34 @@ def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
     if not answer:
         raise ApiError(409, "answered", "the request with this Idempotency-Key was answered, too long to be kept")
     if "code" in answer:
-        raise ApiError(known["status"], answer["code"], answer["message"], answer["suggestion"])
+        raise ApiError(known["status"], **answer)
     return Reply(answer["body"], known["status"], {**answer["headers"], "Idempotency-Replayed": "true"})
 
 
 def _send(reply: Reply, req: falcon.Request, resp: falcon.Response) -> None:
-    content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+    content = _encode(reply)
     for name, value in reply.headers.items():
         resp.set_header(name, value)
     resp.set_header("X-Content-Type-Options", "nosniff")
     resp.set_header("Cache-Control", "no-cache, private")
     if req.method == "GET" and reply.status == 200:
-        tag = hashlib.sha256(content.encode()).hexdigest()[:32]
-        resp.etag = tag
+        resp.etag = tag = _tag(content)
         if any(known in ("*", tag) for known in req.if_none_match or ()):
             resp.status = 304
             return
     resp.status, resp.content_type, resp.text = reply.status, reply.media_type, content
+
+
+def _encode(reply: Reply) -> str:
+    return reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
+
+
+def _tag(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _read_defaults(endpoint: Endpoint) -> dict[str, Any]:
+    return {name: schema["default"] for name, schema in endpoint.query.items() if "default" in schema}
 
 
 def _check(validator: Draft202012Validator, data: Any, what: str) -> None:
