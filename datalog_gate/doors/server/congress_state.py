@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -139,6 +140,7 @@ class LivePolicies:
             except StaleError:
                 if attempt == MOST_TRIES - 1:
                     raise
+                time.sleep(random.uniform(0, 0.005 * 2**attempt))
                 continue
             with self._loading:
                 if self._state is state:
