@@ -17,7 +17,7 @@ from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.serving import read_config
 from datalog_gate.store.rule_store import Change, RuleStore, StaleError
 from datalog_gate.store.tables import stored_rules
-from tests.test_server import TOKEN, Api, create_client
+from tests.test_server import TOKEN, USERS, Api, create_client
 
 BAD = (
     "error(server, flavor) :- nova:servers(id=server, flavor_id=f), nova:flavors(id=f, name=flavor),"
@@ -75,6 +75,11 @@ def test_policies_are_created_shown_and_deleted(api: Api) -> None:
     ]
     assert ask(api, "DELETE", "/v1/policies/net")["id"] == identity
     assert len(ask(api, "GET", "/v1/policies")["results"]) == 3
+
+
+def test_only_who_runs_the_cloud_speaks_to_it(api: Api) -> None:
+    codes = {user: api.ask("GET", "/v1/policies", user=user).status_code for user in USERS}
+    assert codes == dict.fromkeys(USERS, 403) | {"adam": 200}
 
 
 def test_rules_are_added_one_by_one_and_removed(flavors: Api) -> None:

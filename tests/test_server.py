@@ -7,12 +7,14 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import falcon.testing
 import pytest
 from falcon.testing import Result
+from keystoneauth1.token_endpoint import Token
 from openapi_spec_validator import validate
 
 from datalog_gate.base.errors import InputError
@@ -20,10 +22,10 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.decision_point.log import read_log
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.server import application
-from datalog_gate.doors.server.access import list_rules
+from datalog_gate.doors.server.access import list_domain_projects, list_rules
 from datalog_gate.doors.server.api_table import ENDPOINTS
 from datalog_gate.doors.server.application import create_app, trust_token
-from datalog_gate.doors.server.endpoint import ANYBODY
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiError
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.serving import read_config, read_token
 from datalog_gate.doors.wsgi import wrap
@@ -187,6 +189,14 @@ def test_a_project_shows_its_decisions_to_its_own_users_alone(api: Api, monkeypa
     assert codes == {"ann": 200, "bob": 404, "rita": 200, "adam": 200, "sid": 200, "dora": 404, "nina": 403}
     id_ = api.ask("POST", "/v2/decisions", {"template": SHORT, "stack_name": "b"}, "bob").json["id"]
     assert [api.ask("GET", f"/v2/decisions/{id_}", user=user).status_code for user in ("ann", "dora")] == [404, 200]
+
+
+def test_a_domain_whose_projects_keystone_does_not_list_sees_no_answer() -> None:
+    options = SimpleNamespace(keystone_authtoken=SimpleNamespace(cafile=None, insecure=False, interface="public"))
+    environ = {"keystone.token_auth": Token("http://127.0.0.1:1/v3", "t"), "HTTP_X_DOMAIN_ID": "d1"}
+    with pytest.raises(ApiError) as error:
+        list_domain_projects(environ, options)
+    assert (error.value.status, error.value.code) == (503, "keystone")
 
 
 def scan(folder: Path) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from datalog_gate.decision_point.roles import Entitlements
-from datalog_gate.doors.server.endpoint import ANYBODY, Endpoint
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiError, Endpoint
 
+LOG = logging.getLogger(__name__)
 ALL_PROJECTS = "datalog_gate:all_projects"
 PERSONAS = ("admin", "manager", "member", "reader")
 Environ = dict[str, Any]
@@ -140,12 +142,17 @@ class KeystoneAuthentication:
 
 
 def list_domain_projects(environ: Environ, conf: Any) -> frozenset[str]:
-    """Ask Keystone for the projects of the domain of a token, as its user. Errors: those of keystoneauth."""
+    """Ask Keystone for the projects of the domain of a token, as its user. Errors: ApiError."""
+    from keystoneauth1.exceptions import ClientException
     from keystoneauth1.session import Session
 
     options = conf.keystone_authtoken
     session = Session(environ["keystone.token_auth"], verify=options.cafile or not options.insecure, timeout=10)
     wanted = {"service_type": "identity", "interface": options.interface, "version": "3"}
     domain = {"domain_id": environ["HTTP_X_DOMAIN_ID"]}
-    answer = session.get("/projects", endpoint_filter=wanted, params=domain)
+    try:
+        answer = session.get("/projects", endpoint_filter=wanted, params=domain)
+    except ClientException as error:
+        LOG.error("the projects of a domain can't be listed (%s)", type(error).__name__)
+        raise ApiError(503, "keystone", "Keystone does not list the projects of the domain now") from None
     return frozenset(str(project["id"]) for project in answer.json()["projects"])

@@ -372,8 +372,9 @@ DELTA = {**FLAG, "description": "tell what is new and what is gone"}
 
 
 def endpoint(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> Endpoint:
-    """An operation of Congress's API, which is for operators as there."""
+    """An operation of Congress's API, which is for operators of the cloud as there: not for those of a domain."""
     more.setdefault("answer", OBJECT)
+    more.setdefault("scopes", ("system", "project"))
     name = f"congress_{name}"
     return Endpoint(method=method, path=path, name=name, summary=summary, handler=handler, allowed=OPERATOR, **more)
 
