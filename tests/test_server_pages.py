@@ -17,6 +17,7 @@ from datalog_gate.doors.server.pages.sessions import COOKIE, form_key, make_cook
 from datalog_gate.doors.server.pages.site import POLICY
 from datalog_gate.doors.server.pages.views import VIEWS
 from datalog_gate.doors.server.policy_server import create_server
+from datalog_gate.doors.server.scan_access import keep_scan_store, open_scan_store
 from datalog_gate.doors.server.serving import read_config
 from datalog_gate.pages.plots import plot_days
 from tests.page_site import HOSTILE, ask_for_approval, fill, fill_hostile, hostile_stack, template
@@ -104,6 +105,17 @@ def make_pages(browser: Browser, stack: str, template: str, text: str = "x") -> 
     trial = browser.post("/pages/playground", {"rules": RULE, "template": template})
     names = {"stack": stack, "policy": "ssh", "approval": "A-1"}
     return names | {"decision": location(decision)[17:], "trial": location(trial)[18:]}
+
+
+def test_all_that_a_page_asks_reads_one_open_store_of_scans(browser: Browser) -> None:
+    stores = []
+    for _ in range(2):
+        with keep_scan_store():
+            for _ in range(2):
+                with open_scan_store(browser.server.options) as store:
+                    stores.append(store)
+    assert [store is stores[0] for store in stores] == [True, True, False, False]
+    assert stores[2] is stores[3]
 
 
 def test_each_page_answers_has_a_title_a_policy_and_a_twin_that_answers_too(browser: Browser) -> None:
