@@ -110,7 +110,8 @@ def _renamed(
     literals = list(body)
     for at, literal in enumerate(body):
         if isinstance(literal, Match):
-            literals[at] = replace(literal, relation=rename(literal.relation))
+            if (name := rename(literal.relation)) != literal.relation:
+                literals[at] = replace(literal, relation=name)
         elif isinstance(literal, Without | Fold):
             literals[at] = replace(literal, body=_renamed(literal.body, rename))
     return tuple(literals)

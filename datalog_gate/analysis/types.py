@@ -125,11 +125,14 @@ class Inference:
     def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds: Kinds = dict(outer)
         binders = _binders(body, outer)
+        flows = any(not isinstance(literal, ir.Match | ir.Without) for literal in body)
         before = None
         while kinds != before:
             before = dict(kinds)
             for literal in body:
                 self._narrow(literal, kinds, binders)
+            if not flows:  # matches narrow each variable alone: a second look changes nothing
+                break
         if self.judging:
             for literal in body:
                 self._judge(literal, kinds)

@@ -77,9 +77,9 @@ def twins(
     """Yield the pairs of literals that match one row: those with the same key."""
     rows: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
     matches = [literal for literal in body if isinstance(literal, ir.Match)]
-    names = Counter(literal.relation for literal in matches)
-    if not relations or len(names) == len(matches):
+    if not relations or len({literal.relation for literal in matches}) == len(matches):
         return
+    names = Counter(literal.relation for literal in matches)
     for literal in matches:
         if names[literal.relation] > 1 and (described := relations[literal.relation]).key:
             key = tuple(literal.arguments[described.positions[name]] for name in described.key)

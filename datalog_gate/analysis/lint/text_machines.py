@@ -52,20 +52,23 @@ class TextTest(NamedTuple):
 
 def find_exclusion(tests: Sequence[TextTest], low: int = 0, high: int | None = None) -> list[TextTest] | None:
     """The tests, as few as possible, that no text of `low` to `high` characters passes; None if one may pass all."""
-    if _is_possible(tests, low, high):
+    if _is_possible(tuple(tests), low, high):
         return None
     left = list(dict.fromkeys(tests))
     for test in tuple(left):
         fewer = [other for other in left if other is not test]
-        if not _is_possible(fewer, low, high):
+        if not _is_possible(tuple(fewer), low, high):
             left = fewer
     return left
 
 
-def _is_possible(tests: Sequence[TextTest], low: int, high: int | None) -> bool:
+@lru_cache(maxsize=1_000)
+def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> bool:
     nodes = [(node, test.negated) for test in tests if len(test.part) <= LONGEST and (node := node_of(test))]
     longest = max(low, -1 if high is None else high) + 1
     """A text of that length counts as one of any greater length."""
+    if any(_passes(_example(node), nodes, low, high) for node, negated in nodes if not negated):
+        return True
     letters = _letters([node for node, _ in nodes])
     first = (tuple(frozenset((node,)) for node, _ in nodes), 0)
     waiting, seen, steps = deque([first]), {first}, 0
@@ -85,6 +88,31 @@ def _is_possible(tests: Sequence[TextTest], low: int, high: int | None) -> bool:
                 seen.add(after)
                 waiting.append(after)
     return False
+
+
+def _passes(text: Sequence[int], nodes: Sequence[tuple[Node, bool]], low: int, high: int | None) -> bool:
+    """Whether one text passes: most often the first example does, which spares a search."""
+    if len(text) < low or (high is not None and len(text) > high):
+        return False
+    for node, negated in nodes:
+        state = frozenset((node,))
+        for at, letter in enumerate(text):
+            state = _step(state, letter, at == 0)
+        if _accepts(state, not text) == negated:
+            return False
+    return True
+
+
+def _example(node: Node) -> list[int]:
+    """A text that the part matches if its anchors fit."""
+    match node:
+        case ("set", ranges):
+            return [low for low, _ in cast(Ranges, ranges)[:1]]
+        case ("cat", left, right):
+            return _example(cast(Node, left)) + _example(cast(Node, right))
+        case ("alt", left, _):
+            return _example(cast(Node, left))
+    return []
 
 
 def _accepts(state: frozenset[Node], at_start: bool) -> bool:
