@@ -50,6 +50,7 @@ parameter = {name = "other"}
 FILES = {
     "policies/web.dl": RULES,
     "stacks/web.yaml": WEB,
+    "before.yaml": WEB,
     "production.yaml": "parameters: {flavor: huge}\n",
     "caller.json": '{"user": "ann"}',
     "cloud.jsonl": '{"relation": "nova:flavors", "row": {"id": "1", "name": "small", "vcpus": 1, "ram": 1, "disk": 1, '
@@ -105,6 +106,7 @@ KNOWN = ["warning known production.yaml:1", "warning known web.yaml:13"]
         ('action = "delete"\n', []),
         ('parameter = ["flavor=small"]\nstack-name = "front"\n', [HUGE, *KNOWN, *NAMED]),
         ('baseline = "known.json"\n', [HUGE.replace("error", "note"), *KNOWN, *NAMED]),
+        ('against = "before.yaml"\nselect = ["huge"]\n', [HUGE.replace("error", "note")]),
     ],
 )
 def test_an_editor_finds_what_check_finds(

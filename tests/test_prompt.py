@@ -36,6 +36,8 @@ def prompt(tmp_path: Path) -> Prompt:
     [
         ("far(x, y)", ["x  column2", "-  -------", "1  far", "1 row"]),
         (":- reach(x, y), y > 2", ["x  y", "-  -", "1  3", "2  3", "2 rows"]),
+        ("reach(x, y), y > 2", ["x  y", "-  -", "1  3", "2  3", "2 rows"]),
+        ("link(b=y)", ["b", "-", "2", "3", "2 rows"]),
         ("reach(9, _)", ["0 rows"]),
         ("", []),
         (

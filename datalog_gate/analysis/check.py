@@ -5,7 +5,7 @@ Every error and warning of all passes is reported together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from datalog_gate.analysis.aggregate_keys import check_sets
@@ -53,6 +53,17 @@ class Checked:
     warnings: tuple[Diagnostic, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """One module that a check is about."""
+
+    module: str
+    needed: frozenset[str]
+    """The module, and those without which it can't be checked: what they define counts, not what is wrong with them."""
+    read: frozenset[str]
+    """The relations that other modules read: those of the module by their full names."""
+
+
 def check(
     modules: Sequence[Module],
     *,
@@ -62,24 +73,29 @@ def check(
     found: Sequence[Diagnostic] = (),
     sources: Mapping[str, str] | None = None,
     catalogue: Catalogue = SHIPPED,
+    focus: Focus | None = None,
 ) -> Checked:
     """Check the modules as one program.
 
     `given` names relations that facts fill, with the kinds of their columns; for `query` and `lenient` see `Names`.
     `found` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of the
-    files, for excerpts. Errors: RulesError with all errors and warnings.
+    files, for excerpts. With a `focus` the warnings are those of one module. Errors: RulesError with all errors and
+    warnings.
     """
     names = Names(modules, given or {}, query, lenient, catalogue)
     diagnostics = [*found]
+    if focus:
+        modules = [module for module in modules if module.name in focus.needed]
     if names.congress:
         modules, notes = _translate_congress(modules, names)
         diagnostics += notes
-    for module in modules:
+    own = [module for module in modules if focus is None or module.name == focus.module]
+    for module in own:
         diagnostics += find_rare_texts(module)
     rules, relations, wrong = _lower(modules, names)
     diagnostics += wrong
     if names.query is None and not _has_error(found):  # what can't be parsed may read them
-        diagnostics += names.unread(modules)
+        diagnostics += names.unread(own, focus.read if focus else ())
     policies = Policies(modules, names, relations)
     rules += _define_unlocked(policies.unlocks)
     unlocking = (*(FIXED[name] for name in (UNLOCKED, "gate:grant", "gate:grant_scope")), EFFECTIVE)
@@ -94,7 +110,7 @@ def check(
     in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
     diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=not _has_error(diagnostics))
     if not _has_error(diagnostics):
-        diagnostics += _doubts(modules, in_order_of_strata, relations, policies, names)
+        diagnostics += _doubts(own, in_order_of_strata, relations, policies, names, focus.read if focus else ())
     if _has_error(diagnostics):
         raise RulesError(diagnostics, sources)
     if all_rules != rules:
@@ -113,6 +129,7 @@ def _doubts(
     relations: Mapping[RelationRef, Relation],
     policies: Policies,
     names: Names,
+    read: Collection[str],
 ) -> Iterator[Diagnostic]:
     """Yield the warnings about rules without an error that let stacks pass which they were hardly meant to."""
     written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
@@ -121,7 +138,7 @@ def _doubts(
     annotated = {policy.relation for policy in policies.policies.values()}
     yield from find_misuse(rules, relations, annotated, names.congress)
     own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]
-    yield from find_idle_policies(rules, own)
+    yield from find_idle_policies(rules, own, read)
 
 
 def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -81,9 +81,9 @@ class Names:
             self._read.add(meaning.name)
         return meaning
 
-    def unread(self, modules: Sequence[Module]) -> Iterator[Diagnostic]:
-        """Find relations that nothing reads. A name that is similar to another or to that of an annotation is an error;
-        else the rule may lack an annotation."""
+    def unread(self, modules: Iterable[Module], read: Collection[str] = ()) -> Iterator[Diagnostic]:
+        """Find relations that nothing reads; others read those in `read`. A name that is similar to another or to that
+        of an annotation is an error; else the rule may lack an annotation."""
         for module in modules:
             scope = self.scopes[module.name]
             slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
@@ -100,7 +100,7 @@ class Names:
                         name = name.rpartition(":")[2]
                     case _:
                         continue
-                if name in reported or scope.relations[name].name in self._read:
+                if name in reported or scope.relations[name].name in self._read.union(read):
                     continue
                 reported.add(name)
                 alike = (other for other in scope.relations if other != name and other.lower() == name.lower())
@@ -256,7 +256,9 @@ class Names:
 
     def _suggestion(self, name: str, candidates: Iterable[str]) -> str | None:
         if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
-            self._near[name] = did_you_mean(name, candidates)
+            names = list(candidates)
+            whole = [other for other in names if other.startswith("os:") and other.endswith(f":{name}")]
+            self._near[name] = f"did you mean {whole[0]}?" if len(whole) == 1 else did_you_mean(name, names)
         return self._near.get(name)
 
     def _relation_names(self, module: str) -> Iterable[str]:

@@ -25,6 +25,7 @@ _MEANT = re.compile(r"did you mean (.+?)\?")
 _BEFORE = re.compile(r"`([^`]+)` before ")
 _WRITE = re.compile(r"\b(?:write|say) (?!`)(.+?)(?= for the text| of those|, or |, which|$)")
 _QUOTED = re.compile(r"`([^`]+)`")
+_NAMED = re.compile(r"\((\w+)=\.\.\.\)")
 _EXPORT = re.compile(r"`export (\w+)\.` in ([\w:]+)")
 _WORD = re.compile(r"[\w.:@-]+")
 
@@ -120,8 +121,13 @@ def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[T
             yield from _defaults(where, old, name, rest)
         elif quoted.startswith("import "):
             yield f"write {quoted}", [TextEdit(TextRange(where.file, 0, 0), f"{quoted}\n")]
+        elif quoted.endswith("!= null"):
+            yield f"write {quoted}", [TextEdit(TextRange(where.file, where.start, where.start), f"{quoted}, ")]
         else:
             yield _replacing(where, quoted)
+    for column in _NAMED.findall(help_):
+        start = where.start + old.find("(") + 1
+        yield f"write {column}=", [TextEdit(TextRange(where.file, start, start), f"{column}=")]
     for written in _WRITE.findall(help_):
         yield _replacing(where, written)
         yield _replacing(where, written.partition("=")[2] or written)
@@ -129,7 +135,8 @@ def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[T
 
 def _defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:
     """A variable with a default, once in a condition."""
-    for value in ["0", '""', "false"] if default == "..." else [default]:
+    values = ['""', "0", "false"] if '"' in old else ["0", '""', "false"]
+    for value in values if default == "..." else [default]:
         for use in re.finditer(rf"\b{re.escape(name)}\b(?! *\?\?)", old):
             start = where.start + use.start()
             place = TextRange(where.file, start, start + len(name))

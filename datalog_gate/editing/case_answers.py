@@ -9,7 +9,7 @@ from datalog_gate.analysis.policy import ACTIONS, LEVELS
 from datalog_gate.editing.answers import Completion, Lens, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.workspace import TEST_FILE, Workspace
-from datalog_gate.editing.yaml_outline import OutlineEntry, entry_at, read_outline, slot_at
+from datalog_gate.editing.yaml_outline import entry_at, read_outline, slot_at
 from datalog_gate.language.ast import Rule
 from datalog_gate.policytest.testfile import TOP, Shape
 
@@ -117,14 +117,16 @@ def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...]) -> I
 
 
 def _resources(workspace: Workspace, path: Path, steps: tuple[str | int, ...]) -> Iterator[str]:
-    """The resources of the stack of a case, which stands in the test or in a file."""
+    """The resources of the stack of a case, and of that before it, which stand in the test or in a file."""
     outline = read_outline(workspace.text(path).text)
-    stack = (*steps[:2], "stack")
-    source: tuple[OutlineEntry, ...] = tuple(entry for entry in outline if entry.path[:3] == stack)
-    if source and source[0].value:
-        file = (path.parent / source[0].value).resolve()
-        file = file / "template.yaml" if file.is_dir() else file
-        names = (entry.path for entry in read_outline(workspace.text(file).text))
-    else:
-        names = (entry.path[3:] for entry in source)
-    yield from (str(way[1]) for way in names if len(way) == 2 and way[0] == "resources")
+    resources: dict[str, None] = {}
+    for stack in ("stack", "against"):
+        source = tuple(entry for entry in outline if entry.path[:3] == (*steps[:2], stack))
+        if source and source[0].value:
+            file = (path.parent / source[0].value).resolve()
+            file = file / "template.yaml" if file.is_dir() else file
+            ways = [entry.path for entry in read_outline(workspace.text(file).text)]
+        else:
+            ways = [entry.path[3:] for entry in source]
+        resources |= {str(way[1]): None for way in ways if len(way) == 2 and way[0] == "resources"}
+    yield from resources

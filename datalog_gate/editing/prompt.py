@@ -93,16 +93,23 @@ class Prompt:
         return len(body) - where.start, completions
 
     def _query(self, text: str) -> Iterator[str]:
+        if parse_query(text)[1] and not parse_query(f":- {text}")[1]:
+            text = f":- {text}"  # several conditions
         answer = self._ask(text)
         question, _ = parse_query(text)
+        rows = answer.rows
         if isinstance(question, Atom):
             meaning = self._meaning(question)
             named = [column.name for column in meaning.columns] if meaning else []
-            count = len(answer.rows[0]) if answer.rows else 0
+            count = len(rows[0]) if rows else 0
             names = named if len(named) == count else [str(at) for at in range(1, count + 1)]
+            if meaning and question.named and rows:  # the columns that it names, not all that there are
+                places = [*range(len(question.arguments)), *(meaning.positions[name.column] for name in question.named)]
+                names = [names[at] for at in places]
+                rows = tuple(dict.fromkeys(tuple(row[at] for at in places) for row in rows))
         else:
             names = list(shared(question))
-        yield from table(names, [[show(value) for value in row] for row in answer.rows], self.width)
+        yield from table(names, [[show(value) for value in row] for row in rows], self.width)
         yield from (f"{error.span}: {error.message}" for error in answer.errors)
 
     def _ask(self, text: str) -> QueryAnswer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from datalog_gate.analysis.check import Checked, check
+from datalog_gate.analysis.check import Checked, Focus, check
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.rule_index import reached_modules
 from datalog_gate.base.diagnostics import Diagnostic
@@ -17,7 +17,7 @@ from datalog_gate.decision.policy_set import RuleFile, texts
 from datalog_gate.editing.rule_tokens import RuleTokens
 from datalog_gate.files.rules import PACK_FILE, read_rules
 from datalog_gate.files.templates import list_files, read_text
-from datalog_gate.language.ast import Atom, Module
+from datalog_gate.language.ast import Atom, Module, Rule
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.schema.signatures import Builtin
@@ -38,8 +38,19 @@ class ParsedRules:
     @cached_property
     def reads(self) -> frozenset[str]:
         """The names of the modules that it reads or imports, and of more that are none."""
-        names = {token.text.rpartition(":")[0] for _, token in self.tokens.named("relation")}
-        return frozenset(names | {token.text for _, token in self.tokens.named("module")})
+        names = [token.text.removeprefix("old:").removeprefix("all:") for _, token in self.tokens.named("relation")]
+        modules = [token.text for _, token in self.tokens.named("module")]
+        return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
+
+    @cached_property
+    def unlocks(self) -> bool:
+        rules = (statement for statement in self.module.statements if isinstance(statement, Rule))
+        return any(rule.annotation and rule.annotation.name == "unlock" for rule in rules)
+
+    @cached_property
+    def relations(self) -> frozenset[str]:
+        """The names of relations in it, as they are written."""
+        return frozenset(token.text for _, token in self.tokens.named("relation"))
 
 
 class RuleFolder:
@@ -85,9 +96,30 @@ class RuleFolder:
     @paused()
     def check(self, files: Sequence[ParsedRules]) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
         """Check files as one program. Returns None if they have errors, and all diagnostics."""
-        found = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
+        return self._check(files, None)
+
+    @paused()
+    def check_file(self, name: str) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
+        """Check a file with what it reads, as `check` does, but for its own diagnostics alone."""
+        files = list(self.all())
+        module = self._by_name[name].module
+        own = {module, *(parsed.module.title for parsed in files if parsed.module.name == module)} - {""}
+        trees = [parsed.module for parsed in files]
+        needed = reached_modules(trees, [module, *(parsed.module.name for parsed in files if parsed.unlocks)])
+        others = [parsed for parsed in files if parsed.module.name != module]
+        read = {name for parsed in others for name in parsed.relations}
+        readers = (parsed for parsed in others if parsed.reads & own)
+        read |= {f"{module}:{name.rpartition(':')[2]}" for parsed in readers for name in parsed.relations}
+        return self._check(files, Focus(module, frozenset(needed), frozenset(read)))
+
+    def _check(
+        self, files: Sequence[ParsedRules], focus: Focus | None
+    ) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
+        needed = (parsed for parsed in files if focus is None or parsed.module.name in focus.needed)
+        found = [diagnostic for parsed in needed for diagnostic in parsed.diagnostics]
         try:
-            checked = check([parsed.module for parsed in files], found=found, catalogue=self.catalogue)
+            modules = [parsed.module for parsed in files]
+            checked = check(modules, found=found, catalogue=self.catalogue, focus=focus)
         except RulesError as error:
             return None, error.diagnostics
         return checked, checked.warnings
@@ -128,7 +160,7 @@ def read_folder(
     """Read the rule files below a folder, and what is wrong with the folder itself."""
     wrong: tuple[Diagnostic, ...] = ()
     try:
-        files = read_rules([top])
+        files = read_rules([top]) if top.is_dir() else []  # an editor makes the folder with its first file
     except RulesError as error:
         wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
         files = [*_readable(top)]

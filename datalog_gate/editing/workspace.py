@@ -24,8 +24,9 @@ from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.tolerated_findings import find_modes, tolerate
+from datalog_gate.files.check_options import LIVE_PREFIX
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
-from datalog_gate.files.templates import read_stack, read_text, resolve
+from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
 from datalog_gate.policytest.suite import suite_of, top_folder
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
@@ -120,10 +121,9 @@ class Workspace:
         return self._checked.get(str(path))
 
     def check_pack(self, path: Path) -> Problems:
-        """Check a rule file with its pack."""
+        """Check a rule file with what it reads."""
         folder = self.folder(path)
-        files = folder.pack(str(path))
-        checked, diagnostics = folder.check(files)
+        checked, diagnostics = folder.check_file(str(path))
         if checked:
             self._checked[str(path)] = checked
         own = [diagnostic for diagnostic in diagnostics if diagnostic.span and diagnostic.span.file == str(path)]
@@ -189,6 +189,7 @@ class Workspace:
         project, rules = self.project(), self.rules()
         decision = rules.decide(
             stack,
+            against=self._read_before(path, stack),
             explain=True,
             inventory=self._load_inventory(rules),
             modes=find_modes(rules.policies, project.value("select"), project.value("ignore")),
@@ -211,6 +212,13 @@ class Workspace:
         """Read a template with its environments and the texts that are open, or others. Errors: InputError."""
         unsaved = self.unsaved if edits is None else {**self.unsaved, **edits}
         return read_stack(path, unsaved=unsaved, **self.project().inputs(path))
+
+    def _read_before(self, path: Path, stack: Stack) -> tuple[Stack, ...]:
+        """The stack before an update, if the configuration names a file: no cloud is asked. Errors: InputError."""
+        old = self.project().value("against")
+        if not old or old.startswith(LIVE_PREFIX):
+            return ()
+        return (read_before(Path(old), path, **{**self.project().inputs(path), "stack_name": stack.name}),)
 
     def _findings(
         self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]

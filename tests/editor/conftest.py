@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from tests.sources import ROOT
 
 if find_spec("pytest_lsp"):
+    import pytest_asyncio
     import pytest_lsp
     from lsprotocol import types
     from pytest_lsp import ClientServerConfig, LanguageClient
@@ -35,16 +36,38 @@ def folder(tmp_path: Path) -> Path:
 
 if find_spec("pytest_lsp"):
 
+    def session_of(folder: Path) -> types.InitializeParams:
+        return types.InitializeParams(
+            capabilities=pytest_lsp.client_capabilities("visual-studio-code"),
+            workspace_folders=[types.WorkspaceFolder(folder.as_uri(), "work")],
+        )
+
     @pytest_lsp.fixture(config=ClientServerConfig(server_command=COMMAND))
     async def client(lsp_client: LanguageClient, folder: Path) -> AsyncIterator[None]:
-        await lsp_client.initialize_session(
-            types.InitializeParams(
-                capabilities=pytest_lsp.client_capabilities("visual-studio-code"),
-                workspace_folders=[types.WorkspaceFolder(folder.as_uri(), "work")],
-            )
-        )
+        await lsp_client.initialize_session(session_of(folder))
         yield
         await lsp_client.shutdown_session()
+
+    @pytest_asyncio.fixture
+    async def new_editor(folder: Path) -> AsyncIterator[Callable[[], Awaitable[Editor]]]:
+        """Start one more server in the folder; the one before ends."""
+        clients: list[LanguageClient] = []
+        config = ClientServerConfig(server_command=COMMAND)
+
+        async def end() -> None:
+            if clients:
+                await clients.pop().shutdown_session()
+
+        async def start() -> Editor:
+            await end()
+            client = await config.start()
+            assert isinstance(client, LanguageClient)
+            clients.append(client)
+            await client.initialize_session(session_of(folder))
+            return Editor(client, folder)
+
+        yield start
+        await end()
 
     @pytest.fixture
     def editor(client: LanguageClient, folder: Path) -> Editor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +43,15 @@ class Editor:
             if self.uri(name) in self.client.diagnostics:
                 return self.problems(name)
 
+    def change(self, name: str, start: int, end: int, piece: str) -> None:
+        """Put a piece in the place of a part of an open text."""
+        where = types.Range(self.place(name, start), self.place(name, end))
+        version = self.versions[name] = self.versions[name] + 1
+        changed = types.VersionedTextDocumentIdentifier(version=version, uri=self.uri(name))
+        part = types.TextDocumentContentChangePartial(where, piece)
+        self.client.text_document_did_change(types.DidChangeTextDocumentParams(changed, [part]))
+        self.texts[name] = self.texts[name][:start] + piece + self.texts[name][end:]
+
     def problems(self, name: str) -> list[str]:
         """The problems of a file, each with its place and its text on one line."""
         return [
@@ -55,10 +66,18 @@ class Editor:
     def position(self, name: str, place: str) -> types.Position:
         """The position of the `|` in a piece of the text."""
         before, _, after = place.partition("|")
-        offset = self.texts[name].index(before + after) + len(before)
-        line = self.texts[name].count("\n", 0, offset)
-        start = self.texts[name].rfind("\n", 0, offset) + 1
-        return types.Position(line, len(self.texts[name][start:offset].encode("utf-16-le")) // 2)
+        return self.place(name, self.texts[name].index(before + after) + len(before))
+
+    def place(self, name: str, offset: int) -> types.Position:
+        """The position of an offset of the text."""
+        lines = re.split(r"(?<=\r\n)|(?<=\n)|(?<=\r)(?!\n)", self.texts[name][:offset])
+        return types.Position(len(lines) - 1, len(lines[-1].encode("utf-16-le")) // 2)
+
+    def memory(self) -> float:
+        """The MB that the server holds."""
+        assert self.client._server
+        pages = Path(f"/proc/{self.client._server.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGESIZE") / 1e6
 
     async def completions(self, name: str, place: str) -> dict[str, str]:
         """The completions at a place: what each inserts, by its label."""

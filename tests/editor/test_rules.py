@@ -75,6 +75,7 @@ async def test_a_private_relation_is_exported_by_an_action(editor: Editor) -> No
     text = OPEN.replace("not inside(src)", "not net:ssh:everywhere(src, _)")
     assert [problem.partition("] ")[0] for problem in await editor.open(GROUP, text)] == [
         "8:20-38 error [private-relation",
+        "9:1-7 warning [never-used",
     ]
     [(title, texts)] = await editor.actions(GROUP)
     before = (editor.folder / SSH).read_text()
@@ -200,6 +201,8 @@ async def test_the_outline_lists_rules_and_declarations(editor: Editor) -> None:
 async def test_columns_count_units_of_utf_16(editor: Editor) -> None:
     text = OPEN.replace("not inside(src)", 'src != "\N{FIRE}\N{FIRE}", not insid(src)')
     assert await editor.open(GROUP, text) == [
-        "8:35-40 error [undefined-relation] there is no relation insid / did you mean inside?"
+        "8:35-40 error [undefined-relation] there is no relation insid / did you mean inside?",
+        "9:1-7 warning [never-used] nothing reads inside / "
+        'write @deny("inside", "...") above it, or remove it; `export inside.` for others',
     ]
     assert await editor.actions(GROUP) == [("write inside", {GROUP: text.replace("insid(", "inside(")})]

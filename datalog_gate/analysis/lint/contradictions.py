@@ -47,8 +47,8 @@ def find_contradictions(
     type_of: Callable[[str], str | None],
 ) -> Iterator[Diagnostic]:
     """Report the rules that never hold: those all of whose alternatives contradict themselves; and such bodies of
-    negations and aggregates. `heads` are the places of the heads' names by those of the rules, `type_of` gives the type
-    of a relation of resources."""
+    negations and aggregates. `heads` are the places of the heads' names by those of the rules: other files are left
+    out. `type_of` gives the type of a relation of resources."""
     lists: Lists = {}
     for rule in rules:
         if relations[rule.relation].generated == "in":
@@ -58,8 +58,9 @@ def find_contradictions(
         by_relation.setdefault(rule.relation, []).append(rule)
     review = _Contradictions(relations, by_relation, lists, type_of)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
+    files = {span.file for span in heads}
     for rule in rules:
-        if rule.body:
+        if rule.body and rule.span.file in files:
             ways.setdefault((rule.relation, rule.span), []).append(review.contradiction(rule.body))
             review.inner_bodies(rule.body)
     for (_, span), reasons in ways.items():

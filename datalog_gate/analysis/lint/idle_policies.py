@@ -27,9 +27,12 @@ INLINE, SEPARATE = "os:neutron:security_group.rules", "os:neutron:security_group
 """Two forms of one thing: the rules that a security group lists, and those that are resources."""
 
 
-def find_idle_policies(rules: Sequence[ir.CheckedRule], policies: Sequence[Policy]) -> Iterator[Diagnostic]:
+def find_idle_policies(
+    rules: Sequence[ir.CheckedRule], policies: Sequence[Policy], read: Collection[str] = ()
+) -> Iterator[Diagnostic]:
+    """Find policies that judge less than their rules say; `read` are the relations that rules elsewhere read."""
     yield from _find_other_actions(rules, policies)
-    yield from _find_single_forms(rules, policies)
+    yield from _find_single_forms(rules, policies, read)
 
 
 def _find_other_actions(rules: Sequence[ir.CheckedRule], policies: Sequence[Policy]) -> Iterator[Diagnostic]:
@@ -110,12 +113,14 @@ def _constants(
     return given
 
 
-def _find_single_forms(rules: Sequence[ir.CheckedRule], policies: Sequence[Policy]) -> Iterator[Diagnostic]:
+def _find_single_forms(
+    rules: Sequence[ir.CheckedRule], policies: Sequence[Policy], elsewhere: Collection[str]
+) -> Iterator[Diagnostic]:
     """Report the policies that read one of two forms, where nothing in the rules reads the other."""
     read: dict[RelationRef, set[RelationRef]] = {}
     for rule in rules:
         read.setdefault(rule.relation, set()).update(match.relation for _, match in reads(rule.body))
-    everything = {relation_name(name) for names in read.values() for name in names}
+    everything = {relation_name(name) for names in read.values() for name in names}.union(elsewhere)
     if (INLINE in everything) == (SEPARATE in everything):
         return
     one, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
