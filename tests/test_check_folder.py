@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -75,6 +76,21 @@ def check(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, s
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_folder_is_all_its_templates_in_order_with_one_total(jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(f"repo --jobs {jobs}", capsys) == (3, TEXT, BROKEN)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_how_many_templates_are_judged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    assert check("repo", capsys)[:2] == (3, TEXT)
+    counts = dict.fromkeys(re.findall(r"\d+/\d+", terminal.getvalue()))
+    assert list(counts) == ["0/5", "1/5", "2/5", "3/5", "4/5", "5/5"]
 
 
 def test_templates_given_beside_their_folder_are_judged_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,6 +118,7 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
             "psycopg",
             "pygls",
             "pygments",
+            "shtab",
             "tqdm",
         ],
         "doors.heat": ["heat", "oslo_config"],

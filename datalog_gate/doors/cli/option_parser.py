@@ -74,7 +74,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
     if "--version" in words[:end]:
         words, end = ["--version"], 1
-    options = _create_parser(words[0] if words else "").parse_args(words[:end])
+    options = create_parser(words[0] if words else "").parse_args(words[:end])
     options.pytest = words[end + 1 :]
     if hasattr(options, "configured"):
         _complete(options, options.configured)
@@ -102,7 +102,7 @@ def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
             setattr(options, BY_NAME[name].attribute, options.configuration.value(name))
 
 
-def _create_parser(command: str) -> argparse.ArgumentParser:
+def create_parser(command: str = "") -> argparse.ArgumentParser:
     """The parser for a command, without most of the others: all of them take longer than reading a small template. It
     has all commands where the first word is none that `_GROUPS` names."""
     parser: argparse.ArgumentParser = _ArgumentParser(

@@ -93,7 +93,7 @@ def check(options: argparse.Namespace) -> int:
 
     # an explanation is computed as it is shown, and pydatalog has a process of its own
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
-    for entry in map_in_processes(judge, groups, jobs):
+    for entry in _show_progress(map_in_processes(judge, groups, jobs), len(groups), options):
         entries.append(entry)
         if isinstance(entry.answer, EngineError):
             print_note(f"{entry.name}: {entry.answer}")
@@ -123,6 +123,22 @@ def check(options: argparse.Namespace) -> int:
             write_file(path, format_report(form, entries, rules.policies, failing_tests))
     code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
     return code if decisions or code != OK else INPUT
+
+
+def _show_progress(entries: Iterator[ReportEntry], total: int, options: argparse.Namespace) -> Iterator[ReportEntry]:
+    """The entries, with a bar on a terminal on which they are not printed as they come; none without tqdm."""
+    shown = options.format not in WHOLE_DOCUMENTS and sys.stdout.isatty()
+    if total == 1 or shown or not sys.stderr.isatty() or not find_spec("tqdm"):
+        yield from entries
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit=" templates", file=sys.stderr, leave=False) as bar:
+        for entry in entries:
+            bar.clear()  # warnings take its line
+            yield entry
+            bar.update()
+            bar.refresh()
 
 
 def _check_group(
