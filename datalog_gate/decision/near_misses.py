@@ -43,6 +43,7 @@ FORMS: Sequence[tuple[str, str, str, str]] = (
 GUARDS = {"is_string": Kind.STRING, "is_number": Kind.NUMBER, "is_boolean": Kind.BOOLEAN}
 _BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
 _READ = ir.ProgramCache[frozenset[RelationRef]]()
+_RELATIONS = ir.ProgramCache[dict[int, tuple[frozenset[RelationRef], bool]]]()
 _MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
 _ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
 _JOINS = ir.ProgramCache[dict[tuple[int, ...], list[tuple[str, list[tuple[ir.Match, int]]]]]]()
@@ -59,7 +60,8 @@ def find_near_misses(judgement: Judgement) -> tuple[Diagnostic, ...]:
     stacks say in another form what they read."""
     review = _Review(judgement)
     known = {warning.span for warning in judgement.reader.rules.warnings}
-    warnings = [warning for rule in review.rules() for warning in review.body(rule.body, ())]
+    rules = [rule for rule in review.rules if review.may_warn(rule)]
+    warnings = [warning for rule in rules for warning in review.body(rule.body, ())]
     return in_order([*review.forms(), *(warning for warning in warnings if warning.span not in known)])
 
 
@@ -75,19 +77,38 @@ class _Review:
         self._joins = _JOINS.get(self._program, None, dict)
         self._read = _READ.get(self._program, None, lambda: _read_relations(self._program))
         self._matches = _MATCHES.get(self._program, None, lambda: _matches_of_rules(self._program))
+        self._relations = _RELATIONS.get(self._program, None, dict)
         self._stacks = reader.stacks
 
-    def rules(self) -> Iterator[ir.CheckedRule]:
+    @cached_property
+    def rules(self) -> list[ir.CheckedRule]:
         """The rules that could give a policy without a finding one, if they held: none that a `not` reads."""
+        rules = []
         waiting: list[RelationRef] = [policy.relation for policy in self._clean]
         seen = set(waiting)
         while waiting:
             for rule in self._by_relation.get(waiting.pop(), ()):
-                yield rule
+                rules.append(rule)
                 for match in self._matches[id(rule)]:
                     if match.relation not in seen:
                         seen.add(match.relation)
                         waiting.append(match.relation)
+        return rules
+
+    def may_warn(self, rule: ir.CheckedRule) -> bool:
+        """Whether a rule reads facts that there are, or joins columns that may be null: of others nothing is said."""
+        known = self._relations.get(id(rule))
+        if known is None:
+            read = frozenset(match.relation for match in self._matches[id(rule)])
+            known = self._relations[id(rule)] = read, self._may_join_nulls(rule.body, ())
+        return known[1] or not known[0].isdisjoint(self._rows)
+
+    def _may_join_nulls(self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral]) -> bool:
+        around = (*outer, *body)
+        folds = [literal for literal in body if isinstance(literal, ir.Fold)]
+        return len(around) <= LONGEST and (
+            bool(self._joined_columns(body, around)) or any(self._may_join_nulls(fold.body, around) for fold in folds)
+        )
 
     def body(self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         around = (*outer, *body)
@@ -290,13 +311,15 @@ class _Review:
 
     def forms(self) -> Iterator[Diagnostic]:
         """Warn once of each thing that stacks say in another form, which no rule reads."""
-        matches = [match for rule in self.rules() for match in self._matches[id(rule)]]
         for form, column, other, kind in FORMS:
+            if other in self._read or (kind, other.partition(".")[2]) not in self._said:
+                continue
+            matches = (match for rule in self.rules for match in self._matches[id(rule)])
             reading = [match for match in matches if match.relation == form]
             if column:
                 at = self._program.relations[form].positions[column] if reading else 0
                 reading = [match for match in reading if match.arguments[at] is not None]
-            if reading and other not in self._read and (kind, other.partition(".")[2]) in self._said:
+            if reading:
                 message = f"the rules read {form}, and this stack has {other} too, which they don't read"
                 span = min(match.span for match in reading)
                 yield Diagnostic("one-form", message, span, f"read {other} too, in a second rule", "warning")
