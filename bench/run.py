@@ -65,6 +65,20 @@ def main(rounds: int) -> None:
                 path.write_text(BOMBS[name]())
             spent, peak, code = run([sys.executable, *arguments], (0, 3))
             print(f"| {name} | {code} | {spent:.2f} | {peak:.0f} |")
+    time_folder(1000)
+
+
+def time_folder(templates: int) -> None:
+    """Print what `check` of a folder of templates takes, in one process and in two."""
+    text = (STACKS / "bastion" / "template.yaml").read_text()
+    print(f"\n| check, {templates:,} templates | elapsed s | CPU s |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as path:
+        for number in range(templates):
+            Path(path, f"{number:04}.yaml").write_text(text.replace("m1.small", f"m1.small-{number}"))
+        for jobs in (1, 2):
+            began = time.monotonic()
+            spent, _, _ = run([sys.executable, *CHECK, "--jobs", str(jobs), "--format", "compact", path])
+            print(f"| --jobs {jobs} | {time.monotonic() - began:.1f} | {spent:.1f} |")
 
 
 def run(command: list[str], expected: tuple[int, ...] = (0, 1)) -> tuple[float, float, int]:
