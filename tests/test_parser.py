@@ -147,6 +147,11 @@ REFUSED: list[tuple[str, str, str | None]] = [
         'a policy is a rule below a line like @deny("name", "message {x}")',
     ),
     ("p(x) «<»- q(x).", "missing `:-` or `.` before `<`", "write `:-` between a head and its body"),
+    (
+        'p(x) :- q(x, y «!=» "").',
+        "found `!=`, expected `,` or `)`",
+        "write y=x, and behind the atom `x != ...`",
+    ),
     ("p(x «:-» q(x).", "found `:-`, expected `,` or `)`", "write `)` before `:-`"),
     ("p(x) :- q(x)«)».", "missing `,` or `.` before `)`", "nothing opens it: leave `)` out"),
     ("p(x) :- q(x),«.»", "found `.`, expected a condition", "leave out the `,` before it"),

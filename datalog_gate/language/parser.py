@@ -274,6 +274,9 @@ class _Parser:
                 raise self.source.refused(name, f"`{name.text}` takes braces", f"write {name.text}{{ x : ... }}")
             if self.token.kind == ":" and isinstance(arguments[-1], ast.Variable):
                 raise self.unexpected("found {found}, expected `,` or `)`", f"write {arguments[-1].name}=...")
+            if self.token.kind in ("!=", "<", "<=", ">", ">=") and isinstance(arguments[-1], ast.Variable):
+                advice = f"write {arguments[-1].name}=x, and behind the atom `x {self.token.kind} ...`"
+                raise self.unexpected("found {found}, expected `,` or `)`", advice)
             self.close(")", "`,` or `)`")
         return arguments
 
