@@ -9,7 +9,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from tests.sources import ROOT, nodes
+from tests.sources import ROOT, nodes, statements
 
 PACKAGE = ROOT / "datalog_gate"
 LAYERS = (
@@ -141,6 +141,7 @@ def test_nothing_is_executed_that_came_as_text() -> None:
     calls = [
         f"{path.relative_to(PACKAGE)}: {ast.unparse(node)}"
         for _, path in modules()
+        if any(name in path.read_text("utf-8") for name in ("exec", "eval", "compile"))
         for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -180,7 +181,7 @@ def _imported(path: Path) -> list[str]:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    for node in nodes(path):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
