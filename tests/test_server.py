@@ -432,6 +432,7 @@ def test_bad_input_is_refused(api: Api, method: str, path: str, body: object, st
         ({"Content_Encoding": "gzip"}, 415, "media_type"),
         ({"Content_Length": "99"}, 400, "short_body"),
         ({"Idempotency_Key": "a b"}, 400, "invalid_key"),
+        ({"Idempotency_Key": ""}, 400, "invalid_key"),
     ],
 )
 def test_bad_headers_are_refused(api: Api, headers: dict[str, str], status: int, code: str) -> None:

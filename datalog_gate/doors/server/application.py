@@ -114,8 +114,8 @@ class _Responder:
                 raise ApiError(404, "not_found", f"there is no {name} of that name")
         query = self._read_query(environ.get("QUERY_STRING", ""))
         call = ApiCall(self._server, client, path, query, body, _request_id(environ), req.path)
-        key = req.get_header("Idempotency-Key") or ""
-        if self._endpoint.method != "GET" and (self._endpoint.writes or key):
+        key = req.get_header("Idempotency-Key")
+        if self._endpoint.method != "GET" and (self._endpoint.writes or key is not None):
             reply = self._write(call, key, req.if_match)
         else:
             reply = self._endpoint.handler(call)
@@ -158,10 +158,10 @@ class _Responder:
         if not any(tag in ("*", _tag(_encode(reply))) for tag in tags):
             raise ApiError(412, "changed", "it has changed since it had that ETag", "read it again")
 
-    def _write(self, call: ApiCall, key: str, tags: Sequence[str] | None) -> Reply:
+    def _write(self, call: ApiCall, key: str | None, tags: Sequence[str] | None) -> Reply:
         """Note a write, do it, and note its answer; repeat the answer of one that was done."""
-        if key and not KEY.fullmatch(key):
-            raise ApiError(400, "invalid_key", "Idempotency-Key has up to 255 characters of ASCII, without spaces")
+        if key is not None and not KEY.fullmatch(key):
+            raise ApiError(400, "invalid_key", "Idempotency-Key has 1 to 255 characters of ASCII, without spaces")
         digest = hashlib.sha256(json.dumps([call.query, call.body], sort_keys=True).encode()).hexdigest()
         write = Write(
             operation=self._endpoint.name,
@@ -170,7 +170,7 @@ class _Responder:
             project=call.client.project,
             request_id=call.request_id,
             digest=digest,
-            key=key,
+            key=key or "",
         )
         records = self._server.records
         row, known = records.begin(write)

@@ -437,6 +437,9 @@ ENDPOINTS = (
         "change:list",
         "List who changed which rules, the newest first",
         _list_history,
-        query={"limit": LIMIT, "before": {"type": "integer", "description": "`next` of the answer before"}},
+        query={
+            "limit": LIMIT,
+            "before": {"type": "integer", "maximum": 10**17, "description": "`next` of the answer before"},
+        },
     ),
 )
