@@ -51,6 +51,12 @@ class Client:
             return self.domain_projects()
         return frozenset({self.project} - {""})
 
+    def narrow(self, project: str | None) -> frozenset[str] | None:
+        """The projects whose things he sees, of which only one may be asked for."""
+        if project is None:
+            return self.projects
+        return frozenset({project}) if self.sees(project) else frozenset()
+
     def sees(self, project: str | None) -> bool:
         """Whether he sees what belongs to a project; what belongs to none only those see who see everything."""
         return self.projects is None or project in self.projects

@@ -8,7 +8,7 @@ from typing import Any
 
 from datalog_gate.decision_point.settings import parse_plugin_options
 from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_results import PROJECT
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, build_event, read_webhook
@@ -18,17 +18,12 @@ STATES = ["awaiting", "approved", "refused", "used", "superseded", "expired"]
 
 
 def _list(call: ApiCall) -> Reply:
-    state, project, limit = call.query.get("state"), call.query.get("project"), call.query["limit"]
-    [after] = read_marker(call.query.get("marker"), 1) or ("",)
+    state, limit, after = call.query.get("state"), call.query["limit"], read_text_marker(call)
     if after and not (after.isascii() and after.isdecimal() and len(after) < 10):
         raise ApiError(400, "invalid", "the marker is none of an answer")
-    projects = call.client.projects
-    if project is not None:
-        projects = frozenset({project}) if call.client.sees(project) else frozenset()
+    projects = call.client.narrow(call.query.get("project"))
     chosen = _read(call, after=int(after or 0), projects=projects, state=state, limit=limit + 1)
-    answer: dict[str, object] = {"approvals": [request.to_json() for request in chosen[:limit]]}
-    if len(chosen) > limit:
-        answer["next"] = write_marker((str(chosen[limit - 1].number),))
+    answer = write_page("approvals", chosen, limit, lambda request: (str(request.number),), ApprovalRequest.to_json)
     return Reply(answer)
 
 

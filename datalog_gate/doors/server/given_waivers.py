@@ -10,7 +10,7 @@ from typing import Any
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
 from datalog_gate.doors.server.scan_results import POLICY, PROJECT
 from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_turn, read_waivers, remove_waiver
 from datalog_gate.store.transaction import Store
@@ -19,17 +19,13 @@ ID = re.compile(r"S-([1-9][0-9]{0,17})")
 
 
 def _list(call: ApiCall) -> Reply:
-    [after] = read_marker(call.query.get("marker"), 1) or ("",)
-    limit, wanted = call.query["limit"], {name: call.query.get(name) for name in ("project", "policy")}
+    after, wanted = read_text_marker(call), {name: call.query.get(name) for name in ("project", "policy")}
     chosen = [
         waiver
         for waiver in sorted(_read_all(call), key=lambda waiver: waiver["id"])
         if waiver["id"] > after and all(value in (None, waiver[name]) for name, value in wanted.items())
     ]
-    answer: dict[str, object] = {"waivers": chosen[:limit]}
-    if len(chosen) > limit:
-        answer["next"] = write_marker((chosen[limit - 1]["id"],))
-    return Reply(answer)
+    return Reply(write_page("waivers", chosen, call.query["limit"], lambda waiver: (waiver["id"],)))
 
 
 def _show(call: ApiCall) -> Reply:

@@ -8,7 +8,7 @@ from typing import Any
 
 from datalog_gate.doors.server.decisions import DECISION, judge_stored
 from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.pagination import PAGES, read_time_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.scan_results import PROJECT
 from datalog_gate.scan.open_findings import count_open, count_stacks, find_entry, read_days
@@ -27,9 +27,7 @@ def _show_overview(call: ApiCall) -> Reply:
 
 
 def _list_days(call: ApiCall) -> Reply:
-    projects = call.client.projects
-    if (project := call.query.get("project")) is not None:
-        projects = frozenset({project}) if call.client.sees(project) else frozenset()
+    projects = call.client.narrow(call.query.get("project"))
     with open_scan_store(call.server.options) as store:
         days = read_days(store.database, projects, call.query.get("policy"))
     return Reply({"days": [day._asdict() for day in days[-MOST:]]})
@@ -51,22 +49,15 @@ def _show_inventory(call: ApiCall) -> Reply:
 
 
 def _list_decisions(call: ApiCall) -> Reply:
-    [marker] = read_marker(call.query.get("marker"), 1) or ("",)
-    try:
-        before = float(marker) if marker else None
-    except ValueError:
-        raise ApiError(400, "invalid", "the marker is none of an answer") from None
     limit = call.query["limit"]
-    rows = call.server.records.list_decisions(call.client.projects, before, limit)
+    rows = call.server.records.list_decisions(call.client.projects, read_time_marker(call), limit + 1)
     names = "id", "stack_name", "project", "user", "action", "outcome"
-    listed = [
-        {name: row[name] for name in names} | {"at": datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")}
-        for row in rows
-    ]
-    answer: dict[str, object] = {"decisions": listed}
-    if len(rows) == limit:
-        answer["next"] = write_marker((repr(rows[-1]["at"]),))
-    return Reply(answer)
+
+    def show(row: Mapping[str, Any]) -> object:
+        at = datetime.fromtimestamp(row["at"], UTC).isoformat("T", "seconds")
+        return {name: row[name] for name in names} | {"at": at}
+
+    return Reply(write_page("decisions", rows, limit, lambda row: (repr(row["at"]),), show))
 
 
 def _judge_stack(call: ApiCall) -> Reply:

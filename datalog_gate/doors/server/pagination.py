@@ -1,12 +1,13 @@
-"""Markers of pages, which clients pass on as they are."""
+"""Pages of lists. Clients pass on their markers as they are."""
 
 from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from datalog_gate.doors.server.endpoint import ApiError, Schema
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Schema
 
 LIMIT: Schema = {
     "type": "integer",
@@ -19,8 +20,33 @@ MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of
 PAGES = {"limit": LIMIT, "marker": MARKER}
 
 
-def write_marker(values: Sequence[str]) -> str:
-    return urlsafe_b64encode(json.dumps(values).encode()).decode()
+def write_page(
+    name: str,
+    rows: Sequence[Any],
+    limit: int,
+    key: Callable[[Any], Sequence[str]],
+    show: Callable[[Any], object] = lambda row: row,
+) -> dict[str, Any]:
+    """The answer with a page of the rows. If there are more rows, `key` of its last row is the marker of the next."""
+    page = rows[:limit]
+    answer: dict[str, Any] = {name: [show(row) for row in page]}
+    if len(rows) > limit:
+        answer["next"] = urlsafe_b64encode(json.dumps(key(page[-1])).encode()).decode()
+    return answer
+
+
+def read_text_marker(call: ApiCall) -> str:
+    """Read a marker of one value; empty without one. Errors: ApiError."""
+    [text] = read_marker(call.query.get("marker"), 1) or ("",)
+    return text
+
+
+def read_time_marker(call: ApiCall) -> float | None:
+    """Read a marker that is a time. Errors: ApiError."""
+    try:
+        return float(text) if (text := read_text_marker(call)) else None
+    except ValueError:
+        raise ApiError(400, "invalid", "the marker is none of an answer") from None
 
 
 def read_marker(text: str | None, length: int) -> tuple[str, ...]:

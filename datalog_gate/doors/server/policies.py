@@ -8,19 +8,16 @@ from typing import Any
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
 
 
 def _list(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
     level, limit = call.query.get("level"), call.query["limit"]
-    [marker] = read_marker(call.query.get("marker"), 1) or ("",)
-    chosen = [policy for policy in ruleset.rules.policies if policy.id > marker and level in (None, policy.level)]
-    page = [_to_json(policy, settings) for policy in chosen[:limit]]
-    answer: dict[str, object] = {"rules": ruleset.rules.digest, "policies": page}
-    if len(chosen) > limit:
-        answer["next"] = write_marker((page[-1]["id"],))
-    return Reply(answer)
+    after = read_text_marker(call)
+    chosen = [policy for policy in ruleset.rules.policies if policy.id > after and level in (None, policy.level)]
+    page = write_page("policies", chosen, limit, lambda policy: (policy.id,), lambda policy: _to_json(policy, settings))
+    return Reply({"rules": ruleset.rules.digest, **page})
 
 
 def _show(call: ApiCall) -> Reply:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.pagination import PAGES, read_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.scan.scan_store import Page, StoredFinding
 
 OUTCOMES = ["allow", "allow_with_warnings", "deny", "indeterminate"]
+_KEY = attrgetter("policy", "root", "key", "first_seen")
 ENCODED = ("key", "row", "place")
 """The fields of a finding that are stored as JSON."""
 
@@ -28,21 +30,14 @@ def _list_findings(call: ApiCall) -> Reply:
     page = _read_page(call, 4, call.query.get("stack"))
     with open_scan_store(call.server.options) as store:
         found = store.findings_page(page, call.query.get("policy"), since, call.query["state"] == "all")
-    answer: dict[str, object] = {"findings": [_to_json(finding) for finding in found]}
-    if len(found) == page.limit:
-        last = found[-1]
-        answer["next"] = write_marker((last.policy, last.root, last.key, last.first_seen))
-    return Reply(answer)
+    return Reply(write_page("findings", found, page.limit - 1, _KEY, _to_json))
 
 
 def _list_stacks(call: ApiCall) -> Reply:
     page = _read_page(call, 1)
     with open_scan_store(call.server.options) as store:
         stacks = store.stacks_page(page, call.query.get("outcome"))
-    answer: dict[str, object] = {"stacks": stacks}
-    if len(stacks) == page.limit:
-        answer["next"] = write_marker((stacks[-1]["root"],))
-    return Reply(answer)
+    return Reply(write_page("stacks", stacks, page.limit - 1, lambda stack: (stack["root"],)))
 
 
 def _show_stack(call: ApiCall) -> Reply:
@@ -57,11 +52,9 @@ def _show_stack(call: ApiCall) -> Reply:
 
 
 def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:
-    """The page that is asked for, of what the caller sees. Errors: ApiError."""
-    projects = call.client.projects
-    if (project := call.query.get("project")) is not None:
-        projects = frozenset({project}) if call.client.sees(project) else frozenset()
-    return Page(projects, call.query["limit"], read_marker(call.query.get("marker"), length), root)
+    """The page that is asked for, and one more row, of what the caller sees. Errors: ApiError."""
+    projects, marker = call.client.narrow(call.query.get("project")), read_marker(call.query.get("marker"), length)
+    return Page(projects, call.query["limit"] + 1, marker, root)
 
 
 def _to_json(finding: StoredFinding) -> dict[str, Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from datalog_gate.base.errors import RulesError
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.metrics import Sample
 from datalog_gate.doors.server.endpoint import ANYBODY, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_marker
+from datalog_gate.doors.server.pagination import PAGES, read_time_marker, write_page
 from datalog_gate.doors.server.policy_server import HealthCheck, PolicyServer
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.store.transaction import StoreError
@@ -97,18 +99,14 @@ def _show_metrics(call: ApiCall) -> Reply:
 
 
 def _list_writes(call: ApiCall) -> Reply:
-    [marker] = read_marker(call.query.get("marker"), 1) or ("",)
-    try:
-        before = float(marker) if marker else None
-    except ValueError:
-        raise ApiError(400, "invalid", "the marker is none of an answer") from None
     limit = call.query["limit"]
-    rows = call.server.records.writes(call.client.projects, before, limit)
+    rows = call.server.records.writes(call.client.projects, read_time_marker(call), limit + 1)
     names = "at", "user", "project", "operation", "path", "request_id", "status"
-    answer: dict[str, object] = {"writes": [{name: row[name] for name in names} for row in rows]}
-    if len(rows) == limit:
-        answer["next"] = write_marker((repr(rows[-1]["at"]),))
-    return Reply(answer)
+
+    def show(row: Mapping[str, Any]) -> object:
+        return {name: row[name] for name in names}
+
+    return Reply(write_page("writes", rows, limit, lambda row: (repr(row["at"]),), show))
 
 
 ENDPOINTS = (
