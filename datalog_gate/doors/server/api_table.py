@@ -1,12 +1,6 @@
-"""All endpoints of the server.
-
-Add those of a part by its `ENDPOINTS`, and the form of errors below a prefix by `ERROR_FORMATS`.
-"""
+"""All endpoints of the server. Add those of a part by its `ENDPOINTS`."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Any
 
 from datalog_gate.doors.server import (
     approvals,
@@ -21,7 +15,7 @@ from datalog_gate.doors.server import (
     system,
     trials,
 )
-from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
 
 
@@ -30,13 +24,7 @@ def _show_description(_call: ApiCall) -> Reply:
 
 
 _DESCRIPTION = Endpoint(
-    method="GET",
-    path="/v2/openapi.json",
-    name="openapi:show",
-    summary="Show this description",
-    handler=_show_description,
-    answer={"type": "object"},
-    allowed=ANYBODY,
+    "GET", "/v2/openapi.json", "openapi:show", "Show this description", _show_description, allowed=ANYBODY
 )
 ENDPOINTS: tuple[Endpoint, ...] = (
     *system.ENDPOINTS,
@@ -52,6 +40,3 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *congress.ENDPOINTS,
     *congress_sources.ENDPOINTS,
 )
-ERROR_FORMATS: dict[str, Callable[[ApiError, str], Mapping[str, Any]]] = {"/v1": congress.format_error}
-"""How errors look below a prefix, such as /v1; elsewhere as `openapi.ERROR` says. Takes the error, and the id of the
-request."""

@@ -21,7 +21,7 @@ from oslo_middleware import HTTPProxyToWSGI, RequestId
 
 from datalog_gate.base.diagnostics import did_you_mean, printable, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, UsageError
-from datalog_gate.doors.server import api_table
+from datalog_gate.doors.server import api_table, congress
 from datalog_gate.doors.server.access import (
     WSGI,
     Client,
@@ -35,7 +35,6 @@ from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.pages.sessions import PageSessions
 from datalog_gate.doors.server.pages.site import add_pages
 from datalog_gate.doors.server.policy_server import PolicyServer
-from datalog_gate.doors.server.system import HEALTH
 from datalog_gate.store.api_records import Write
 from datalog_gate.store.rule_store import StaleError
 from datalog_gate.store.transaction import StoreError
@@ -55,7 +54,6 @@ def create_app(
     endpoints: Sequence[Endpoint] = api_table.ENDPOINTS,
 ) -> WSGI:
     """Create the application. What `authenticate` puts around it says who asks: `trust_token` or `trust_keystone`."""
-    server.health.update(HEALTH)
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = True
     for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
@@ -301,9 +299,8 @@ def _answer_error(req: falcon.Request, resp: falcon.Response, error: Exception, 
 
 def format_error(path: str, error: ApiError, request_id: str) -> Mapping[str, Any]:
     """The body of an error in the form of the version that the path belongs to."""
-    for prefix, format_ in api_table.ERROR_FORMATS.items():
-        if path == prefix or path.startswith(f"{prefix}/"):
-            return format_(error, request_id)
+    if path == "/v1" or path.startswith("/v1/"):
+        return congress.format_error(error)
     content: dict[str, Any] = {
         "status": error.status,
         "code": error.code,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalog_gate.decision_point.settings import parse_plugin_options
-from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.pagination import PAGES, describe_page, read_text_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_results import PROJECT
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, build_event, read_webhook
@@ -85,37 +85,24 @@ APPROVAL: Mapping[str, Any] = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="GET",
-        path="/v2/approvals",
-        name="approval:list",
-        summary="List requests for approval, the oldest first",
-        handler=_list,
-        answer={
-            "type": "object",
-            "required": ["approvals"],
-            "properties": {"approvals": {"type": "array", "items": APPROVAL}},
-        },
-        allowed=READER,
+        "GET",
+        "/v2/approvals",
+        "approval:list",
+        "List requests for approval, the oldest first",
+        _list,
+        answer=describe_page("approvals", APPROVAL),
         query={"state": {"enum": STATES, "description": "only those in this state"}, "project": PROJECT, **PAGES},
     ),
+    Endpoint("GET", "/v2/approvals/{approval}", "approval:show", "Show a request for approval", _show, answer=APPROVAL),
     Endpoint(
-        method="GET",
-        path="/v2/approvals/{approval}",
-        name="approval:show",
-        summary="Show a request for approval",
-        handler=_show,
-        answer=APPROVAL,
-        allowed=READER,
-    ),
-    Endpoint(
-        method="POST",
-        path="/v2/approvals/{approval}/verdicts",
-        name="approval:answer",
-        summary="Approve or refuse a request",
-        handler=_answer,
+        "POST",
+        "/v2/approvals/{approval}/verdicts",
+        "approval:answer",
+        "Approve or refuse a request",
+        _answer,
         answer=APPROVAL,
         allowed=OPERATOR,
-        scopes=("system", "project"),
+        scopes=CLOUD,
         body={
             "type": "object",
             "required": ["verdict"],

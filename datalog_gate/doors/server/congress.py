@@ -14,13 +14,14 @@ from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError
 from datalog_gate.base.values import to_json
 from datalog_gate.decision.simulation import simulate
 from datalog_gate.doors.server.congress_state import LivePolicies, PolicyState, read_rule
-from datalog_gate.doors.server.endpoint import OPERATOR, ApiCall, ApiError, Endpoint, Reply, Schema
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply, Schema
 from datalog_gate.doors.server.pagination import LIMIT
 from datalog_gate.engine import engine
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.explanation import RowExplanation, format_lines
 from datalog_gate.language.ast import Module, Rule
 from datalog_gate.language.printer import print_module
+from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.signatures import BUILTINS
 from datalog_gate.store.rule_store import Change
@@ -42,7 +43,7 @@ TRACED = 20
 """Of how many rows a trace tells why they hold."""
 
 
-def format_error(error: ApiError, _request_id: str) -> Mapping[str, Any]:
+def format_error(error: ApiError) -> Mapping[str, Any]:
     """An error as Congress's clients read it."""
     data = error.data if error.data is not None else (list(error.diagnostics) or None)
     message = f"{error.message}: {error.suggestion}" if error.suggestion else error.message
@@ -132,7 +133,7 @@ def _create_policy(call: ApiCall) -> Reply:
             answer["rules"] = [_show(rule) for rule in rules]
         return Change(call.client.user, "add policy", name, (record, *rules), added), index, answer
 
-    return _created(call, _change(call, work), "/v1/policies")
+    return _created(change(call, work), "/v1/policies")
 
 
 def _delete_policy(call: ApiCall) -> Reply:
@@ -149,7 +150,7 @@ def _delete_policy(call: ApiCall) -> Reply:
         change = Change(call.client.user, "remove policy", name, content, removed=removed)
         return change, state.index.without_policy(name), policy
 
-    return Reply(_change(call, work))
+    return Reply(change(call, work))
 
 
 def _list_rules(call: ApiCall) -> Reply:
@@ -193,7 +194,7 @@ def _create_rule(call: ApiCall) -> Reply:
             answer["warnings"] = told
         return Change(call.client.user, "add rule", policy["name"], (rule,), ((stored_rules, rule),)), index, answer
 
-    return _created(call, _change(call, work), call.url)
+    return _created(change(call, work), call.url)
 
 
 def _add(
@@ -233,17 +234,18 @@ def _delete_rule(call: ApiCall) -> Reply:
         removed = ((stored_rules, {"id": rule["id"]}),)
         return Change(call.client.user, "remove rule", policy["name"], (rule,), removed=removed), index, rule
 
-    return Reply(_change(call, work, "Others need the rule"))
+    return Reply(change(call, work, "Others need the rule"))
 
 
-def _change(call: ApiCall, work: Any, what: str = "Syntax error for rule") -> dict[str, Any]:
+def change(call: ApiCall, work: Any, what: str = "Syntax error for rule", code: str = "rule_syntax") -> Any:
+    """Change the policies. Errors: ApiError with what is wrong with the rules then."""
     try:
         return call.server.live.change(work)
     except RulesError as error:
-        raise refuse_rules(error, what=what) from None
+        raise refuse_rules(error, code, what) from None
 
 
-def _created(_call: ApiCall, answer: dict[str, Any], parent: str) -> Reply:
+def _created(answer: dict[str, Any], parent: str) -> Reply:
     return Reply(answer, 201, {"Location": f"{parent}/{answer['id']}"})
 
 
@@ -297,7 +299,7 @@ def source_rows(live: LivePolicies, relation: str) -> Iterator[dict[str, Any]]:
     """The rows of a table of a source, in the order of its columns."""
     state = live.state()
     source, _, table = relation.rpartition(":")
-    described = live.table(state.sources[source]["driver"], table)
+    described = cloud.relation(f"{state.sources[source]['driver']}:{table}")
     for line in live.rows().lines.get(relation, ()):
         yield {"data": [to_json(value) for value in line.positional(described)] if described else []}
 
@@ -365,7 +367,6 @@ SIMULATION: Schema = {
     "properties": {"query": TEXT, "sequence": TEXT, "action_policy": TEXT},
 }
 RESULTS: Schema = {"type": "object", "required": ["results"], "properties": {"results": {"type": "array"}}}
-OBJECT: Schema = {"type": "object"}
 ONE, TABLE = "/v1/policies/{policy}", "/v1/policies/{policy}/tables/{table}"
 TRACE = {**FLAG, "description": "tell why"}
 DELTA = {**FLAG, "description": "tell what is new and what is gone"}
@@ -373,10 +374,8 @@ DELTA = {**FLAG, "description": "tell what is new and what is gone"}
 
 def endpoint(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> Endpoint:
     """An operation of Congress's API, which is for operators of the cloud as there: not for those of a domain."""
-    more.setdefault("answer", OBJECT)
-    more.setdefault("scopes", ("system", "project"))
-    name = f"congress_{name}"
-    return Endpoint(method=method, path=path, name=name, summary=summary, handler=handler, allowed=OPERATOR, **more)
+    more.setdefault("scopes", CLOUD)
+    return Endpoint(method, path, f"congress_{name}", summary, handler, allowed=OPERATOR, **more)
 
 
 ENDPOINTS = (
@@ -408,16 +407,7 @@ ENDPOINTS = (
         },
     ),
     endpoint("GET", f"{ONE}/rules", "rule:list", "List the rules of a policy", _list_rules, answer=RESULTS),
-    endpoint(
-        "POST",
-        f"{ONE}/rules",
-        "rule:create",
-        "Add a rule",
-        _create_rule,
-        body=RULE,
-        status=201,
-        writes=True,
-    ),
+    endpoint("POST", f"{ONE}/rules", "rule:create", "Add a rule", _create_rule, body=RULE, status=201, writes=True),
     endpoint("GET", f"{ONE}/rules/{{rule}}", "rule:show", "Show a rule", _show_rule),
     endpoint("DELETE", f"{ONE}/rules/{{rule}}", "rule:delete", "Remove a rule", _delete_rule, writes=True),
     endpoint("GET", f"{ONE}/tables", "table:list", "List the tables of a policy", _list_tables, answer=RESULTS),

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from datalog_gate.base.diagnostics import did_you_mean
-from datalog_gate.base.errors import InputError, RulesError
+from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import to_json
 from datalog_gate.doors.server.congress import (
     FLAG,
@@ -15,13 +15,14 @@ from datalog_gate.doors.server.congress import (
     POLICY,
     RESULTS,
     TEXT,
+    change,
     endpoint,
     find_library,
-    refuse_rules,
     source_rows,
 )
 from datalog_gate.doors.server.congress_state import PolicyState, drivers, read_row, tables
 from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Reply, Schema
+from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.store.rule_store import Change, TooManyRowsError
 from datalog_gate.store.tables import data_sources, pushed_rows
@@ -76,10 +77,7 @@ def _create(call: ApiCall) -> Reply:
         change = Change(call.client.user, "add source", name, (source,), ((data_sources, source),))
         return change, state.with_sources((*state.stored.sources, source)), None
 
-    try:
-        call.server.live.change(work)
-    except RulesError as error:
-        raise refuse_rules(error, "in_use", "Rules read something else of the name") from None
+    change(call, work, "Rules read something else of the name", "in_use")
     return Reply(_format(source), 201, {"Location": f"/v1/data-sources/{source['id']}"})
 
 
@@ -101,10 +99,7 @@ def _delete(call: ApiCall) -> Reply:
         change = Change(call.client.user, "remove source", source["name"], (source,), removed=removed)
         return change, state.with_sources(kept), source
 
-    try:
-        return Reply(_format(call.server.live.change(work)))
-    except RulesError as error:
-        raise refuse_rules(error, "in_use", "Rules need the source") from None
+    return Reply(_format(change(call, work, "Rules need the source", "in_use")))
 
 
 def _act(call: ApiCall) -> Reply:
@@ -135,7 +130,7 @@ def _show_schema(call: ApiCall) -> Reply:
 def _table(call: ApiCall) -> tuple[Mapping[str, Any], Relation]:
     """The source and the table of the path. Errors: ApiError."""
     source, wanted = _source(call), call.path["table"]
-    if relation := call.server.live.table(source["driver"], wanted):
+    if relation := cloud.relation(f"{source['driver']}:{wanted}"):
         return source, relation
     known = [relation.name.partition(":")[2] for relation in tables(source["driver"])]
     message = f"Table '{wanted}' for datasource '{source['name']}' has no schema"

@@ -199,10 +199,6 @@ class LivePolicies:
                     self._models.popitem(last=False)
         return entry
 
-    def table(self, driver: str, table: str) -> Relation | None:
-        """The relation that describes a table of a driver."""
-        return cloud.relation(f"{driver}:{table}")
-
     def lines(self, rows: CloudRows) -> list[FactLine]:
         return [line for lines in rows.lines.values() for line in lines]
 

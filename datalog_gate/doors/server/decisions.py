@@ -14,7 +14,7 @@ from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.request import read_caller
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
-from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
@@ -180,24 +180,23 @@ def _show(call: ApiCall) -> Reply:
 
 ENDPOINTS = (
     Endpoint(
-        method="POST",
-        path="/v2/decisions",
-        name="decision:create",
-        summary="Judge a stack that is not built yet",
-        handler=_create,
+        "POST",
+        "/v2/decisions",
+        "decision:create",
+        "Judge a stack that is not built yet",
+        _create,
         answer=DECISION,
         allowed=MEMBER,
         body=QUESTION,
         status=201,
     ),
     Endpoint(
-        method="GET",
-        path="/v2/decisions/{decision}",
-        name="decision:show",
-        summary="Show a decision, with why each finding holds",
-        handler=_show,
+        "GET",
+        "/v2/decisions/{decision}",
+        "decision:show",
+        "Show a decision, with why each finding holds",
+        _show,
         answer=DECISION,
-        allowed=READER,
         query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.errors import GateError
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Schema = Mapping[str, Any]
 """A schema of JSON, as OpenAPI 3.1 has it."""
 SCOPES = ("system", "domain", "project")
+CLOUD = ("system", "project")
+"""Tokens of who runs the cloud, if their rule allows them."""
 ANYBODY = "@"
 READER = "role:reader"
 MEMBER = "role:member"
@@ -66,7 +68,7 @@ class ApiCall:
     """The path as it was asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """A method of a path. The table of all of them makes the routes, the rules of oslo.policy and the description."""
 
@@ -77,8 +79,9 @@ class Endpoint:
     """Its id, which is also that of its rule: decision:show is datalog_gate:decision:show."""
     summary: str
     handler: Callable[[ApiCall], Reply]
-    answer: Schema
-    allowed: str
+    _: KW_ONLY
+    answer: Schema = field(default_factory=lambda: {"type": "object"})
+    allowed: str = READER
     """The rule by default; `ANYBODY` is asked for no token."""
     scopes: tuple[str, ...] = SCOPES
     """What the token may be for."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.inventory_source import STORE
-from datalog_gate.doors.server.endpoint import OPERATOR, READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.pagination import PAGES, describe_page, read_text_marker, write_page
 from datalog_gate.doors.server.scan_results import POLICY, PROJECT
 from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_turn, read_waivers, remove_waiver
 from datalog_gate.store.transaction import Store
@@ -113,50 +113,37 @@ WAIVER: Mapping[str, Any] = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="GET",
-        path="/v2/waivers",
-        name="waiver:list",
-        summary="List the waivers, by id",
-        handler=_list,
-        answer={
-            "type": "object",
-            "required": ["waivers"],
-            "properties": {"waivers": {"type": "array", "items": WAIVER}},
-        },
-        allowed=READER,
+        "GET",
+        "/v2/waivers",
+        "waiver:list",
+        "List the waivers, by id",
+        _list,
+        answer=describe_page("waivers", WAIVER),
         query={"project": PROJECT, "policy": POLICY, **PAGES},
     ),
+    Endpoint("GET", "/v2/waivers/{waiver}", "waiver:show", "Show a waiver", _show, answer=WAIVER),
     Endpoint(
-        method="GET",
-        path="/v2/waivers/{waiver}",
-        name="waiver:show",
-        summary="Show a waiver",
-        handler=_show,
-        answer=WAIVER,
-        allowed=READER,
-    ),
-    Endpoint(
-        method="POST",
-        path="/v2/waivers",
-        name="waiver:create",
-        summary="Waive what a policy finds until a day",
-        handler=_create,
+        "POST",
+        "/v2/waivers",
+        "waiver:create",
+        "Waive what a policy finds until a day",
+        _create,
         answer=WAIVER,
         allowed=OPERATOR,
-        scopes=("system", "project"),
+        scopes=CLOUD,
         body=ENTRY,
         status=201,
         writes=True,
     ),
     Endpoint(
-        method="DELETE",
-        path="/v2/waivers/{waiver}",
-        name="waiver:delete",
-        summary="End a waiver that was given here",
-        handler=_remove,
+        "DELETE",
+        "/v2/waivers/{waiver}",
+        "waiver:delete",
+        "End a waiver that was given here",
+        _remove,
         answer=WAIVER,
         allowed=OPERATOR,
-        scopes=("system", "project"),
+        scopes=CLOUD,
         writes=True,
     ),
 )

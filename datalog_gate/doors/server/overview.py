@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from datalog_gate.doors.server.decisions import DECISION, judge_stored
-from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.pagination import PAGES, read_time_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.scan_results import PROJECT
@@ -72,56 +72,52 @@ def _judge_stack(call: ApiCall) -> Reply:
 NUMBERS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
 ENDPOINTS = (
     Endpoint(
-        method="GET",
-        path="/v2/overview",
-        name="overview:show",
-        summary="Count the open findings by policy, project and owner",
-        handler=_show_overview,
+        "GET",
+        "/v2/overview",
+        "overview:show",
+        "Count the open findings by policy, project and owner",
+        _show_overview,
         answer={
             "type": "object",
             "required": ["stacks", "open", "findings"],
             "properties": {"stacks": NUMBERS, "open": NUMBERS, "findings": {"type": "array"}},
         },
-        allowed=READER,
     ),
     Endpoint(
-        method="GET",
-        path="/v2/days",
-        name="day:list",
-        summary="List the days on which findings were new or resolved",
-        handler=_list_days,
+        "GET",
+        "/v2/days",
+        "day:list",
+        "List the days on which findings were new or resolved",
+        _list_days,
         answer={"type": "object", "required": ["days"]},
-        allowed=READER,
         query={
             "policy": {"type": "string", "maxLength": 255, "description": "only findings of this policy"},
             "project": PROJECT,
         },
     ),
     Endpoint(
-        method="GET",
-        path="/v2/inventory",
-        name="inventory:show",
-        summary="Show the tables of the inventory and their age",
-        handler=_show_inventory,
+        "GET",
+        "/v2/inventory",
+        "inventory:show",
+        "Show the tables of the inventory and their age",
+        _show_inventory,
         answer={"type": "object", "required": ["source", "tables"]},
-        allowed=READER,
     ),
     Endpoint(
-        method="GET",
-        path="/v2/decisions",
-        name="decision:list",
-        summary="List the decisions that were asked for here, the newest first",
-        handler=_list_decisions,
+        "GET",
+        "/v2/decisions",
+        "decision:list",
+        "List the decisions that were asked for here, the newest first",
+        _list_decisions,
         answer={"type": "object", "required": ["decisions"]},
-        allowed=READER,
         query=PAGES,
     ),
     Endpoint(
-        method="POST",
-        path="/v2/stacks/{stack}/decisions",
-        name="stack:judge",
-        summary="Judge a stack again, as the last scan read it",
-        handler=_judge_stack,
+        "POST",
+        "/v2/stacks/{stack}/decisions",
+        "stack:judge",
+        "Judge a stack again, as the last scan read it",
+        _judge_stack,
         answer=DECISION,
         allowed=MEMBER,
         status=201,

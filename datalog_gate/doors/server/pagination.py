@@ -20,6 +20,11 @@ MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of
 PAGES = {"limit": LIMIT, "marker": MARKER}
 
 
+def describe_page(name: str, item: Schema) -> Schema:
+    """The schema of an answer with a page."""
+    return {"type": "object", "required": [name], "properties": {name: {"type": "array", "items": item}}}
+
+
 def write_page(
     name: str,
     rows: Sequence[Any],

@@ -7,7 +7,7 @@ from typing import Any
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
 
 
@@ -49,29 +49,17 @@ POLICY: Mapping[str, Any] = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="GET",
-        path="/v2/policies",
-        name="policy:list",
-        summary="List the policies in force, by id",
-        handler=_list,
+        "GET",
+        "/v2/policies",
+        "policy:list",
+        "List the policies in force, by id",
+        _list,
         answer={
             "type": "object",
             "required": ["rules", "policies"],
             "properties": {"policies": {"type": "array", "items": POLICY}},
         },
-        allowed=READER,
-        query={
-            "level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"},
-            **PAGES,
-        },
+        query={"level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"}, **PAGES},
     ),
-    Endpoint(
-        method="GET",
-        path="/v2/policies/{policy}",
-        name="policy:show",
-        summary="Show a policy",
-        handler=_show,
-        answer=POLICY,
-        allowed=READER,
-    ),
+    Endpoint("GET", "/v2/policies/{policy}", "policy:show", "Show a policy", _show, answer=POLICY),
 )

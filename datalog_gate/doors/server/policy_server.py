@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +14,6 @@ from datalog_gate.doors.server.congress_state import LivePolicies
 from datalog_gate.doors.server.server_options import GROUP, find_folder, register
 from datalog_gate.store.api_records import ApiRecords
 from datalog_gate.store.rule_store import RuleStore
-
-HealthCheck = Callable[["PolicyServer"], tuple[bool, dict[str, object]]]
-"""Tells whether a part of the server is well, and what there is to know of it."""
 
 
 @dataclass(slots=True)
@@ -30,8 +27,6 @@ class PolicyServer:
     live: LivePolicies
     """The policies of Congress's API."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    health: dict[str, HealthCheck] = field(default_factory=dict)
-    """The checks of /healthcheck by name. Other parts add theirs."""
 
 
 def create_server(conf: Any) -> PolicyServer:

@@ -69,11 +69,11 @@ QUESTION: Mapping[str, Any] = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="POST",
-        path="/v2/queries",
-        name="query:create",
-        summary="Answer a query over rules and facts that are sent, a stack, or all stacks",
-        handler=_answer,
+        "POST",
+        "/v2/queries",
+        "query:create",
+        "Answer a query over rules and facts that are sent, a stack, or all stacks",
+        _answer,
         answer={"type": "object", "required": ["rows", "complete", "warnings", "errors"]},
         allowed=MEMBER,
         body=QUESTION,

@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any
 
 from datalog_gate.decision.decision import read_instant
-from datalog_gate.doors.server.endpoint import READER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_marker, write_page
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.pagination import PAGES, describe_page, read_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.scan.scan_store import Page, StoredFinding
 
@@ -77,17 +77,12 @@ STACK: Mapping[str, Any] = {
 PROJECT, POLICY = _text("only those of this project"), _text("only those of this policy")
 ENDPOINTS = (
     Endpoint(
-        method="GET",
-        path="/v2/findings",
-        name="finding:list",
-        summary="List the findings of the last scan",
-        handler=_list_findings,
-        answer={
-            "type": "object",
-            "required": ["findings"],
-            "properties": {"findings": {"type": "array", "items": FINDING}},
-        },
-        allowed=READER,
+        "GET",
+        "/v2/findings",
+        "finding:list",
+        "List the findings of the last scan",
+        _list_findings,
+        answer=describe_page("findings", FINDING),
         query={
             "policy": POLICY,
             "project": PROJECT,
@@ -98,13 +93,12 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="GET",
-        path="/v2/stacks",
-        name="stack:list",
-        summary="List the stacks of the last scan, by root",
-        handler=_list_stacks,
-        answer={"type": "object", "required": ["stacks"], "properties": {"stacks": {"type": "array", "items": STACK}}},
-        allowed=READER,
+        "GET",
+        "/v2/stacks",
+        "stack:list",
+        "List the stacks of the last scan, by root",
+        _list_stacks,
+        answer=describe_page("stacks", STACK),
         query={
             "project": PROJECT,
             "outcome": {"enum": OUTCOMES, "description": "only those that were judged so"},
@@ -112,12 +106,6 @@ ENDPOINTS = (
         },
     ),
     Endpoint(
-        method="GET",
-        path="/v2/stacks/{stack}",
-        name="stack:show",
-        summary="Show a stack with its open findings",
-        handler=_show_stack,
-        answer=STACK,
-        allowed=READER,
+        "GET", "/v2/stacks/{stack}", "stack:show", "Show a stack with its open findings", _show_stack, answer=STACK
     ),
 )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from datalog_gate.base.errors import RulesError
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.metrics import Sample
-from datalog_gate.doors.server.endpoint import ANYBODY, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.pagination import PAGES, read_time_marker, write_page
-from datalog_gate.doors.server.policy_server import HealthCheck, PolicyServer
+from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.store.transaction import StoreError
 
@@ -32,7 +32,7 @@ def _list_versions(_call: ApiCall) -> Reply:
 
 def _show_health(call: ApiCall) -> Reply:
     checks: dict[str, dict[str, object]] = {}
-    for name, check in call.server.health.items():
+    for name, check in HEALTH.items():
         well, facts = check(call.server)
         checks[name] = {"status": "ok" if well else "failing", **facts}
     well = all(check["status"] == "ok" for check in checks.values())
@@ -76,7 +76,7 @@ def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     return problem is None, {**facts, **({"problem": str(problem).splitlines()[0]} if problem else {})}
 
 
-HEALTH: dict[str, HealthCheck] = {
+HEALTH: Mapping[str, Callable[[PolicyServer], tuple[bool, dict[str, object]]]] = {
     "store": _check_store,
     "rules": _check_rules,
     "stored_rules": _check_stored_rules,
@@ -110,42 +110,33 @@ def _list_writes(call: ApiCall) -> Reply:
 
 
 ENDPOINTS = (
+    Endpoint("GET", "/", "version:list", "List the versions of the API", _list_versions, allowed=ANYBODY),
     Endpoint(
-        method="GET",
-        path="/",
-        name="version:list",
-        summary="List the versions of the API",
-        handler=_list_versions,
-        answer={"type": "object"},
-        allowed=ANYBODY,
-    ),
-    Endpoint(
-        method="GET",
-        path="/healthcheck",
-        name="health:show",
-        summary="Show whether the server can work: its store, rules and inventory",
-        handler=_show_health,
+        "GET",
+        "/healthcheck",
+        "health:show",
+        "Show whether the server can work: its store, rules and inventory",
+        _show_health,
         answer={"type": "object", "required": ["status", "checks"]},
         allowed=ANYBODY,
     ),
     Endpoint(
-        method="GET",
-        path="/metrics",
-        name="metrics:show",
-        summary="Show the numbers of all processes of the host to Prometheus",
-        handler=_show_metrics,
+        "GET",
+        "/metrics",
+        "metrics:show",
+        "Show the numbers of all processes of the host to Prometheus",
+        _show_metrics,
         answer={"type": "string"},
         allowed=ANYBODY,
         media_type=TEXT,
     ),
     Endpoint(
-        method="GET",
-        path="/v2/writes",
-        name="write:list",
-        summary="List who changed what, the newest first",
-        handler=_list_writes,
+        "GET",
+        "/v2/writes",
+        "write:list",
+        "List who changed what, the newest first",
+        _list_writes,
         answer={"type": "object", "required": ["writes"]},
-        allowed=READER,
         query=PAGES,
     ),
 )

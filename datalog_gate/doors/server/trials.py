@@ -22,7 +22,7 @@ from typing import Any
 from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.doors.server.decisions import DECISION, DEFINITION, read_definition
-from datalog_gate.doors.server.endpoint import MEMBER, READER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
 from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.explain.explanation import Explanation
@@ -158,37 +158,36 @@ TRIAL: Mapping[str, Any] = {
 }
 ENDPOINTS = (
     Endpoint(
-        method="POST",
-        path="/v2/trials",
-        name="trial:create",
-        summary="Try rules, on a template",
-        handler=_create,
+        "POST",
+        "/v2/trials",
+        "trial:create",
+        "Try rules, on a template",
+        _create,
         answer=TRIAL,
         allowed=MEMBER,
         body={
             "type": "object",
             "required": ["rules"],
             "additionalProperties": False,
-            "properties": {"rules": {"type": "string", "maxLength": 200_000}, **DEFINITION},
+            "properties": {"rules": {"type": "string", "maxLength": 200000}, **DEFINITION},
         },
         status=201,
     ),
     Endpoint(
-        method="GET",
-        path="/v2/trials/{trial}",
-        name="trial:show",
-        summary="Show a trial, and how far its run is",
-        handler=_show,
+        "GET",
+        "/v2/trials/{trial}",
+        "trial:show",
+        "Show a trial, and how far its run is",
+        _show,
         answer=TRIAL,
-        allowed=READER,
         query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
     ),
     Endpoint(
-        method="POST",
-        path="/v2/trials/{trial}/runs",
-        name="trial:run",
-        summary="Judge all stored stacks by the rules of a trial",
-        handler=_run,
+        "POST",
+        "/v2/trials/{trial}/runs",
+        "trial:run",
+        "Judge all stored stacks by the rules of a trial",
+        _run,
         answer=TRIAL,
         allowed=MEMBER,
         status=202,
