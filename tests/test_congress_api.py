@@ -163,6 +163,8 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
      "Invalid driver: cindr: did you mean cinder?"),
     ("POST", "data-sources", {"name": "flavors", "driver": "cinder"}, 409, 409,
      "Datasource already in use with name flavors"),
+    ("POST", "data-sources", {"name": "glance", "driver": "nova"}, 409, 409,
+     "Datasource already in use with name glance"),
     ("POST", "data-sources/nova?action=pause", None, 400, 400, "pause is not run: what rules execute is recorded"),
     ("DELETE", "data-sources/nova", None, 409, 409,
      "the source nova is there without being created: there is nothing to delete"),

@@ -1,4 +1,4 @@
-"""All endpoints of the server. Add those of a part by its `ENDPOINTS`."""
+"""All endpoints of the server."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from datalog_gate.doors.server.congress import (
 from datalog_gate.doors.server.congress_state import PolicyState, drivers, read_row, tables
 from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Reply, Schema
 from datalog_gate.schema import cloud
+from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.store.rule_store import Change, TooManyRowsError
 from datalog_gate.store.tables import data_sources, pushed_rows
@@ -72,7 +73,12 @@ def _create(call: ApiCall) -> Reply:
     def work(state: PolicyState) -> tuple[Change, Any, None]:
         known = [str(stored["name"]) for stored in state.stored.sources]
         policies = {str(policy["name"]) for policy in state.policies}
-        if name in known or name in policies or name in state.modules or (name != driver and name in drivers()):
+        if (
+            name in known
+            or name in policies
+            or name in state.modules
+            or (name != driver and name in SHIPPED.namespaces())
+        ):
             raise ApiError(409, "in_use", f"Datasource already in use with name {name}")
         change = Change(call.client.user, "add source", name, (source,), ((data_sources, source),))
         return change, state.with_sources((*state.stored.sources, source)), None
