@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ from datalog_gate.doors.server.api_table import ENDPOINTS
 from datalog_gate.doors.server.application import create_app, trust_token
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiError
 from datalog_gate.doors.server.policy_server import create_server
-from datalog_gate.doors.server.serving import read_config, read_token
+from datalog_gate.doors.server.serving import read_config, read_token, serve
 from datalog_gate.doors.wsgi import wrap
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.files.stack_definition import StackDefinition
@@ -457,6 +458,17 @@ def test_a_file_that_does_not_load_turns_the_health_red_until_it_does(tmp_path: 
         answer = api.ask("GET", "/healthcheck", token="")
         states.append((answer.status_code, answer.json["checks"]["rules"]["status"], answer.json["status"]))
     assert states == [(200, "ok", "ok"), (503, "failing", "failing"), (200, "ok", "ok")]
+
+
+def test_a_wrong_setting_and_a_port_that_is_taken_are_told_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "server.conf").write_text("[datalog_gate_server]\nbody_limit = 5\n")
+    with pytest.raises(InputError, match=r"body_limit .* 1024"):
+        serve(tmp_path / "server.conf", "127.0.0.1", 1)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(InputError, match=r"can't listen at 127.0.0.1, port .*: Address already in use"),
+    ):
+        serve(None, *taken.getsockname())
 
 
 def test_the_token_is_made_once_and_is_its_owners_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,10 @@ QUIET = ("keystonemiddleware=WARNING", "keystoneauth=WARNING", "urllib3=WARNING"
 def serve(config: Path | None, host: str, port: int) -> int:
     """Serve until a signal ends it. Errors: InputError, RulesError."""
     conf = read_config(config)
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:  # gunicorn would try for five seconds, and end with the exit code of a denial
+        raise InputError.of(f"the server can't listen at {host}, port {port}: {error.strerror}") from None
     start_log(conf)
     options = conf[GROUP]
     try:
@@ -70,6 +74,7 @@ def read_config(path: Path | None) -> Any:
     register(conf)
     try:
         conf([], project="datalog_gate", default_config_files=[str(path)] if path else [], default_config_dirs=[])
+        dict(conf[GROUP])  # reads all, so that a wrong value is told now
     except cfg.ConfigFileParseError as error:
         problem: Any = error.__context__  # its own text quotes the line, which may hold a password
         raise InputError.of(f"{path} can't be read: {problem.msg} in line {problem.lineno}") from None
