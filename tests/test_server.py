@@ -387,6 +387,7 @@ DEEP = b'{"template": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001
         ("POST", "/v2/decisions", b"\xff\xfe", 400, "malformed_json"),
         ("POST", "/v2/decisions", b"[" * 100_000, 400, "json_too_deep"),
         ("POST", "/v2/decisions", DEEP, 400, "json_too_deep"),
+        ("POST", "/v2/decisions", b"[" + b"1," * 500_000 + b"1]", 413, "too_many_parts"),
         ("POST", "/v2/decisions", b'{"template": {"a": NaN}}', 400, "malformed_json"),
         ("POST", "/v2/decisions", b'{"template": {"a": 1e999}}', 400, "malformed_json"),
         ("POST", "/v2/decisions", b'{"template": {"resources": {}, "resources": 1}}', 400, "malformed_json"),

@@ -16,6 +16,8 @@ from datalog_gate.doors.server.endpoint import ApiError
 
 DEPTH = 200
 """How deep lists and objects may be nested."""
+PARTS = 500_000
+"""How many members and items there may be in a body: that many are checked in seconds."""
 CHUNK = 64 * 1024
 _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
@@ -39,7 +41,7 @@ def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
         raise _too_deep() from None
     except ValueError as error:
         raise ApiError(400, "malformed_json", f"the body is no JSON: {error}") from None
-    _check_depth(data)
+    _check_size(data)
     if "\0" in text or _ESCAPE.search(text):
         _check_texts(data)
     return data
@@ -120,18 +122,15 @@ def _build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _check_depth(data: Any) -> None:
-    level, depth = [data], 0
-    while level := [
-        value
-        for part in level
-        if isinstance(part, dict | list)
-        for value in (part.values() if isinstance(part, dict) else part)
-        if isinstance(value, dict | list)
-    ]:
-        depth += 1
-        if depth >= DEPTH:
+def _check_size(data: Any) -> None:
+    level, depth, parts = [data], 0, 0
+    while level := [part for part in level if isinstance(part, dict | list)]:
+        depth, parts = depth + 1, parts + sum(map(len, level))
+        if depth > DEPTH:
             raise _too_deep()
+        if parts > PARTS:
+            raise ApiError(413, "too_many_parts", f"the body has more than {PARTS} members and items")
+        level = [value for part in level for value in (part.values() if isinstance(part, dict) else part)]
 
 
 def _check_texts(data: Any) -> None:
