@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from datalog_gate.base.errors import RulesError
 from datalog_gate.doors.server.application import create_app, trust_token
 from datalog_gate.doors.server.congress import endpoint
 from datalog_gate.doors.server.congress_state import LivePolicies
-from datalog_gate.doors.server.endpoint import ApiCall, Reply
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Reply
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.serving import read_config
 from datalog_gate.store.rule_store import Change, RuleStore, StaleError
@@ -392,13 +391,15 @@ def test_a_generation_that_can_not_be_loaded_leaves_the_one_before_and_turns_hea
     assert live.state(fresh=True).stored.number == number - 1
     assert rows(flavors, "error") == [["a", "huge"], ["b", "small"]]
     health = flavors.ask("GET", "/healthcheck")
-    problem = f"generation {number}: nova:servers has no column idd"
+    problem = f"generation {number}: flavors:{broken['id']}: nova:servers has no column idd"
     assert (health.status_code, health.json["checks"]["stored_rules"]["problem"]) == (503, problem)
     refused = flavors.ask("POST", "/v1/policies/flavors/rules", {"rule": "p(1)"})
-    assert refused.json["error"]["message"] == f"Syntax error for rule::{problem}"
+    told = f"the stored rules can't be loaded: {problem}"
+    assert (refused.status_code, refused.json["error"]["message"]) == (503, told)
     fresh = LivePolicies(flavors.server.point, store)
-    with pytest.raises(RulesError):
+    with pytest.raises(ApiError) as error:
         fresh.state()
+    assert (error.value.status, error.value.message) == (503, told)
     removed = Change("eva", "remove rule", "flavors", removed=((stored_rules, {"id": broken["id"]}),))
     store.change(number, removed)
     live.state(fresh=True)

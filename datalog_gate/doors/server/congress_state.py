@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from datalog_gate.analysis.rule_index import RuleIndex, index_modules
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import EngineError, InputError, RulesError
 from datalog_gate.base.values import Kind, from_python, to_json
 from datalog_gate.decision.policy_set import RuleFile, parse_all
@@ -22,6 +22,7 @@ from datalog_gate.decision.query import Evaluated, evaluate
 from datalog_gate.decision.simulation import prepare_rule
 from datalog_gate.decision_point.inventory_source import STORE, open_store, read_newest, read_source_states
 from datalog_gate.decision_point.point import DecisionPoint
+from datalog_gate.doors.server.endpoint import ApiError
 from datalog_gate.engine import engine
 from datalog_gate.facts.lines import FactLine, read
 from datalog_gate.language.ast import Declaration, DeclaredColumn, Export, Module, Rule, Statement
@@ -107,7 +108,7 @@ class LivePolicies:
         self.problem = ""
 
     def state(self, fresh: bool = False) -> PolicyState:
-        """The policies in force. Errors: those of the store, and RulesError before the first generation."""
+        """The policies in force. Errors: those of the store, and ApiError before the first generation."""
         now = self._clock()
         state = self._state
         if state is not None and not fresh and now - self._looked < LOOK:
@@ -121,11 +122,16 @@ class LivePolicies:
                     state = _load(self.store.read(), files, state)
                     self._state, self.problem = state, ""
                 except RulesError as error:
-                    self.problem = f"generation {number}: {error.diagnostics[0].message}"
+                    wrong = next((each for each in error.diagnostics if each.severity == "error"), error.diagnostics[0])
+                    where = f"{wrong.span.file}: " if wrong.span else ""
+                    self.problem = f"generation {number}: {where}{wrong.message}"
                     if state is None:
-                        raise
+                        raise self._refusal() from None
             self._looked = now
         return state
+
+    def _refusal(self) -> ApiError:
+        return ApiError(503, "rules", f"the stored rules can't be loaded: {self.problem}")
 
     def change(self, work: Callable[[PolicyState], tuple[Change, RuleIndex, T]]) -> T:
         """Make a change to the newest policies: `work` says which, and what they are after it. Errors: those of work
@@ -133,7 +139,7 @@ class LivePolicies:
         for attempt in range(MOST_TRIES):
             state = self.state(fresh=True)
             if self.problem:
-                raise RulesError([Diagnostic("congress", self.problem, None)])
+                raise self._refusal()
             change, index, answer = work(state)
             try:
                 number = self.store.change(state.stored.number, change)

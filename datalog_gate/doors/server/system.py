@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from datalog_gate.base.errors import RulesError
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.metrics import Sample
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
@@ -59,7 +58,7 @@ def _check_stored_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
     """Whether the newest generation of the rules that came over the API is in force here."""
     try:
         state = server.live.state()
-    except (StoreError, RulesError) as error:
+    except (StoreError, ApiError) as error:
         return False, {"problem": str(error).splitlines()[0]}
     problem = {"problem": server.live.problem} if server.live.problem else {}
     return not problem, {"generation": state.stored.number, "rules": len(state.stored.rules), **problem}
