@@ -52,6 +52,9 @@ class Session:
 
     def changed(self, path: Path, text: str) -> None:
         """Note a text and check it; all that it may concern a while later."""
+        handled = self.server.protocol._request_futures  # pygls 2.1.1 keeps a future of each notification
+        for message in [message for message, future in handled.items() if future.done()]:
+            del handled[message]
         self.gate.edit(path, text)
         self._start(self._check(path))
         self.settle_later()
