@@ -58,6 +58,16 @@ INSTANCE = f"""\
     type: AWS::EC2::Instance
     properties: {{ImageId: cirros, InstanceType: m1.huge}}
 """
+SUBNET = f"""\
+{VERSION}  net:
+    type: OS::Neutron::Net
+  subnet:
+    type: OS::Neutron::Subnet
+    properties:
+      network: {{get_resource: net}}
+      cidr: 10.0.0.0/24
+      allocation_pools: [{{start: 10.0.0.9, end: 10.0.0.100}}]
+"""
 ASSOCIATED = f"""\
 {VERSION}  address:
     type: OS::Neutron::FloatingIP
@@ -65,6 +75,12 @@ ASSOCIATED = f"""\
   link:
     type: OS::Neutron::FloatingIPAssociation
     properties: {{floatingip_id: {{get_resource: address}}, port_id: web-port}}
+"""
+LABELS = f"""\
+{VERSION}  server:
+    type: OS::Nova::Server
+    metadata: {{labels: [front]}}
+    properties: {{flavor: m1.huge, image: cirros, networks: []}}
 """
 """Templates of their own for mistakes that need other resources."""
 
@@ -212,6 +228,20 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:neutron:subnet(_id=x, cidr="10.0.0.0")'),
         Mistake('kept("keep").\n@deny("a", "{x}")\np(x) :- heat:deletion_policy(id=x, policy=d), kept(d).\n'),
         Mistake("os:nova:server(_id=x, networks=n), n != null"),
+        Mistake(
+            'relation kept(policy: string).\nkept("keep").\n'
+            '@deny("a", "{x}")\np(x) :- heat:deletion_policy(id=x, policy=d), kept(d).\n'
+        ),
+        Mistake(
+            'wanted("front").\ntier(x, "web") :- os:nova:server(_id=x).\n'
+            '@deny("a", "{x}")\np(x) :- tier(x, t), wanted(t).\n'
+        ),
+        Mistake('tier(x, "web") :- os:nova:server(_id=x).\n@deny("a", "{x}")\np(x) :- tier(x, t), t in ["front"].\n'),
+        Mistake('heat:property(id=x, path=p, value="m1.huge"), starts_with(p, "flavour")'),
+        Mistake('heat:property(id=x, path=p), starts_with(p, "networks[0]")'),
+        Mistake('heat:stack(id=x), list{ f, s : os:nova:server(_stack=x, _id=s, flavor=f) } = "m1.tiny, m1.huge"'),
+        Mistake('heat:parameter_attribute(stack=x, attribute="constraints.range.max")'),
+        Mistake('heat:parameter_attribute(stack=x, attribute="constraints.0.range.maximum")'),
     ),
     "Values of another kind": (
         Mistake('os:nova:server.metadata(_id=x, _key="public", _value="true")'),
@@ -234,6 +264,23 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('@deny("a", "{x}")\np(x, y) :- heat:resource(id=x, name=n), y = "id-" + n.\n'),
         Mistake('heat:stack(id=x), gate:now(t), t > "2027-3-1"'),
         Mistake('heat:stack(id=x), gate:now("2026-11-23")'),
+        Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 500 * 1024"),
+        Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 in [107374182400, 536870912000]"),
+        Mistake("heat:stack(id=x), sum{ n, v : os:cinder:volume(_stack=x, _id=v, size=n) } > 1000 * 1024 * 1024"),
+        Mistake('most(524288).\n@deny("a", "{x}")\np(x) :- os:cinder:volume(_id=x, size=n), most(m), n ?? 0 > m.\n'),
+        Mistake(
+            "size(x, n) :- os:cinder:volume(_id=x, size=n), n != null.\n"
+            '@deny("a", "{x}")\np(x) :- size(x, n), n > 500 * 1024.\n'
+        ),
+        Mistake("os:cinder:volume(_id=x, size=n, volume_type=t), t != n"),
+        Mistake('os:cinder:volume(_id=x, size=n), n ?? "0" > 500'),
+        Mistake('os:cinder:volume(_id=x, size=n), m = n ?? "none", m != 600'),
+        Mistake("os:neutron:port(_id=x, port_security_enabled=s), s ?? 1 = 0"),
+        Mistake("heat:deletion_policy(id=x, policy=d), heat:section(section=s), d = s"),
+        Mistake(
+            "(os:neutron:security_group.rules(_id=x, direction=d, ethertype=d) or "
+            "os:neutron:security_group_rule(_id=x, direction=d, ethertype=d))"
+        ),
     ),
     "What a template leaves out": (
         Mistake(
@@ -380,6 +427,50 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:resource(id=x, name=n), starts_with(n, "web-1"), not starts_with(n, "web")'),
         Mistake("os:neutron:subnet(_id=x, ip_version=5)"),
         Mistake("os:neutron:subnet(_id=x, ip_version=v), v != 4, v != 6"),
+        Mistake(
+            "heat:stack(id=x), max{ n : os:cinder:volume(_stack=x, size=n) } < "
+            "avg{ n, v : os:cinder:volume(_stack=x, _id=v, size=n) }"
+        ),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x, low) :- heat:stack(id=x), low = min{ n : os:cinder:volume(_stack=x, size=n) }, "
+            "low > max{ n : os:cinder:volume(_stack=x, size=n) }.\n"
+        ),
+        Mistake(
+            "heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } < "
+            'count{ s : os:nova:server(_stack=x, _id=s, flavor="m1.huge") }'
+        ),
+        Mistake("heat:stack(id=x), min{ n : os:cinder:volume(_stack=x, size=n), n ?? 0 > 500 } < 100"),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x, n) :- heat:stack(id=x), n = count{ v : os:cinder:volume(_stack=x, _id=v) }, n > 1, n < 3, n != 2.\n"
+        ),
+        Mistake(
+            'size(x, n) :- os:cinder:volume(_id=x, size=n), n != null.\n@deny("a", "{x}")\np(x) :- size(x, n), n < 0.\n'
+        ),
+        Mistake(
+            "level(x, 1) :- os:cinder:volume(_id=x).\nlevel(x, 2) :- os:nova:server(_id=x).\n"
+            '@deny("a", "{x}")\np(x) :- level(x, 3).\n'
+        ),
+        Mistake(
+            'kind(x, "disk") :- os:cinder:volume(_id=x).\nkind(x, "vm") :- os:nova:server(_id=x).\n'
+            '@deny("a", "{x}")\np(x) :- kind(x, "disk"), kind(x, "vm").\n'
+        ),
+        Mistake(
+            "open(n) :- os:neutron:net(_id=n, port_security_enabled=false).\n"
+            '@deny("a", "{x}")\np(x) :- os:nova:server.networks(_id=x, port=n), open(n).\n'
+        ),
+        Mistake('heat:reference(id=x, path="networks.0.port", target=t), os:neutron:net(_id=t)'),
+        Mistake("os:nova:server(_id=x, _stack=s), heat:stack(id=s, parent=p), os:nova:server(_id=p)"),
+        Mistake("heat:nested(id=x, stack=_), os:nova:server(_id=x)"),
+        Mistake(
+            '@unlock("edge") g(x) :- gate:grant(id=x, service="edge").\n'
+            '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), gate:grant(id=x, service="edge").\n'
+        ),
+        Mistake(
+            '@unlock("edge") g(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'
+            '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), not gate:unlocked("edge", x).\n'
+        ),
     ),
     "Builtins and patterns": (
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
@@ -428,6 +519,19 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         ),
         Mistake('heat:resource(id=x, name=n), lower(n) = "web"'),
         Mistake("heat:resource(id=x, name=n), len(n) > 3"),
+        Mistake('os:nova:server(_id=x, name=n), n != null, split(n, "-", 1, part), part = "2"'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, split(n, ".", 2, part), part = "org"'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, split(n, "-", -1, part), part = "1"'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, split(n, "", 0, part), part = "1"'),
+        Mistake(
+            'os:neutron:subnet(_id=x, cidr=c), c != null, starts_with(c, "10.0.0.0/8")', files={"web.yaml": SUBNET}
+        ),
+        Mistake(
+            "os:neutron:subnet.allocation_pools(_id=x, start=first, end=last), first < last", files={"web.yaml": SUBNET}
+        ),
+        Mistake('heat:stack(id=x), cidr_contains("10.0.0.0/24", "10.0.0.0/8")'),
+        Mistake('heat:stack(id=x), days_until("01.03.2027", n), n < 0'),
+        Mistake('os:cinder:volume(_id=x, size=n), parse_size("500 gigs", b), n ?? 0 * 1073741824 > b'),
     ),
     "Aggregates": (
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count(os:nova:server(_stack=x)), n > 0.\n'),
@@ -442,6 +546,10 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ s: os:nova:server(_stack=x, _id=s) }, n > 0.\n'
         ),
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = sum(z), os:cinder:volume(size=z), n > 0.\n'),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x, n) :- os:nova:server(_id=x), n = count{ i : os:nova:server.networks(_index=i) }, n > 1.\n"
+        ),
     ),
     "Policies": (
         Mistake('os:nova:server(_id=x), gate:request("delete")'),
@@ -528,6 +636,14 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             'heat:stack(id=x), gate:service("edge")',
             command=f"{CHECK} --services Edge",
         ),
+        Mistake('heat:resource(x, "server")'),
+        Mistake('heat:resource(id=x, stack="web/server")'),
+        Mistake('heat:output("address", name=x)'),
+        Mistake('os:neutron:subnet(_id=x, cidr="10.0.0.0/8")', files={"web.yaml": SUBNET}),
+        Mistake('os:nova:server(_id=x), heat:metadata(id=x, path="labels", value="front")', files={"web.yaml": LABELS}),
+        Mistake('os:nova:server(_id=x, flavor="m1.hgue")'),
+        Mistake('os:nova:server(_id=x), heat:metadata(id=x, path="labels/0")', files={"web.yaml": LABELS}),
+        Mistake('os:nova:server(_id=x, name=n), n ?? "none" = "Web-1"'),
     ),
     "Two forms of one thing": (
         Mistake(
@@ -607,6 +723,17 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
                 "r/test.yaml": "cases:\n  - {name: n, stack: ../web.yaml, expect: {violation: []}}\n",
             },
             command="test r",
+        ),
+        Mistake(f'@deny("a", "{{x}}")\n{HUGE}', files={"w.yaml": _waiver("2226-02-01")}, command=WITH_WAIVERS),
+        Mistake(
+            f'@deny("a", "{{x}}")\n{HUGE}',
+            files={"datalog_gate.toml": 'rules = ["rules.dl"]\n'},
+            command="check web.yaml",
+        ),
+        Mistake(
+            f'@deny("a", "{{x}}")\n{HUGE}',
+            files={"pyproject.toml": '[tool.datalog_gate]\nrules = ["rules.dl"]\n'},
+            command="check web.yaml",
         ),
     ),
     "Files and modules": (
@@ -817,5 +944,26 @@ MEANT = (
     "os:neutron:subnet(_id=x, ip_version=4)",
     "os:neutron:subnet(_id=x, ip_version=v), v != 4",
     "os:cinder:volume(_id=x, availability_zone=a), os:cinder:volume(_id=x, availability_zone=b), (a = b or a != b)",
+    "os:cinder:volume(_id=x, size=n), n ?? 0 > 2 * 1024",
+    'os:cinder:volume(_id=x, size=n), parse_size("500 GB", b), n ?? 0 * 1024 * 1024 * 1024 > b',
+    "heat:stack(id=x), sum{ n, v : os:cinder:volume(_stack=x, _id=v, size=n) } > 500 * 1024",
+    "heat:stack(id=x), max{ n : os:cinder:volume(_stack=x, size=n) } > min{ n : os:cinder:volume(_stack=x, size=n) }",
+    "heat:stack(id=x), count{ s : os:nova:server(_stack=x, _id=s) } > "
+    'count{ s : os:nova:server(_stack=x, _id=s, flavor="m1.huge") }',
+    "heat:stack(id=x), min{ n : os:cinder:volume(_stack=x, size=n), n ?? 0 > 50 } < 100",
+    'os:nova:server(_id=x, name=n), n != null, contains(n, "-"), split(n, "-", 1, part), part = "2"',
+    'os:nova:server(_id=x, name=n), n != null, split(n, "-", 0, part), part = "web"',
+    "big(x, n), n > 5.\nbig(x, 1) :- os:nova:server(_id=x).\nbig(x, n) :- os:cinder:volume(_id=x, size=n), n != null",
+    'heat:resource(id=x, declared="servers.yaml")',
+    "os:neutron:security_group.rules(_id=x, direction=d), os:neutron:security_group_rule(direction=d)",
+    'os:neutron:subnet(_id=x, cidr=c), c != null, starts_with(c, "10.0.")',
+    'heat:property(id=x, path=p), starts_with(p, "networks.")',
+    'heat:property(id=x, path=p), starts_with(p, "net")',
+    'heat:stack(id=x), list{ f, s : os:nova:server(_stack=x, _id=s, flavor=f) } = "m1.huge,m1.tiny"',
+    "heat:nested(id=x, stack=_), os:heat:resource_group(_id=x)",
+    'heat:stack(id=x), days_until("2027-3-1", n), n < 30',
+    "os:nova:server(_id=x), count{ i : os:nova:server.networks(_id=x, _index=i) } > 1",
+    "os:nova:server(_id=x), count{ s, i : os:nova:server.networks(_id=s, _index=i) } > 1",
+    'heat:parameter_attribute(stack=x, attribute="constraints.0.allowed_values.0")',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

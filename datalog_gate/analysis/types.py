@@ -10,7 +10,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
 from datalog_gate.base.values import Kind, kind_of, show
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
@@ -136,6 +136,8 @@ class Inference:
         if self.judging:
             for literal in body:
                 self._judge(literal, kinds)
+                if isinstance(literal, ir.Call) and literal.builtin == "??" and self._asks_for_kinds:
+                    self._judge_default(literal, body, kinds)
         return kinds
 
     def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:
@@ -225,6 +227,22 @@ class Inference:
                     alike = self._alike(literal.terms[0], (), inner) if wanted == ORDERED else wanted
                     self._need_one(literal.terms[0], alike, inner, f"{literal.function} takes", literal.span)
 
+    def _judge_default(self, call: ir.Call, body: Iterable[ir.CheckedLiteral], kinds: Kinds) -> None:
+        """Report a default of another kind than the value, ``size ?? "0" > 5``, where more is asked of the result than
+        to be shown."""
+        (value, default), result = call.inputs, call.outputs[0]
+        of_value, of_default = (self._kind(term, kinds) & NOT_NULL for term in (value, default))
+        if not isinstance(default, ir.Const) or not of_default or not of_value or of_value & of_default:
+            return
+        using = [literal for literal in body if literal is not call and result in {*variables(literal)}]
+        if using:
+            ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
+            message = f"the default {name_of(default)} is {of_default.describe()}, and {name_of(value)} is"
+            message = f"{message} {of_value.describe()}"
+            advice = _advice("", of_value, of_default, default).replace(NEVER_MEET, "write a default of that kind")
+            severity: Severity = "error" if ordered else "warning"
+            self.diagnostics.append(Diagnostic("kind-mismatch", message, call.span, advice, severity))
+
     def _judge_match(self, match: ir.Match, kinds: Kinds) -> None:
         for column, argument in zip(self._columns(match), match.arguments, strict=True):
             given = self._kind(argument, kinds) if argument else Kind.ANY
@@ -239,7 +257,7 @@ class Inference:
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
-            common = left & right & Kind.ANY
+            common = left & right & (NOT_NULL if left & NOT_NULL and right & NOT_NULL else Kind.ANY)
             if not common and not self._is_reported(compare.left, compare.right) and not compare.null_test:
                 message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
@@ -345,6 +363,10 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Coun
     for var, count in joined.items():
         counts[var] = count
     return counts
+
+
+def _orders(literal: ir.CheckedLiteral) -> bool:
+    return isinstance(literal, ir.Compare) and literal.comparator not in ("=", "!=")
 
 
 def name_of(operand: ir.Operand) -> str:

@@ -14,12 +14,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST, TESTS, constants
-from datalog_gate.analysis.lint.misuse import quoted, takes_given, twins
+from datalog_gate.analysis.lint.allowed_values import LONGEST, TESTS, constants, takes_given
+from datalog_gate.analysis.lint.builtin_inputs import read_network
+from datalog_gate.analysis.lint.misuse import is_within, quoted, twins
 from datalog_gate.analysis.lint.same_values import SameValues
 from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.types import name_of
-from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, in_order
 from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, kind_of
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.schema import cloud
@@ -139,6 +140,7 @@ class _Review:
             slips: Sequence[_Slip] = ()
             if len(missed) == 1:
                 slips = missed[0].recall_slips(row[missed[0].at]) or self._named_slips(match, missed[0], row)
+                slips = slips or list(_of_stack(missed[0], relation, row))
             elif missed and not relation.named_only:
                 slips = list(_exchanged(missed, row))
             elif not missed:
@@ -187,9 +189,13 @@ class _Review:
         ]
         return [column for column in asked if column.given], conditions
 
-    def _given(self, term: ir.Operand, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
+    def _given(self, term: ir.Operand, asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
         """The values that the body asks of a column: constants, and those of a relation that holds facts alone."""
-        given = {constant.value: span for constant, span in constants(term, match.span, around)}
+        given = {constant.value: span for constant, span in constants(term, asked.span, around)}
+        for literal in around:
+            match literal:
+                case ir.Call("??", (value, ir.Const()), (ir.Var() as result,)) if value == term:
+                    given |= {constant.value: span for constant, span in constants(result, literal.span, around)}
         for literal in around:
             if isinstance(literal, ir.Match) and isinstance(term, ir.Var) and term in literal.arguments:
                 rules = self._by_relation.get(literal.relation, ())
@@ -381,6 +387,18 @@ class _Asked:
                     advice = f"write {quoted(value)}: a stack's name is no file's"
                 case str(), str() if _fold(given) == _fold(value) or _is_part(given, value):
                     advice = f"write {quoted(value)} beside it, or in its place"
+                case str(), str() if sorted(given) == sorted(value) and Slips([value]).of(given):
+                    advice = f"write {quoted(value)}: two letters are swapped"
+                case str(), str() if name == "path" and value == re.sub(r"[/\[\]]+", ".", given).strip("."):
+                    advice = f"write {quoted(value)}"
+                case str(), str() if name == "path" and value.startswith(f"{given}."):
+                    message, advice = (
+                        f"is {quoted(value)}, below {quoted(given)}",
+                        f"write {quoted(value)}, or starts_with",
+                    )
+                case str(), str() if self.column.custom and _lies_in(value, given):
+                    message = f"is {quoted(value)}, which lies in {quoted(given)}"
+                    advice = f'write cidr_contains("{given}", {name})'
                 case str(), str() if value in [part.strip() for part in given.split(",")]:
                     advice = f"state each by itself, {quoted(value)} among them"
                 case str(), ResourceId() if given == value.path or _fold(given) == _fold(value.name):
@@ -423,6 +441,23 @@ def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:
         yield _Slip(
             first.at, None, span, message, f"name the columns, {first.column.name}=..., {other.column.name}=..."
         )
+
+
+def _of_stack(missed: _Asked, relation: Relation, row: Row) -> Iterator[_Slip]:
+    """The name or path of something where its stack is asked for: ``heat:resource(x, "server")``."""
+    if missed.column.name not in ("stack", "_stack"):
+        return
+    given = {_fold(text): text for text in missed.given if isinstance(text, str)}
+    for column, value in zip(relation.columns, row, strict=True):
+        names = (value.name, value.path) if isinstance(value, ResourceId) else (value,) if column.name == "name" else ()
+        for name in (name for name in names if isinstance(name, str) and _fold(name) in given):
+            asked = given[_fold(name)]
+            own = value.name if isinstance(value, ResourceId) else name
+            message = f"is {quoted(row[missed.at])}, and {quoted(name)} is {'the name' if name == own else 'a path'}"
+            joined = relation.named_only and isinstance(value, ResourceId)
+            advice = f'join it: `heat:resource(id=x, name="{own}")`' if joined else f'write name="{own}"'
+            yield _Slip(missed.at, asked, missed.given[asked], message, advice)
+            return
 
 
 def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
@@ -524,6 +559,13 @@ def _is_part(given: str, value: str) -> bool:
     """Whether the value is a network and the text its address, or a path in a stack and the text its end."""
     head, _, tail = value.rpartition("/")
     return (given == head and tail.isdigit() and given[-1:] in "0123456789:") or value.endswith(f"/{given}")
+
+
+def _lies_in(text: str, around: str) -> bool:
+    """Whether both are networks, and the first lies in the other, which is not all there is."""
+    network = read_network(around)
+    inner = read_network(text) if network and network.prefixlen else None
+    return inner is not None and network is not None and is_within(inner, network)
 
 
 def _fold(text: str) -> str:

@@ -26,6 +26,16 @@ from datalog_gate.stack.model import Data
 OWN_FILE = "datalog-gate.toml"
 SHARED_FILE = "pyproject.toml"
 TABLE = ("tool", "datalog-gate")
+MISNAMED_FILES = (
+    "datalog_gate.toml",
+    ".datalog-gate.toml",
+    "datalog-gate.yaml",
+    "datalog-gate.yml",
+    "datalog-gate.ini",
+)
+MISNAMED_TABLES = (("tool", "datalog_gate"), ("datalog-gate",), ("datalog_gate",))
+"""What is probably meant as a configuration, and would silently be none."""
+_NAME = re.compile("datalog[-_]gate")
 TEMPLATES = "templates"
 ENTRY_KEYS = ("path", "environment", "parameter")
 """The keys of an entry of `templates`."""
@@ -122,14 +132,24 @@ def load_configuration(folder: str | Path = ".") -> Configuration:
     for parent in (top := Path(os.path.abspath(folder)), *top.parents):
         for name, path in ((OWN_FILE, ()), (SHARED_FILE, TABLE)):
             file = parent / name
-            if file.is_file() and (name == OWN_FILE or TABLE[1] in _text_of(file)):
+            if file.is_file() and (name == OWN_FILE or _NAME.search(_text_of(file))):
                 label = rebase_path(name, parent)
                 table = _find_table(read_text(file), label, path)
                 if table is not None:
                     return _TableReader(file, label, read_text(file), path).read(table)
+                for other in MISNAMED_TABLES:
+                    if name == SHARED_FILE and _find_table(read_text(file), label, other) is not None:
+                        raise _misnamed(f"[{'.'.join(other)}] is not read", f"write [{'.'.join(TABLE)}]", label)
+        for name in MISNAMED_FILES:
+            if (parent / name).is_file():
+                raise _misnamed(f"{name} is not read", f"rename it to {OWN_FILE}", rebase_path(name, parent))
         if (parent / ".git").exists():
             break
     return Configuration()
+
+
+def _misnamed(message: str, suggestion: str, file: str) -> InputError:
+    return InputError([Diagnostic("bad-configuration", message, Span(file, 1, 1, 1, 1), suggestion)])
 
 
 def _text_of(file: Path) -> str:

@@ -5,10 +5,12 @@ A least fixpoint, like that of the kinds: the texts that flow into a column, fro
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
@@ -20,7 +22,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, d
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, relation_name
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, given_version, relation_name
 
 OF_SCALARS = ("heat:property", "heat:reference")
 """Relations whose `path` leads to a scalar in the properties."""
@@ -73,6 +75,11 @@ FIRST_STEPS = {
     ("heat:parameter_attribute", "attribute"): Domain(frozenset(_OF_PARAMETERS.split()), listed=True),
 }
 """Columns that hold a path into what a template writes, with the words that it can begin with."""
+CONSTRAINTS: Mapping[str, Sequence[str]] = {
+    "length": ("min", "max"), "range": ("min", "max"), "modulo": ("step", "offset"),
+    **dict.fromkeys(("allowed_values", "allowed_pattern", "custom_constraint", "description"), ()),
+}  # fmt: skip
+"""What a constraint of a parameter may say, and the parts of it."""
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
 """Types that have the attributes of their members or the outputs of their stacks."""
 TESTS: Mapping[str, Callable[[str, str], bool]] = {
@@ -82,6 +89,8 @@ TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "matches": lambda text, pattern: searcher(pattern)(text),
 }
 """Builtins that test a text against a part of it, or a pattern."""
+FILES = (".yaml", ".yml", ".json", ".template")
+"""How the type of a resource ends that is another template."""
 MOST_VISITS = 20
 """The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
 MOST_TEXTS = 1000
@@ -132,8 +141,9 @@ def check_values(
 
     if whole:
         settle(others, flow)
-    judge = _Judge(domains, relations, facts, catalogue)
-    return [diagnostic for rule in others for diagnostic in judge.body(rule.body, {})]
+    computed = {rule.relation for rule in others if not takes_given(rule)}
+    judge = _Judge(domains, relations, facts, computed, catalogue)
+    return [diagnostic for rule in others for diagnostic in judge.body(rule.body, {}, ())]
 
 
 def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Collection[str]) -> Domain | None:
@@ -205,14 +215,20 @@ class _Judge:
     domains: Domains
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
+    computed: Collection[RelationRef]
+    """The relations that rules with a body give rows."""
     catalogue: Catalogue
 
-    def body(self, body: Sequence[ir.CheckedLiteral], outer: Known) -> Iterator[Diagnostic]:
+    def body(
+        self, body: Sequence[ir.CheckedLiteral], outer: Known, around: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[Diagnostic]:
+        """Check a body; `around` are the literals of those around it, of whose variables `outer` is known."""
         known = _known(body, outer, self.domains)
+        yield from self._never_equal(body, around)
         for literal in body:
             match literal:
                 case ir.Match():
-                    yield from self._match(literal, body, outer)
+                    yield from self._match(literal, body, outer, around)
                 case ir.Compare("=" | "!=", left, right, span):
                     for term, other in ((left, right), (right, left)):
                         if isinstance(term, ir.Var):
@@ -221,14 +237,48 @@ class _Judge:
                     if (domain := known.get(value)) and domain.listed:
                         domain = domain._replace(complete=False)
                         yield from _strange(f"{name_of(value)} is never", default, domain, span)
+                case ir.Call("starts_with", (ir.Var() as value, ir.Const(str() as part)), _, span) if any(
+                    isinstance(other, ir.Match)
+                    and relation_name(other.relation) in OF_SCALARS
+                    and other.arguments[1] == value
+                    for other in (*around, *body)
+                ):
+                    yield from self._start_of_path(part, span)
                 case ir.Call(name, (ir.Var() as value, ir.Const(str() as part)), _, span) if name in TESTS:
                     domain = known.get(value)
                     if domain and domain.listed and domain.texts and not domain.what:
                         yield from _no_such_text(value, name, part, domain, span)
                 case ir.Without(inner) | ir.Fold(_, _, inner):
-                    yield from self.body(inner, known)
+                    yield from self.body(inner, known, (*around, *body))
 
-    def _match(self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Known) -> Iterator[Diagnostic]:
+    def _never_equal(
+        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[Diagnostic]:
+        """Report columns that have no text in common, and are to be one value or compared."""
+        places: dict[ir.Operand, list[tuple[str, Domain]]] = {}
+        pairs: dict[tuple[ir.Operand, ir.Operand], Span] = {}
+        for at, literal in enumerate((*around, *body)):
+            own = at >= len(around)
+            match literal:
+                case ir.Match(relation):
+                    for place, term in literal.column_terms:
+                        domain = self.domains[relation, place]
+                        if isinstance(term, ir.Var) and domain and domain.complete and domain.listed and domain.texts:
+                            column = self.relations[relation].columns[place].name
+                            places.setdefault(term, []).append((column, domain))
+                            pairs |= {(term, term): literal.span} if own else {}
+                case ir.Compare("=" | "!=", left, right) if own:
+                    pairs[left, right] = literal.span
+        for (term, other), span in pairs.items():
+            for (column, domain), (twin, texts) in product(places.get(term, ()), places.get(other, ())):
+                if not domain.texts & texts.texts:
+                    message = f"{column} and {twin} are never equal: they have no value in common"
+                    yield Diagnostic("kind-mismatch", message, span, "compare what holds the same", "warning")
+                    break
+
+    def _match(
+        self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Known, around: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
         for at, argument in enumerate(match.arguments):
             domain = self.domains[match.relation, at]
@@ -240,6 +290,8 @@ class _Judge:
                     step = ir.Const(str(argument.value).partition(".")[0])
                     what = f"{column} of {match.relation} never begins with"
                     yield from _strange(what, step, first, match.span)
+                    if column == "attribute":
+                        yield from _constraint(str(argument.value), match)
                 elif column == "attribute" and name == "heat:attribute":
                     yield from self._attribute(match, argument, body)
                 else:
@@ -247,19 +299,28 @@ class _Judge:
             elif column == "path" and name in OF_PROPERTIES:
                 for constant, _ in constants(argument, match.span, body):
                     yield from self._path(match, constant, body)
-            elif argument and domain and not domain.listed and match.relation in self.facts and len(body) <= LONGEST:
+            elif argument and match.relation in self.facts and len(body) <= LONGEST:
                 rest = _known([literal for literal in body if literal is not match], outer, self.domains).get(argument)
-                if rest and rest.listed:
+                if rest and (rest.listed or (rest.complete and self._is_computed(argument, (*around, *body)))):
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
+
+    def _is_computed(self, operand: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> bool:
+        """Whether a rule gives a relation that the operand is of its rows."""
+        return any(
+            isinstance(literal, ir.Match) and operand in literal.arguments and literal.relation in self.computed
+            for literal in body
+        )
 
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
         """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
         fact that merely is not listed may be meant for another rule."""
-        own = self.domains[match.relation, at]
-        joins_none = rest.complete and own is not None and own.complete and not own.texts & rest.texts
-        for fact in self.facts.get(match.relation, ()):
+        facts = self.facts[match.relation]
+        stated = {text for fact in facts for text in _texts(fact.arguments[at])}
+        joins_none = rest.complete and rest.texts and not stated & rest.texts and match.relation not in self.computed
+        for fact in facts:
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
-                if self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or ""):
+                misspelt = self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or "")
+                if rest.listed and misspelt:
                     yield diagnostic
                 elif joins_none:
                     yield replace(diagnostic, severity="warning")
@@ -282,6 +343,19 @@ class _Judge:
             yield Diagnostic("unknown-value", what + why, span, meaning.suggestion, "error" if severe else "warning")
         elif name == "heat:property":
             yield from self._value_at(text, match, meaning, body, bool(own))
+
+    def _start_of_path(self, part: str, span: Span) -> Iterator[Diagnostic]:
+        """What is wrong with a text that a path is to start with: no property does, or its steps are not apart by
+        dots."""
+        first, *rest = re.split(r"[./\[]", part)
+        names = _types_by_property(self.catalogue)
+        known = first in names if rest else any(name.startswith(first) for name in names)
+        if not known:
+            near = did_you_mean(first, names)
+            yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, near, "warning")
+        elif "/" in part or "[" in part:
+            written = re.sub(r"[/\[]+", ".", part.rstrip("]")).replace("]", "")
+            yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, f'write "{written}"', "warning")
 
     def _value_at(
         self, path: str, match: ir.Match, meaning: PathMeaning, body: Sequence[ir.CheckedLiteral], certain: bool
@@ -350,6 +424,27 @@ def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]
                 yield other, literal.span
 
 
+def takes_given(rule: ir.CheckedRule) -> bool:
+    """Whether the rule only takes the rows that facts of a run give its relation."""
+    literal = rule.body[0] if len(rule.body) == 1 else None
+    return isinstance(literal, ir.Match) and literal.relation == given_version(rule.relation)
+
+
+def _constraint(path: str, match: ir.Match) -> Iterator[Diagnostic]:
+    """What is wrong with a path into the constraints of a parameter: ``constraints.0.range.max``."""
+    first, *rest = path.split(".")
+    if first != "constraints" or not rest:
+        return
+    what = f"attribute of {match.relation} is never {path!r}"
+    if not rest[0].isdigit():
+        advice = f"write the index of a constraint, constraints.0.{'.'.join(rest)}"
+        yield Diagnostic("unknown-value", f"{what}: constraints is a list", match.span, advice, "warning")
+        return
+    known: Collection[str] = CONSTRAINTS if len(rest) == 2 else CONSTRAINTS.get(rest[1], ()) if len(rest) == 3 else ()
+    if known and rest[-1] not in known:
+        yield Diagnostic("unknown-value", what, match.span, did_you_mean(rest[-1], known), "warning")
+
+
 def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:
     if any(TESTS[builtin](text, part) for text in domain.texts):
         return
@@ -365,7 +460,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
     if domain is None or not isinstance(constant, ir.Const):
         return
     for text in _texts(constant):
-        if text in domain.texts or not domain.texts:
+        if text in domain.texts or not domain.texts or (text.endswith(FILES) and "OS::Nova::Server" in domain.texts):
             continue
         if domain.what:
             named = ", ".join(sorted(domain.texts)[:12])

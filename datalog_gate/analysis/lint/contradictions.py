@@ -12,10 +12,12 @@ from itertools import combinations, product
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST
+from datalog_gate.analysis.lint.builtin_inputs import Network, read_network
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
-from datalog_gate.analysis.lint.misuse import Network, is_within, read_network
+from datalog_gate.analysis.lint.misuse import is_within
 from datalog_gate.analysis.lint.ranges import Lists, Ranges, show_value
 from datalog_gate.analysis.lint.same_values import SameValues, twins
+from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.schema.cloud import LIVE
@@ -23,6 +25,10 @@ from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relat
 
 ORDERS: Mapping[str, str] = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "=", "!=": "<>"}
 """The orders of two values, less, equal or greater, of which each comparison holds."""
+MOST_WAYS = 8
+"""In how many ways the relations of a body are replaced by what rules say of them."""
+MOST_SAID = 10
+"""A longer rule is not put in the place of its relation."""
 MOST_DEFAULTS = 4
 """With more defaults in a body their cases are not told apart."""
 _NETS = ("os:neutron:net", "os:neutron:provider_net")
@@ -37,6 +43,14 @@ REFERENCES: Mapping[str, Collection[str]] = {
     "instance_uuid": ("os:nova:server",),
 }
 """Properties that name a resource, with the relations of its types."""
+OF_GATE: Mapping[str, Mapping[str, str]] = {
+    "gate:grant": {"id": "grant"}, "gate:grant_scope": {"id": "grant"},
+    "heat:nested": {"id": "holder of a stack"}, "heat:stack": {"parent": "holder of a stack"},
+    "heat:scaling": {"id": "group"}, "heat:member": {"group": "group"},
+}  # fmt: skip
+"""Columns of other relations that hold resources, with what these are."""
+PLAIN = ("os:cinder:", "os:designate:", "os:glance:", "os:keystone:", "os:neutron:", "os:nova:", "os:octavia:")
+"""How the relations of types begin that are none of these."""
 REFERRED = frozenset(table for tables in REFERENCES.values() for table in tables)
 
 
@@ -104,7 +118,40 @@ class _Contradictions:
                     self.inner_bodies(literal.body, beside)
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why the conjunction holds of no values, or None."""
+        """Why the conjunction holds of no values, or None: as it stands, or by what rules say of its relations."""
+        reason = self._no_row(body) or self._of_literals(body)
+        for way in self._unfolded(body) if reason is None else ():
+            reason = self._of_literals(way)
+            if reason is None:
+                return None
+        return reason
+
+    def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
+        """Why no rule of a relation gives the row that is asked for: by the constants of its heads."""
+        for literal in body:
+            match literal:
+                case ir.Match(relation, arguments) if relation in self.rules and relation not in self.lists:
+                    if not any(_is_given(literal, rule) for rule in self.rules[relation]):
+                        shown = ", ".join(show_value(term.value) for term in arguments if isinstance(term, ir.Const))
+                        return f"no rule gives {relation_name(relation)} a row with {shown}"
+        return None
+
+    def _unfolded(self, body: Sequence[ir.CheckedLiteral]) -> Iterator[Sequence[ir.CheckedLiteral]]:
+        """Yield the body with what rules say of its relations in each way: ``size(x, n), n < 0`` with
+        ``os:cinder:volume(_id=x, size=n)``."""
+        choices: list[list[Sequence[ir.CheckedLiteral]]] = []
+        ways = 1
+        for at, literal in enumerate(body):
+            rules = self.rules.get(literal.relation, ()) if isinstance(literal, ir.Match) else ()
+            if rules and ways * len(rules) <= MOST_WAYS and all(map(_is_plain, rules)):
+                assert isinstance(literal, ir.Match)
+                ways *= len(rules)
+                choices.append([tuple(_as_said(literal, rule, at)) for rule in rules])
+        for chosen in product(*choices) if choices else ():
+            if len(body) + sum(map(len, chosen)) <= LONGEST:
+                yield (*body, *(literal for literals in chosen for literal in literals))
+
+    def _of_literals(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         body = (*body, *self._implied(body))
         reason = self._reason(body)
         cases = _defaults(body, self._doubles(body)) if reason is None else []
@@ -197,6 +244,29 @@ class _Contradictions:
         return None
 
 
+def _is_given(asked: ir.Match, rule: ir.CheckedRule) -> bool:
+    """Whether the constants of a rule's head are those that are asked for."""
+    pairs = zip(asked.arguments, rule.arguments, strict=True)
+    return all(term == own for term, own in pairs if isinstance(term, ir.Const) and isinstance(own, ir.Const))
+
+
+def _is_plain(rule: ir.CheckedRule) -> bool:
+    """Whether what a rule says may stand in the place of its relation: not a fact, nor of itself."""
+    return 0 < len(rule.body) <= MOST_SAID and rule.relation not in _mentioned(rule.body)
+
+
+def _as_said(asked: ir.Match, rule: ir.CheckedRule, at: int) -> Iterator[ir.CheckedLiteral]:
+    """Yield the body of a rule for the row that is asked for, the literal at that place."""
+    names: dict[ir.Var, ir.Operand] = {}
+    for term, argument in zip(rule.arguments, asked.arguments, strict=True):
+        if isinstance(term, ir.Const) and argument is not None:
+            yield ir.Compare("=", argument, term, asked.span)
+        elif isinstance(term, ir.Var) and argument is not None:
+            names.setdefault(term, argument)
+    own = {var for literal in rule.body for var in variables(literal)}
+    yield from renamed(rule.body, {var: ir.Var(var.name, f"{var.generated} of {at}") for var in own} | names)
+
+
 def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
     """The literals, and in place of ``not (y = x ?? 0, y > 5)`` what it computes before its comparison."""
     for literal in body:
@@ -255,10 +325,12 @@ def _cases_of_defaults(calls: Sequence[ir.Call]) -> Iterator[list[ir.Compare]]:
 def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
     """Why two variables would have to stand in two orders, ``low < high, high < low``."""
     orders: dict[tuple[ir.Operand, ir.Operand], tuple[str, str]] = {}
+    folds = {literal.target: literal.function for literal in body if isinstance(literal, ir.Fold)}
     for literal in body:
         match literal:
             case ir.Compare(sign, ir.Var() as left, ir.Var() as right) if same.of(left) != same.of(right):
-                shown = f"{name_of(left)} {sign} {name_of(right)}"
+                names = (side.name or folds.get(side) or name_of(side) for side in (left, right))
+                shown = f" {sign} ".join(names)
                 for operand, other, order in ((left, right, sign), (right, left, FLIPPED[sign])):
                     before, written = orders.get((same.of(operand), same.of(other)), ("<=>", ""))
                     left_over = "".join(mark for mark in before if mark in ORDERS[order])
@@ -306,9 +378,20 @@ def _two_types(
     """Why a value would have to be resources of two types."""
     tables: dict[ir.Operand, str] = {}
     references: dict[ir.Operand, tuple[str, Collection[str]]] = {}
+    roles: dict[ir.Operand, str] = {}
     for literal in body:
-        if not isinstance(literal, ir.Match) or not relations[literal.relation].named_only or is_old(literal.relation):
+        if not isinstance(literal, ir.Match) or is_old(literal.relation):
             continue  # an update may change a type
+        match literal:
+            case ir.Match("heat:reference", (_, ir.Const(str() as path), ir.Var() as target, *_)):
+                if (column := path.rpartition(".")[2]) in REFERENCES:
+                    references.setdefault(same.of(target), (column, REFERENCES[column]))
+        for column, what in OF_GATE.get(str(literal.relation), {}).items():
+            term = literal.arguments[relations[literal.relation].positions[column]]
+            if isinstance(term, ir.Var):
+                roles.setdefault(same.of(term), what)
+        if not relations[literal.relation].named_only:
+            continue
         table = relation_name(literal.relation).removeprefix(LIVE).partition(".")[0]
         for at, term in literal.column_terms:
             column = relations[literal.relation].columns[at].name
@@ -318,6 +401,9 @@ def _two_types(
                 return f"{name_of(term)} can't be the _id of both {tables[same.of(term)]} and {table}"
             if column in REFERENCES:
                 references.setdefault(same.of(term), (column, REFERENCES[column]))
+    for value, what in roles.items():
+        if (table := tables.get(value, "")).startswith(PLAIN):
+            return f"{table} is no {what}"
     for value, (column, types) in references.items():
         table = tables.get(value, "")
         if table in REFERRED and table not in types:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import permutations
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import renamed, variables
@@ -21,6 +22,10 @@ Reading = Callable[[ir.Operand], ir.Operand]
 """An operand as the constant or the first variable that equations make it."""
 LONGEST = 20
 """A negation with more literals is not tried, nor a body with more negations."""
+MOST_FOLDS = 5
+"""In a body with more aggregates they are not compared with each other."""
+ORDERED = ("min", "avg", "max")
+"""Aggregates that give what lies between the least and the greatest of their values."""
 MOST_TRIES = 2000
 """How many pairs of literals a search compares at most: what is left is taken for possible."""
 
@@ -73,6 +78,23 @@ def find_fold_bounds(
             yield ir.Compare(">=", fold.target, ir.Const(1), fold.span)
         elif fold.function in ("max", "min") and not (isinstance(value, ir.Var) and value.generated):
             yield ir.Compare(">=" if fold.function == "max" else "<=", fold.target, value, fold.span)
+    for part, whole in permutations(folds, 2) if len(folds) <= MOST_FOLDS else ():
+        others = [other for other in body if other is not part and other is not whole]
+        search = _Entailment([*others, *part.body], relations, reading)
+        yield from _orders_of_parts(part, whole, search)
+
+
+def _orders_of_parts(part: ir.Fold, whole: ir.Fold, search: _Entailment) -> Iterator[ir.Compare]:
+    """Yield how two aggregates are ordered if one takes a part of what the other takes: its `max` is not above that of
+    the whole, its `min` not below, its `avg` between the two."""
+    for choice in search.choices(whole.body, {}):
+        terms = tuple(choice.get(term, term) if isinstance(term, ir.Var) else term for term in whole.terms)
+        if terms == part.terms and part.function == whole.function == "count":
+            yield ir.Compare("<=", part.target, whole.target, part.span)
+        if terms[0] == part.terms[0] and part.function in ORDERED and whole.function in ("min", "max"):
+            sign: Comparator = "<=" if whole.function == "max" else ">="
+            yield ir.Compare(sign, part.target, whole.target, part.span)
+            return
 
 
 class _Entailment:

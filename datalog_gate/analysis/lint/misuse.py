@@ -8,44 +8,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
-from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST, OF_PROPERTIES, constants
+from datalog_gate.analysis.lint.allowed_values import LONGEST, OF_PROPERTIES, constants, takes_given
+from datalog_gate.analysis.lint.builtin_inputs import (
+    ADDRESSES,
+    OF_NETWORKS,
+    Network,
+    find_addresses_in_order,
+    find_bad_inputs,
+    read_day,
+    read_network,
+)
 from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind, Value, show
-from datalog_gate.schema.declaration import Relation, RelationRef, given_version, relation_name
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
-Network = IPv4Network | IPv6Network
 SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
 """What YAML makes of words without quotes."""
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 WILD = re.compile(r"\^.+|.+\$|.*\.[*+].*|[\w./:-]+[*%]|[*%][\w./:-]+")
 """A text that looks like a pattern of a shell, of SQL or of `matches`."""
-MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
 BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
 """Relations whose column `value` holds what a template says, of any kind."""
 OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
-UNITS = {
-    ("os:cinder:volume", "size"): "GiB", ("cinder:volumes", "size"): "GiB", ("os:manila:share", "size"): "GiB",
-    ("os:trove:instance", "size"): "GiB", ("os:nova:flavor", "disk"): "GiB", ("os:nova:flavor", "ram"): "MiB",
-    ("nova:flavors", "disk"): "GiB", ("nova:flavors", "ram"): "MiB",
-}  # fmt: skip
-"""What the numbers of columns count that are a size."""
 NULLS = ("null", "None", "nil", "NULL", "Null")
 LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|\[\^?\w-\w\]|^\^|\$$|\w\*$|\w\|\w|[A-Za-z-]%$")
 INDEX = re.compile(r"\[(\d+)\]")
 TIME_START = re.compile(r"\d{1,4}|\d{4}-[\d-]*(T[\d:+.]*)?")
 TIME_PART = re.compile(r"[\dT:+.-]+")
-OF_NETWORKS = (
-    "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
-)  # fmt: skip
 A_NETWORK = "write an address, or a network such as 10.0.0.0/8"
 HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
@@ -69,7 +65,7 @@ def find_misuse(
     derived = {rule.relation for rule in rules}
     computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
     lists = {name: rules for name, rules in facts.items() if name not in computed}
-    review = _Review(relations, facts, derived, lists)
+    review = _Review(relations, facts, derived, lists, find_sizes(rules, relations))
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -86,6 +82,7 @@ class _Review:
     derived: Collection[RelationRef]
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """The facts of the relations that hold nothing else."""
+    sizes: Sizes
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
 
@@ -105,22 +102,27 @@ class _Review:
                 case ir.Match():
                     yield from self._match(literal, around)
                 case ir.Compare("=" | "!=", left, right, span):
+                    yield from _other_list(left, right, around, span)
                     yield from _blanks(left, span)
                     yield from _blanks(right, span)
                 case ir.Compare(_, left, right, span):
                     yield from self._moment(left, right, around, span)
-                    yield from self._units(literal, around)
+                    yield from find_addresses_in_order(literal, around, self.relations)
                 case ir.Call():
                     yield from self._argument_order(literal, around)
                     yield from self._parts(literal, around)
+                    yield from find_bad_inputs(literal, around, self.relations)
                     yield from self._case_of_result(literal, around)
                     yield from self._two_cases(literal, around)
                 case ir.Without(inner):
-                    yield from self._unjoined(literal, around)
+                    yield from self._unjoined(inner, around)
                     yield from self.body(inner, around, True)
-                case ir.Fold(_, _, inner):
+                case ir.Fold(function, _, inner):
                     yield from self._skipped(literal)
+                    beside = [other for other in around if other is not literal]
+                    yield from self._unjoined(inner, beside, function)
                     yield from self.body(inner, around, negated)
+        yield from find_other_units(body, around, self.sizes, lambda term: self._listed(term, around))
         if not negated:
             yield from self._ranges(body)
 
@@ -141,12 +143,18 @@ class _Review:
             suggestion = f"write `count{{ {written} : ... }}`, or say `{first.name} != null`"
             yield _warning("set-aggregate", message, fold.span, suggestion)
 
-    def _unjoined(self, negation: ir.Without, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Report a `not` that asks whether any resource has an item or property, beside a variable for one."""
-        match negation.body:
-            case (ir.Match(relation, arguments) as asked,) if not any(isinstance(term, ir.Var) for term in arguments):
+    def _unjoined(
+        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral], function: str = ""
+    ) -> Iterator[Diagnostic]:
+        """Report a `not` that asks whether any resource has an item or property, beside a variable for one; or an
+        aggregate that takes the items of all resources."""
+        match body:
+            case (ir.Match(relation, arguments) as asked,):
                 table, _, part = relation_name(relation).partition(".")
                 columns = self.relations[relation].columns
+                others = {var for literal in around for var in ir.variables(literal)}
+                if any(term in others if function else isinstance(term, ir.Var) for term in arguments):
+                    return
                 if relation == "gate:unlocked" and arguments[1] is None:
                     yield from self._unlocked_for(asked, around)
                 if not asked.column_terms or columns[0].kinds != Kind.RESOURCE or arguments[0] is not None:
@@ -156,9 +164,12 @@ class _Review:
                         other = relation_name(near.relation).partition(".")[0]
                         if table == other if part else relation in OF_ONE_RESOURCE and other.startswith("os:"):
                             name = name_of(near.arguments[0])
-                            message = (
-                                f"this asks whether any resource has such a row of {relation}, not whether {name} has"
-                            )
+                            message = f"this asks whether any resource has such a row of {relation}, not whether"
+                            message = f"{message} {name} has"
+                            if function:
+                                message = (
+                                    f"this {function} takes the rows of {relation} of all resources, not of {name}"
+                                )
                             yield _warning("cartesian", message, asked.span, f"write {columns[0].name}={name} in it")
                             return
 
@@ -252,29 +263,6 @@ class _Review:
             if isinstance(constant.value, str) and (written := change[call.builtin](constant.value)) != constant.value:
                 message = f"{call.builtin} never gives {constant.value!r}"
                 yield _warning("unknown-value", message, span, f'write "{written}"')
-
-    def _units(self, compare: ir.Compare, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Report a column in gigabytes that is compared with bytes."""
-        sizes: dict[ir.Operand, tuple[str, str]] = {}
-        for literal in around:
-            if isinstance(literal, ir.Match):
-                for at, term in literal.column_terms:
-                    column = self.relations[literal.relation].columns[at].name
-                    if unit := UNITS.get((relation_name(literal.relation), column)):
-                        sizes[term] = column, unit
-        for literal in around:
-            match literal:
-                case ir.Call("??", (value, _), (ir.Var() as output,)) if value in sizes:
-                    sizes[output] = sizes[value]
-        for side, other in ((compare.left, compare.right), (compare.right, compare.left)):
-            if side in sizes and any(
-                isinstance(literal, ir.Call) and literal.builtin == "parse_size" and other in literal.outputs
-                for literal in around
-            ):
-                column, unit = sizes[side]
-                message = f"{column} counts {unit}, and parse_size gives bytes"
-                factor = "1024 * 1024 * 1024" if unit == "GiB" else "1024 * 1024"
-                yield _warning("kind-mismatch", message, compare.span, f"compare {name_of(side)} * {factor}")
 
     def _two_cases(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         """Report that a text is to be the same in lower and in upper case."""
@@ -520,7 +508,7 @@ def is_within(network: Network, around: Network) -> bool:
 
 def _other_address(custom: str, text: str) -> str | None:
     """What to write in place of a text that a property with that custom constraint never is; None if it may be."""
-    if custom not in ("net_cidr", "ip_or_cidr", "ip_addr"):
+    if custom not in ADDRESSES:
         return None
     network = read_network(text)
     if network is None:
@@ -532,20 +520,19 @@ def _other_address(custom: str, text: str) -> str | None:
     return None
 
 
-def read_day(text: str) -> date | None:
-    """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
-    if not MOMENT.fullmatch(text):
-        return None
-    with suppress(ValueError):
-        return date.fromisoformat(f"{text[:10]}-01-01"[:10])
-    return None
-
-
-def read_network(text: str) -> Network | None:
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        return None
+def _other_list(
+    left: ir.Operand, right: ir.Operand, around: Sequence[ir.CheckedLiteral], span: Span
+) -> Iterator[Diagnostic]:
+    """Report a text that no `list` gives, which is sorted and joined by commas without blanks."""
+    folds = [literal for literal in around if isinstance(literal, ir.Fold) and literal.function == "list"]
+    same = SameValues(around) if folds else SameValues(())
+    lists = {same.of(fold.target) for fold in folds}
+    for term, other in ((left, right), (right, left)):
+        if same.of(term) in lists and isinstance(other, ir.Const) and isinstance(other.value, str):
+            meant = ",".join(sorted(part.strip() for part in other.value.split(",")))
+            if meant != other.value:
+                message = f"list never gives {quoted(other.value)}: it is sorted, and joined by commas without blanks"
+                yield _warning("unknown-value", message, span, f'write "{meant}"')
 
 
 def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
@@ -575,9 +562,3 @@ def quoted(value: Value) -> str:
 
 def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:
     return Diagnostic(code, message, span, suggestion, "warning")
-
-
-def takes_given(rule: ir.CheckedRule) -> bool:
-    """Whether the rule only takes the rows that facts of a run give its relation."""
-    literal = rule.body[0] if len(rule.body) == 1 else None
-    return isinstance(literal, ir.Match) and literal.relation == given_version(rule.relation)

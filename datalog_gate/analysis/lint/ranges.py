@@ -30,6 +30,8 @@ RESULTS: Mapping[str, Range] = {
 """The ranges of what builtins give."""
 RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
 """The ranges of numbers that are of no property."""
+MOST_TRIED = 20
+"""Of a wider range of whole numbers not each is tried."""
 _QUOTIENT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 """How the engine rounds a quotient."""
 
@@ -129,10 +131,10 @@ class Ranges:
                     known.whole = True
                     return self._limit(result, length.low, length.high)
             case ir.Fold(function, (first, *_), inner, target):
-                within = Ranges(self.relations, self.lists, self.same)
-                for row in inner:
-                    if isinstance(row, ir.Match):
-                        within._add_row(row)
+                of_values = [_without_default(row, first) for row in inner]  # nulls are left out
+                within = Ranges(self.relations, self.lists, SameValues(of_values, self.relations))
+                if within.contradiction(of_values):
+                    return None
                 known = self._of(target)
                 known.apart.append(None)
                 known.limit(*_of_fold(function, within._of(first)))
@@ -279,6 +281,13 @@ def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
     return min(products), max(products)
 
 
+def _without_default(literal: ir.CheckedLiteral, value: ir.Operand) -> ir.CheckedLiteral:
+    match literal:
+        case ir.Call("??", (given, _), (ir.Var() as result,), span) if given == value:
+            return ir.Compare("=", result, given, span)
+    return literal
+
+
 @dataclass(slots=True)
 class _Range:
     """What the comparisons so far leave of a value. Values of different kinds are not compared."""
@@ -343,7 +352,7 @@ class _Range:
         if self.whole and self.equal and isinstance(self.equal.value, Decimal):
             return False
         if self.whole and self.equal is None and isinstance(low, int | Decimal) and isinstance(high, int | Decimal):
-            return floor(low) + 1 < high or any(map(self._admits, (ceil(low), floor(high))))
+            return high - low > MOST_TRIED or any(map(self._admits, range(ceil(low), floor(high) + 1)))
         if self.equal is None:
             return _compare(self.low, self.high) in (None, -1) or (self.low == self.high and not is_open)
         return self._admits(self.equal.value)

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 LONGEST_WAIT = 366
 """Days from which on a policy's `enforce_from` is probably a slip."""
+LONGEST_WAIVER = 3 * LONGEST_WAIT
+"""Days for which a waiver is probably meant to last for ever."""
 LIMITS_STEM = "limits"
 """The module of a pack whose relations `limits.yaml` fills, if with no row."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
@@ -83,6 +85,8 @@ def check(options: argparse.Namespace) -> int:
     if caller_error:
         raise caller_error
     waivers = rules.waivers(options.waivers or ())
+    for warning in _distant_waivers(waivers, options.now):
+        print(render(warning, {}), file=sys.stderr)
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     entries = []
     warned: set[Diagnostic] = set()
@@ -279,9 +283,17 @@ def _distant_policies(rules: Rules, now: datetime | None) -> Iterator[Diagnostic
             yield Diagnostic("far-date", message, policy.span, "write the day from which it is to deny", "warning")
 
 
+def _distant_waivers(waivers: Sequence[Waiver], now: datetime | None) -> Iterator[Diagnostic]:
+    """Warn of waivers that expire in years."""
+    for waiver in waivers:
+        if (waiver.until - (now or datetime.now(UTC))).days > LONGEST_WAIVER:
+            message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
+            yield Diagnostic("far-date", message, None, "write a day by which somebody looks again", "warning")
+
+
 def _distant_times(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
     """Warn of conditions that hold from a day more than a year ahead: ``gate:now(t), t > "2206-12-24"``."""
-    from datalog_gate.analysis.lint.misuse import read_day
+    from datalog_gate.analysis.lint.builtin_inputs import read_day
 
     today = (now or datetime.now(UTC)).date()
     for rule in rules.program.rules:

@@ -1,0 +1,137 @@
+"""Inputs of builtins that are errors, or letters where networks are meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.lint.allowed_values import TESTS, constants
+from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.types import name_of
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
+from datalog_gate.schema.declaration import Relation, RelationRef
+
+Network = IPv4Network | IPv6Network
+OF_NETWORKS = (
+    "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
+)  # fmt: skip
+OF_DAYS = ("days_until", "unpack_date", "unpack_datetime", "extract_date", "datetime_to_seconds")
+ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
+"""The custom constraints of properties that are an address or a network."""
+MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
+SIZE = re.compile(r"\s*[0-9.]+\s*([kKMGTPE]i?)?[bB]?\s*")
+
+
+def find_bad_inputs(
+    call: ir.Call, around: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]
+) -> Iterator[Diagnostic]:
+    """Report what a builtin can't take, or takes for letters."""
+    yield from _find_parts_past_end(call, around)
+    yield from _find_prefixes_of_networks(call, around, relations)
+    name = call.builtin.partition(".")[0]
+    match call.inputs:
+        case (ir.Const(str() as text), *_) if name in OF_DAYS and not _is_day(text):
+            message = f"{text!r} is no day: {name} of it is an error"
+            yield _warning("unknown-value", message, call.span, 'write it like "2027-03-01"', "error")
+        case (ir.Const(str() as text),) if name == "parse_size" and not SIZE.fullmatch(text):
+            message = f"{text!r} is no size: {name} of it is an error"
+            yield _warning("unknown-value", message, call.span, 'write it like "2 GiB"', "error")
+        case (ir.Const(), ir.Const()) if not call.outputs and (name in TESTS or name in OF_NETWORKS):
+            message = f"{name} asks of two constants, which is the same for every stack"
+            yield _warning("argument-order", message, call.span, "ask of what the stack says")
+
+
+def find_addresses_in_order(
+    compare: ir.Compare, around: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]
+) -> Iterator[Diagnostic]:
+    """Report addresses that are ordered by their letters: "10.0.0.9" comes after "10.0.0.10"."""
+    customs = _customs(around, relations)
+    if any(customs.get(side) in ADDRESSES for side in (compare.left, compare.right)):
+        message = "addresses are compared letter by letter here, 10.0.0.9 after 10.0.0.10"
+        builtin = {"<": "ips_lt", "<=": "ips_lteq", ">": "ips_gt", ">=": "ips_gteq"}[compare.comparator]
+        advice = f"write {builtin}({_written(compare.left)}, {_written(compare.right)})"
+        yield _warning("argument-order", message, compare.span, advice)
+
+
+def read_day(text: str) -> date | None:
+    """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
+    if not MOMENT.fullmatch(text):
+        return None
+    with suppress(ValueError):
+        return date.fromisoformat(f"{text[:10]}-01-01"[:10])
+    return None
+
+
+def read_network(text: str) -> Network | None:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def _is_day(text: str) -> bool:
+    """Whether the text begins with a day, with or without zeros before its numbers."""
+    numbers = re.match(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", text)
+    with suppress(ValueError):
+        return numbers is not None and date(*map(int, numbers.groups())) is not None
+    return False
+
+
+def _find_parts_past_end(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+    """Report a `split` that meets an error where a text has fewer parts, unless the body tests the text."""
+    match call:
+        case ir.Call("split", (_, ir.Const(""), _)) | ir.Call("replace", (_, ir.Const(""), _)):
+            message = f"{call.builtin} of an empty text is an error"
+            yield _warning("unguarded", message, call.span, f"write what {call.builtin} is to look for")
+        case ir.Call("split", (ir.Var() as text, ir.Const(str() as separator), ir.Const(int() as index))) if index:
+            same = SameValues(around)
+            tests = (near for near in around if isinstance(near, ir.Call) and near.builtin in TESTS)
+            if index < 0:
+                yield _warning("unguarded", "split counts parts from 0", call.span, "write the index from 0")
+            elif not any(same.of(test.inputs[0]) == same.of(text) for test in tests):
+                message = f"a text of at most {index} {'parts' if index > 1 else 'part'} has no part {index}: an error"
+                asked = f'contains({name_of(text)}, "{separator}")'
+                if index > 1:
+                    plain = "".join(sign if sign.isalnum() or sign in "-_/:,=@ " else f"[{sign}]" for sign in separator)
+                    asked = f'matches({name_of(text)}, "{".*".join([plain] * index)}")'
+                yield _warning("unguarded", message, call.span, f"say before it `{asked}`")
+
+
+def _find_prefixes_of_networks(
+    call: ir.Call, around: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]
+) -> Iterator[Diagnostic]:
+    """Report a network that is looked for by its letters: no smaller one begins with "10.0.0.0/8"."""
+    if call.builtin not in ("starts_with", "contains", "matches"):
+        return
+    text, part = call.inputs
+    if _customs(around, relations).get(text) not in ADDRESSES:
+        return
+    for constant, span in constants(part, call.span, around):
+        written = str(constant.value).strip("^$").replace("[.]", ".").replace("\\.", ".")
+        if "/" in written and read_network(written):
+            message = f"{call.builtin} compares letters, and what lies in {written} has others"
+            yield _warning("argument-order", message, span, f'write cidr_contains("{written}", {_written(text)})')
+
+
+def _customs(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]) -> Mapping[ir.Operand, str]:
+    """The custom constraints of the columns that the variables of a body are, with defaults or without."""
+    customs: dict[ir.Operand, str] = {}
+    for literal in body:
+        match literal:
+            case ir.Match(relation):
+                customs |= {term: relations[relation].columns[at].custom for at, term in literal.column_terms}
+            case ir.Call("??", (value, _), (ir.Var() as result,)):
+                customs[result] = customs.get(value, "")
+    return customs
+
+
+def _written(operand: ir.Operand) -> str:
+    return f'"{operand.value}"' if isinstance(operand, ir.Const) else name_of(operand)
+
+
+def _warning(code: str, message: str, span: Span, suggestion: str, severity: Severity = "warning") -> Diagnostic:
+    return Diagnostic(code, message, span, suggestion, severity)
