@@ -74,8 +74,10 @@ def read_network(text: str) -> Network | None:
 
 
 def _is_day(text: str) -> bool:
-    """Whether the text begins with a day, with or without zeros before its numbers."""
-    numbers = re.match(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", text)
+    """Whether the text begins with a day, with or without zeros before its numbers, or with the name of a month."""
+    numbers = re.match(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", text := text.strip())
+    if text[:1].isalpha():
+        return True
     with suppress(ValueError):
         return numbers is not None and date(*map(int, numbers.groups())) is not None
     return False
