@@ -242,6 +242,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:stack(id=x), list{ f, s : os:nova:server(_stack=x, _id=s, flavor=f) } = "m1.tiny, m1.huge"'),
         Mistake('heat:parameter_attribute(stack=x, attribute="constraints.range.max")'),
         Mistake('heat:parameter_attribute(stack=x, attribute="constraints.0.range.maximum")'),
+        Mistake('os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid="x")'),
     ),
     "Values of another kind": (
         Mistake('os:nova:server.metadata(_id=x, _key="public", _value="true")'),

@@ -98,6 +98,11 @@ CASES: dict[str, tuple[str, str | Files, str | Files]] = {
         RULES,
         "p(1) :- " + ", ".join(["(q(1) or q(2))"] * 11) + ". q(1).",
         "p(1) :- " + ", ".join(["(q(1) or q(2))"] * 3) + ". q(1)."),
+    "quoted-variable": (
+        RULES,
+        'p(x) :- os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid="x").',
+        "p(x) :- os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid=x).",
+    ),
     "forgotten-quotes": (RULES, "p(x) :- heat:resource(id=x, name=WEB).", 'p(x) :- heat:resource(id=x, name="WEB").'),
     "used-once": (RULES, "p(x) :- os:nova:server(_id=x, name=nul).", "p(x) :- os:nova:server(_id=x, name=null)."),
     "never-read": (RULES, "big(1). bgi(2). p(x) :- big(x).", "big(1). big(2). p(x) :- big(x)."),

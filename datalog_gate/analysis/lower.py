@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.single_use import find_single_uses
+from datalog_gate.analysis.lint.single_use import find_quoted_variables, find_single_uses
 from datalog_gate.analysis.patterns import find_looseness, refusal
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
@@ -69,11 +70,12 @@ class Lowering:
             return  # the names say so
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
-        slips = find_single_uses(rule, lambda atom: self.names.relation(atom, module))
+        meaning = partial(self.names.relation, module=module)
+        slips = find_single_uses(rule, meaning)
         if module in self.names.congress:  # there a variable that occurs once is how to say "any"
             quotes = [replace(slip, severity="warning") for slip in slips if slip.code == "forgotten-quotes"]
             slips = [slip for slip in slips if slip.code == "negated-once"] + quotes
-        self.diagnostics += slips
+        self.diagnostics += slips + find_quoted_variables(rule, meaning)
         scope = {name: ir.Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):

@@ -85,6 +85,7 @@ CODES: dict[str, str] = {
     "value-growth": "A computed value that flows into its own recursion.",
     "too-complex": "A rule whose alternatives are too many to take apart.",
     "forgotten-quotes": "A variable that was probably meant as a string.",
+    "quoted-variable": "A string that was probably meant as a variable.",
     "used-once": "A name or text that occurs once, where it says nothing or is much like another.",
     "never-read": "A relation that nothing reads, with a name much like that of another.",
     "unknown-value": "A value that the catalogue does not list.",

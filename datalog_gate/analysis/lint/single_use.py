@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
+from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
 from datalog_gate.language.walk import Node, children, nodes, variables
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import Column, Relation
 from datalog_gate.schema.signatures import Builtin
 
 WORDS = ("null", "true", "false")
@@ -33,6 +34,30 @@ def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> l
     slips, rows = Slips(counts), dict(_row_variables(whole, meaning))
     diagnostics = (_diagnose(single, slips, single.variable.name in negated, every, rows) for single in occurrences)
     return [diagnostic for diagnostic in diagnostics if diagnostic]
+
+
+def find_quoted_variables(rule: ast.Rule, meaning: Meaning) -> list[Diagnostic]:
+    """A warning for each text by the name of a variable for resources, in a column that takes one."""
+    terms: list[tuple[Column, ast.Term]] = []
+    for atom in (node for node in nodes(rule.body) if isinstance(node, ast.Atom)):
+        if isinstance(relation := meaning(atom), Relation):
+            columns = {column.name: column for column in relation.columns}
+            terms += zip(relation.columns, atom.arguments, strict=False)
+            terms += ((columns[named.column], named.term) for named in atom.named if named.column in columns)
+    resources = {
+        term.name for column, term in terms if isinstance(term, ast.Variable) and column.kinds == Kind.RESOURCE
+    }
+    return [
+        Diagnostic(
+            "quoted-variable",
+            f'"{term.value}" is a text, and {term.value} is a variable for a resource',
+            term.span,
+            f"write {term.value} without quotes, or give the variable another name",
+            "warning",
+        )
+        for column, term in terms
+        if isinstance(term, ast.Constant) and term.value in resources and Kind.RESOURCE in column.kinds
+    ]
 
 
 def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
