@@ -243,6 +243,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:parameter_attribute(stack=x, attribute="constraints.range.max")'),
         Mistake('heat:parameter_attribute(stack=x, attribute="constraints.0.range.maximum")'),
         Mistake('os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid="x")'),
+        Mistake('heat:resource(id=x, type=t), lower(t, low), low = "os:nova:server"'),
+        Mistake("heat:property(x, value, path), value = path"),
     ),
     "Values of another kind": (
         Mistake('os:nova:server.metadata(_id=x, _key="public", _value="true")'),
@@ -282,6 +284,10 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             "(os:neutron:security_group.rules(_id=x, direction=d, ethertype=d) or "
             "os:neutron:security_group_rule(_id=x, direction=d, ethertype=d))"
         ),
+        Mistake(
+            'public(v) :- os:nova:server.metadata(_key="public", _value=v).\n'
+            '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), public("true").\n'
+        ),
     ),
     "What a template leaves out": (
         Mistake(
@@ -318,6 +324,26 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:nova:server(_id=x, availability_zone=z), z is null"),
         Mistake("os:nova:server(_id=x, availability_zone=z), z == null"),
         Mistake("os:cinder:volume(_id=x), heat:resource(id=x, name=n), n = null"),
+        Mistake('os:nova:server(_id=x, availability_zone=z), z ?? null = "nova"'),
+        Mistake(
+            "(os:neutron:security_group.rules(_id=x, protocol=p) or "
+            'os:neutron:security_group_rule(_id=x, protocol=p)), p ?? "udp" = "tcp"'
+        ),
+        Mistake(
+            "(os:neutron:security_group.rules(_id=x, remote_ip_prefix=c) or "
+            'os:neutron:security_group_rule(_id=x, remote_ip_prefix=c)), c ?? "10.0.0.0/8" = "0.0.0.0/0"'
+        ),
+        Mistake(
+            "low(x, n ?? 65535) :- os:neutron:security_group.rules(_id=x, port_range_min=n).\n"
+            "low(x, n ?? 65535) :- os:neutron:security_group_rule(_id=x, port_range_min=n).\n"
+            '@deny("a", "{x}")\np(x) :- low(x, n), n <= 22.\n'
+        ),
+        Mistake(
+            '@deny("a", "{x}")\n'
+            "p(x) :- os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), port(q), "
+            "a ?? 65535 <= q, b ?? 0 >= q.\nport(22).\n"
+        ),
+        Mistake("os:neutron:security_group.rules(_id=x, port_range_min=a, port_range_max=b), a = 22, b = 22"),
     ),
     "Conditions that hold of nothing, or of everything": (
         Mistake("os:cinder:volume(_id=x, size=n), n ?? 0 > 1000, n ?? 0 < 100"),
@@ -472,6 +498,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
             '@unlock("edge") g(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'
             '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x), not gate:unlocked("edge", x).\n'
         ),
+        Mistake('good(f) :- good(f).\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor=f), good(f).\n'),
     ),
     "Builtins and patterns": (
         Mistake('os:nova:server(_id=x, name=n), n != null, starts_with("web-", n)'),
@@ -533,6 +560,9 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:stack(id=x), cidr_contains("10.0.0.0/24", "10.0.0.0/8")'),
         Mistake('heat:stack(id=x), days_until("01.03.2027", n), n < 0'),
         Mistake('os:cinder:volume(_id=x, size=n), parse_size("500 gigs", b), n ?? 0 * 1073741824 > b'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, pattern = "^db|web$", matches(n, pattern)'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^[A-z]+$")'),
+        Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^db|^web-1 ")'),
     ),
     "Aggregates": (
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count(os:nova:server(_stack=x)), n > 0.\n'),
@@ -645,6 +675,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x, flavor="m1.hgue")'),
         Mistake('os:nova:server(_id=x), heat:metadata(id=x, path="labels/0")', files={"web.yaml": LABELS}),
         Mistake('os:nova:server(_id=x, name=n), n ?? "none" = "Web-1"'),
+        Mistake('os:nova:server(_id=x, flavor="m1 .huge")'),
+        Mistake('os:nova:server(_id=x, flavor="m1huge")'),
     ),
     "Two forms of one thing": (
         Mistake(
@@ -966,5 +998,8 @@ MEANT = (
     "os:nova:server(_id=x), count{ i : os:nova:server.networks(_id=x, _index=i) } > 1",
     "os:nova:server(_id=x), count{ s, i : os:nova:server.networks(_id=s, _index=i) } > 1",
     'heat:parameter_attribute(stack=x, attribute="constraints.0.allowed_values.0")',
+    'os:neutron:floating_ip(_id=x, port_id=p), p ?? "none" = "none"',
+    "near(x, y), x != y.\nnear(x, y) :- heat:requires(id=x, required=y).\nnear(x, z) :- near(x, y), near(y, z)",
+    'heat:resource(id=x, type=t), lower(t, low), low = "os::nova::server"',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

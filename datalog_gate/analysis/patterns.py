@@ -73,6 +73,10 @@ def find_looseness(pattern: str) -> tuple[str, str] | None:
     if (blank := re.search(r"(?<!\\)\$\s+$|^\s+\^", pattern)) and not pattern.startswith("(?"):
         where = "before its start, `^`" if "^" in blank[0] else "after its end, `$`"
         return f"no text has a blank {where}", f'write "{pattern.strip()}"'
+    if not pattern.startswith("(?") and pattern.endswith(" ") and not pattern.endswith("\\ ") and len(branches) > 1:
+        return "the last alternative ends in a blank", f'write "{pattern.strip()}"'
+    if re.search(r"\[[^]]*?A-z", pattern):
+        return "`A-z` takes signs between the capitals and the others too", 'write "A-Za-z" in the brackets'
     if dots := re.search(r"\[[^]]*?(\w)\.\.(\w)[^]]*\]", pattern):
         return "`..` in brackets is a dot", f'write "{dots[1]}-{dots[2]}" in them'
     if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):

@@ -232,11 +232,16 @@ class Inference:
         to be shown."""
         (value, default), result = call.inputs, call.outputs[0]
         of_value, of_default = (self._kind(term, kinds) & NOT_NULL for term in (value, default))
-        if not isinstance(default, ir.Const) or not of_default or not of_value or of_value & of_default:
-            return
         using = [literal for literal in body if literal is not call and result in {*variables(literal)}]
-        if using:
-            ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
+        ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
+        tested = any(isinstance(literal, ir.Compare) and _has_constant(literal) for literal in using)
+        if default == ir.Const(None) and tested and not ordered:
+            message, advice = (
+                "a default of null changes nothing",
+                "write a default that the rule finds, or leave it out",
+            )
+            self.diagnostics.append(Diagnostic("nullable", message, call.span, advice, "warning"))
+        elif isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
             message = f"the default {name_of(default)} is {of_default.describe()}, and {name_of(value)} is"
             message = f"{message} {of_value.describe()}"
             advice = _advice("", of_value, of_default, default).replace(NEVER_MEET, "write a default of that kind")
@@ -363,6 +368,10 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Coun
     for var, count in joined.items():
         counts[var] = count
     return counts
+
+
+def _has_constant(compare: ir.Compare) -> bool:
+    return isinstance(compare.left, ir.Const) or isinstance(compare.right, ir.Const)
 
 
 def _orders(literal: ir.CheckedLiteral) -> bool:

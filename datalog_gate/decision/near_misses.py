@@ -48,6 +48,7 @@ _RELATIONS = ir.ProgramCache[dict[int, tuple[frozenset[RelationRef], bool]]]()
 _MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
 _ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
 _JOINS = ir.ProgramCache[dict[tuple[int, ...], list[tuple[str, list[tuple[ir.Match, int]]]]]]()
+NUMBERS = re.compile(r"\d+").findall
 ENDINGS = ("yaml", "yml", "json", "template")
 """How the names of templates' files end."""
 WORLD = ("0.0.0.0/0", "::/0")
@@ -387,6 +388,10 @@ class _Asked:
                     advice = f"write {quoted(value)}: a stack's name is no file's"
                 case str(), str() if _fold(given) == _fold(value) or _is_part(given, value):
                     advice = f"write {quoted(value)} beside it, or in its place"
+                case str(), str() if (
+                    name != "path" and _letters(given) == _letters(value) != "" and NUMBERS(given) == NUMBERS(value)
+                ):
+                    advice = f"write {quoted(value)} beside it, or in its place"
                 case str(), str() if sorted(given) == sorted(value) and Slips([value]).of(given):
                     advice = f"write {quoted(value)}: two letters are swapped"
                 case str(), str() if name == "path" and value == re.sub(r"[/\[\]]+", ".", given).strip("."):
@@ -559,6 +564,10 @@ def _is_part(given: str, value: str) -> bool:
     """Whether the value is a network and the text its address, or a path in a stack and the text its end."""
     head, _, tail = value.rpartition("/")
     return (given == head and tail.isdigit() and given[-1:] in "0123456789:") or value.endswith(f"/{given}")
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def _lies_in(text: str, around: str) -> bool:

@@ -186,6 +186,14 @@ def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
     return other if other.complete else domain
 
 
+def _folded(name: str, domain: Domain | None) -> Domain | None:
+    """What `lower` or `upper` gives of the texts."""
+    if domain is None or domain.what:
+        return None
+    texts = frozenset(text.lower() if name == "lower" else text.upper() for text in domain.texts)
+    return domain._replace(texts=texts)
+
+
 def _bounded(domain: Domain) -> Domain | None:
     return domain if len(domain.texts) <= MOST_TEXTS else None
 
@@ -203,6 +211,10 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
                             known[term] = _both(known.get(term), domains[relation, at])
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     known[left] = known[right] = _both(known.get(left), known.get(right))
+                case ir.Call("lower" | "upper" as name, (ir.Var() as value,), (ir.Var() as result,)) if known.get(
+                    value
+                ):
+                    known[result] = _both(known.get(result), _folded(name, known[value]))
                 case ir.Call("??", (value, default), (ir.Var() as result,)):
                     known[result] = _both(known.get(result), _either(_of(value, known), _of(default, known)))
     return known

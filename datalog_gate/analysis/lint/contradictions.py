@@ -6,7 +6,7 @@ What is found is certain: `ranges`, `entailment` and `same_values` read what can
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import combinations, product
 
@@ -17,7 +17,8 @@ from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_f
 from datalog_gate.analysis.lint.misuse import is_within
 from datalog_gate.analysis.lint.ranges import Lists, Ranges, show_value
 from datalog_gate.analysis.lint.same_values import SameValues, twins
-from datalog_gate.analysis.program import renamed, variables
+from datalog_gate.analysis.lint.unfolding import mentioned, unfold
+from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.schema.cloud import LIVE
@@ -25,10 +26,6 @@ from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relat
 
 ORDERS: Mapping[str, str] = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "=", "!=": "<>"}
 """The orders of two values, less, equal or greater, of which each comparison holds."""
-MOST_WAYS = 8
-"""In how many ways the relations of a body are replaced by what rules say of them."""
-MOST_SAID = 10
-"""A longer rule is not put in the place of its relation."""
 MOST_DEFAULTS = 4
 """With more defaults in a body their cases are not told apart."""
 _NETS = ("os:neutron:net", "os:neutron:provider_net")
@@ -73,9 +70,12 @@ def find_contradictions(
     review = _Contradictions(relations, by_relation, lists, type_of)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
+    inputs = frozenset(name for rule in rules for name in mentioned(rule.body)) - by_relation.keys()
+    live = fixpoint(lambda some: some | {rule.relation for rule in rules if not _nothing_in(rule.body, some)}, inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
-            ways.setdefault((rule.relation, rule.span), []).append(review.contradiction(rule.body))
+            reason = _nothing_in(rule.body, live) or review.contradiction(rule.body)
+            ways.setdefault((rule.relation, rule.span), []).append(reason)
             review.inner_bodies(rule.body)
     for (_, span), reasons in ways.items():
         if all(reasons):
@@ -89,6 +89,14 @@ def find_contradictions(
             if name == "not":
                 message, suggestion = f"this `not` always holds: {reasons[0]}", f"{suggestion}, or leave the `not` out"
             yield Diagnostic("never-fires", message, span, suggestion, "warning")
+
+
+def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> str | None:
+    """Why a body can't hold: a relation that has no row but by itself."""
+    for literal in body:
+        if isinstance(literal, ir.Match) and literal.relation not in live:
+            return f"nothing ever is in {literal.relation}"
+    return None
 
 
 @dataclass(slots=True)
@@ -120,36 +128,22 @@ class _Contradictions:
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why the conjunction holds of no values, or None: as it stands, or by what rules say of its relations."""
         reason = self._no_row(body) or self._of_literals(body)
-        for way in self._unfolded(body) if reason is None else ():
+        for way in unfold(body, self.rules) if reason is None else ():
             reason = self._of_literals(way)
             if reason is None:
                 return None
         return reason
 
     def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why no rule of a relation gives the row that is asked for: by the constants of its heads."""
-        for literal in body:
+        """Why no rule of a relation gives the row that is asked for: by the constants of its heads. A body of one
+        literal may be a query, which only asks."""
+        for literal in body if len(body) > 1 else ():
             match literal:
                 case ir.Match(relation, arguments) if relation in self.rules and relation not in self.lists:
                     if not any(_is_given(literal, rule) for rule in self.rules[relation]):
                         shown = ", ".join(show_value(term.value) for term in arguments if isinstance(term, ir.Const))
                         return f"no rule gives {relation_name(relation)} a row with {shown}"
         return None
-
-    def _unfolded(self, body: Sequence[ir.CheckedLiteral]) -> Iterator[Sequence[ir.CheckedLiteral]]:
-        """Yield the body with what rules say of its relations in each way: ``size(x, n), n < 0`` with
-        ``os:cinder:volume(_id=x, size=n)``."""
-        choices: list[list[Sequence[ir.CheckedLiteral]]] = []
-        ways = 1
-        for at, literal in enumerate(body):
-            rules = self.rules.get(literal.relation, ()) if isinstance(literal, ir.Match) else ()
-            if rules and ways * len(rules) <= MOST_WAYS and all(map(_is_plain, rules)):
-                assert isinstance(literal, ir.Match)
-                ways *= len(rules)
-                choices.append([tuple(_as_said(literal, rule, at)) for rule in rules])
-        for chosen in product(*choices) if choices else ():
-            if len(body) + sum(map(len, chosen)) <= LONGEST:
-                yield (*body, *(literal for literals in chosen for literal in literals))
 
     def _of_literals(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         body = (*body, *self._implied(body))
@@ -164,9 +158,9 @@ class _Contradictions:
         """The rows that rows of resources come with: ``os:nova:server.tags(_id=x)`` with one of the server, and of
         `heat:resource`."""
         implied: dict[tuple[RelationRef, ir.Operand], ir.Match] = {}
-        mentioned = set(_mentioned(body))
-        if mentioned.isdisjoint(("heat:resource", "heat:stack", "heat:property")) and not any(
-            "." in str(name) for name in mentioned
+        named = set(mentioned(body))
+        if named.isdisjoint(("heat:resource", "heat:stack", "heat:property")) and not any(
+            "." in str(name) for name in named
         ):
             return []
         for literal in body:
@@ -179,16 +173,16 @@ class _Contradictions:
                 continue
             place = described.positions.get("_stack", 0)
             stack = literal.arguments[place] if place else None
-            if "heat:resource" in mentioned and (owner := self.type_of(table)):
+            if "heat:resource" in named and (owner := self.type_of(table)):
                 of: dict[str, ir.Pattern] = {"id": resource, "type": ir.Const(owner), "stack": stack}
                 row = tuple(of.get(column.name) for column in self.relations["heat:resource"].columns)
                 implied["heat:resource", resource] = ir.Match("heat:resource", row, literal.span)
-            if "heat:stack" in mentioned and stack:
+            if "heat:stack" in named and stack:
                 others = [None] * (len(self.relations["heat:stack"].columns) - 1)
                 implied["heat:stack", stack] = ir.Match("heat:stack", (stack, *others), literal.span)
-            if not part and "heat:property" in mentioned:
+            if not part and "heat:property" in named:
                 implied |= self._by_properties(literal, resource, body)
-            if part and table in mentioned:
+            if part and table in named:
                 rest = [None] * (len(self.relations[table].columns) - 1)
                 implied[table, resource] = ir.Match(table, (resource, *rest), literal.span)
         return list(implied.values())
@@ -250,23 +244,6 @@ def _is_given(asked: ir.Match, rule: ir.CheckedRule) -> bool:
     return all(term == own for term, own in pairs if isinstance(term, ir.Const) and isinstance(own, ir.Const))
 
 
-def _is_plain(rule: ir.CheckedRule) -> bool:
-    """Whether what a rule says may stand in the place of its relation: not a fact, nor of itself."""
-    return 0 < len(rule.body) <= MOST_SAID and rule.relation not in _mentioned(rule.body)
-
-
-def _as_said(asked: ir.Match, rule: ir.CheckedRule, at: int) -> Iterator[ir.CheckedLiteral]:
-    """Yield the body of a rule for the row that is asked for, the literal at that place."""
-    names: dict[ir.Var, ir.Operand] = {}
-    for term, argument in zip(rule.arguments, asked.arguments, strict=True):
-        if isinstance(term, ir.Const) and argument is not None:
-            yield ir.Compare("=", argument, term, asked.span)
-        elif isinstance(term, ir.Var) and argument is not None:
-            names.setdefault(term, argument)
-    own = {var for literal in rule.body for var in variables(literal)}
-    yield from renamed(rule.body, {var: ir.Var(var.name, f"{var.generated} of {at}") for var in own} | names)
-
-
 def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
     """The literals, and in place of ``not (y = x ?? 0, y > 5)`` what it computes before its comparison."""
     for literal in body:
@@ -282,15 +259,6 @@ def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
                 yield ir.Without((last,), literal.span)
             case _:
                 yield literal
-
-
-def _mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
-    for literal in body:
-        match literal:
-            case ir.Match(relation):
-                yield relation
-            case ir.Without(inner) | ir.Fold(_, _, inner):
-                yield from _mentioned(inner)
 
 
 def _defaults(body: Sequence[ir.CheckedLiteral], doubles: Collection[ir.Operand]) -> list[ir.Call]:

@@ -13,7 +13,6 @@ from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import resting
-from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
 from datalog_gate.language.walk import nodes
@@ -31,8 +30,6 @@ def lint(
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
     warnings = [*checked.warnings, *_of_policies(checked, tested)]
-    inputs: Set[RelationRef] = checked.program.inputs
-    live = fixpoint(lambda some: some | {rule.relation for rule in rules if not _dead(rule, some)}, inputs)
     used = _used(modules, checked, names)
     for module in modules:
         warnings += _unused(module, names, used)
@@ -42,7 +39,12 @@ def lint(
                 ways = [rule for rule in by_relation.get(name, ()) if rule.span == written.span]
                 warnings += find_single_uses(written, partial(names.relation, module=module.name), every=True)
                 warnings += _constant_aggregates(written)
-                warnings += _never_fires(written, ways, live)
+                if not ways:
+                    message, advice = (
+                        "this rule never holds: its body is false",
+                        "correct the condition, or remove the rule",
+                    )
+                    warnings.append(_warning("never-fires", message, written.head.name_span, advice))
                 warnings += (diagnostic for way in ways for diagnostic in _cartesian(way.body, (), by_relation))
     return in_order(warnings)
 
@@ -59,23 +61,6 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
         if policy.id not in tested:
             suggestion = f"write a case into the test.yaml beside it that expects {{policy: {policy.id}}}"
             yield _warning("no-test", f"no test expects {policy.id}", policy.span, suggestion)
-
-
-def _never_fires(written: Rule, ways: Sequence[CheckedRule], live: Set[RelationRef]) -> Iterator[Diagnostic]:
-    reasons = [_dead(way, live) for way in ways]
-    if all(reasons):
-        reason = next(iter(reasons), None) or "its body is false"
-        suggestion = "correct the condition, or remove the rule"
-        yield _warning("never-fires", f"this rule never holds: {reason}", written.head.name_span, suggestion)
-
-
-def _dead(rule: CheckedRule, live: Set[RelationRef]) -> str | None:
-    """The reason why a rule can't hold: a relation without rows. Conditions that exclude each other are found by
-    `contradictions`."""
-    for literal in rule.body:
-        if isinstance(literal, Match) and literal.relation not in live:
-            return f"nothing ever is in {literal.relation}"
-    return None
 
 
 def _used(modules: Iterable[Module], checked: Checked, names: Names) -> set[RelationRef]:

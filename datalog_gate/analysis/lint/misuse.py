@@ -7,8 +7,9 @@ a lower bound, which opens every port.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.allowed_values import LONGEST, OF_PROPERTIES, constants, takes_given
@@ -21,7 +22,9 @@ from datalog_gate.analysis.lint.builtin_inputs import (
     read_day,
     read_network,
 )
+from datalog_gate.analysis.lint.port_ranges import find_narrow_ranges
 from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.lint.unfolding import Rules, unfold
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.types import name_of
@@ -65,7 +68,10 @@ def find_misuse(
     derived = {rule.relation for rule in rules}
     computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
     lists = {name: rules for name, rules in facts.items() if name not in computed}
-    review = _Review(relations, facts, derived, lists, find_sizes(rules, relations))
+    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
+    for rule in own:
+        by_relation.setdefault(rule.relation, []).append(rule)
+    review = _Review(relations, facts, derived, lists, by_relation, find_sizes(rules, relations))
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -82,6 +88,7 @@ class _Review:
     derived: Collection[RelationRef]
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """The facts of the relations that hold nothing else."""
+    rules: Rules
     sizes: Sizes
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
@@ -123,8 +130,11 @@ class _Review:
                     yield from self._unjoined(inner, beside, function)
                     yield from self.body(inner, around, negated)
         yield from find_other_units(body, around, self.sizes, lambda term: self._listed(term, around))
-        if not negated:
-            yield from self._ranges(body)
+        for way in (body, *unfold(body, self.rules)) if not negated else ():
+            yield from find_narrow_ranges(way, self.relations, partial(self._listed, around=way))
+            for literal in way[len(body) :]:
+                if isinstance(literal, ir.Match):
+                    self._collect_values(literal, way)
 
     def _skipped(self, fold: ir.Fold) -> Iterator[Diagnostic]:
         """Report a count that leaves out rows since the first of its terms is null in them."""
@@ -186,12 +196,12 @@ class _Review:
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         relation = self.relations[match.relation]
         name = relation_name(match.relation)
+        self._collect_values(match, around)
+        yield from self._exchanged(match)
         for at, (column, argument) in enumerate(zip(relation.columns, match.arguments, strict=True)):
             yield from _blanks(argument, match.span)
-            given = list(constants(argument, match.span, around)) + self._listed(argument, around)
+            given = [*constants(argument, match.span, around), *self._listed(argument, around)]
             texts = [(constant.value, span) for constant, span in given if isinstance(constant.value, str)]
-            if column.kinds == Kind.ANY and (name in BESIDE_VALUES or column.name == "_value"):
-                self._values.setdefault((match.relation, column.name), []).extend(given)
             if name == "gate:now" and texts:
                 message = f"the time is never {texts[0][0]!r}: it is written like 2027-03-01T12:00:00+00:00"
                 yield _warning(
@@ -220,6 +230,24 @@ class _Review:
                     elif text and (advice := _other_address(column.custom, text)):
                         message = f"{column.name} of {match.relation} is never {text!r}"
                         yield _warning("unknown-value", message, span, advice)
+
+    def _exchanged(self, match: ir.Match) -> Iterator[Diagnostic]:
+        """Report two variables of which each has the name of the other's column."""
+        columns = self.relations[match.relation].columns
+        named = {term.name: at for at, term in match.column_terms if isinstance(term, ir.Var) and term.name}
+        for at, column in enumerate(columns):
+            other = named.get(column.name, at)
+            if other > at and named.get(columns[other].name) == at:
+                pair = f"{column.name}={column.name}, {columns[other].name}={columns[other].name}"
+                message = f"{columns[other].name} stands for {column.name} here, and {column.name} for the other"
+                yield _warning("by-position", message, match.span, f"write {pair}")
+
+    def _collect_values(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> None:
+        """Collect the constants that are compared with columns of any kind."""
+        for column, argument in zip(self.relations[match.relation].columns, match.arguments, strict=True):
+            if column.kinds == Kind.ANY and (match.relation in BESIDE_VALUES or column.name == "_value"):
+                given = [*constants(argument, match.span, around), *self._listed(argument, around)]
+                self._values.setdefault((match.relation, column.name), []).extend(given)
 
     def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
         """The constants of the lists and facts that the body joins the variable with."""
@@ -339,7 +367,7 @@ class _Review:
                 continue
             shown = quoted(constant.value)
             if call.builtin == "matches":
-                if listed and (loose := find_looseness(constant.value)):
+                if (listed or isinstance(part, ir.Var)) and (loose := find_looseness(constant.value)):
                     yield _warning("loose-pattern", loose[0], span, loose[1])
             elif of_time and not (TIME_START if call.builtin == "starts_with" else TIME_PART).fullmatch(constant.value):
                 message = f"the time never has {shown}: it is written like 2027-03-01T12:00:00+00:00"
@@ -399,104 +427,6 @@ class _Review:
     def _states_null(self, relation: RelationRef, column: int) -> bool:
         """Whether a fact of the relation has a null that is written out in the column."""
         return any(fact.arguments[column] == ir.Const(None) for fact in self.facts.get(relation, ()))
-
-    def _ranges(self, body: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Check comparisons with the bounds of a range, a pair of columns like `port_range_min` and `port_range_max`,
-        whose null means that there is no bound."""
-        for match in body:
-            if not isinstance(match, ir.Match):
-                continue
-            positions = self.relations[match.relation].positions
-            for low, at in positions.items():
-                high = low.replace("min", "max")
-                if low == high or high not in positions or not self._may_be_null(match, at, positions[high]):
-                    continue
-                bounds = match.arguments[at], match.arguments[positions[high]]
-                lows, highs = (_comparisons(bound, body) for bound in bounds)
-                yield from _excluding_defaults(low, lows, "<")
-                yield from _excluding_defaults(high, highs, ">")
-                yield from _reversed_range(low, lows, high, highs, match)
-                at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
-                at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
-                exact = isinstance(bounds[0], ir.Const) and bounds[0] == bounds[1] and bounds[0].value is not None
-                if at_least & at_most or exact:
-                    value = bounds[0].value if exact and isinstance(bounds[0], ir.Const) else (at_least & at_most).pop()
-                    message = f"only the range {show(value)} to {show(value)} is found: one that is wider passes"
-                    suggestion = (
-                        f"write {low}=low, {high}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
-                    )
-                    yield _warning("narrow-range", message, match.span, suggestion)
-
-    def _may_be_null(self, match: ir.Match, *columns: int) -> bool:
-        return all(Kind.NULL in self.relations[match.relation].columns[at].kinds for at in columns)
-
-
-Comparison = tuple[str, Value, Value, Span]
-"""A comparison of a bound: the sign, the constant, the default where the bound is null (or None), the place."""
-
-
-def _comparisons(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral]) -> list[Comparison]:
-    if not isinstance(bound, ir.Var):
-        return []
-    defaults: dict[ir.Operand, Value] = {bound: None}
-    for literal in body:
-        if isinstance(literal, ir.Call) and literal.builtin == "??" and literal.inputs[0] == bound:
-            default, output = literal.inputs[1], literal.outputs[0]
-            if isinstance(default, ir.Const) and isinstance(output, ir.Var):
-                defaults[output] = default.value
-    for literal in body:
-        if isinstance(literal, ir.Compare) and literal.comparator == "=":
-            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
-                if other in defaults and isinstance(side, ir.Var):
-                    defaults.setdefault(side, defaults[other])
-    flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-    result: list[Comparison] = []
-    for literal in body:
-        if isinstance(literal, ir.Compare) and literal.comparator in flipped:
-            for side, other, sign in (
-                (literal.left, literal.right, literal.comparator),
-                (literal.right, literal.left, flipped[literal.comparator]),
-            ):
-                if side in defaults and isinstance(other, ir.Const):
-                    result.append((sign, other.value, defaults[side], literal.span))
-    return result
-
-
-def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Iterator[Diagnostic]:
-    """Report a default under which a range without the bound is not found. `sign` is the way that finds wide ranges."""
-    for comparator, limit, default, span in comparisons:
-        if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
-            continue
-        holds = {"<": default < limit, "<=": default <= limit, ">": default > limit, ">=": default >= limit}
-        if not holds[comparator]:
-            message = (
-                f"without {column}, which means no bound, this is {show(default)} {comparator} {show(limit)}: false"
-            )
-            yield _warning("narrow-range", message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
-
-
-def _reversed_range(
-    low: str, lows: Iterable[Comparison], high: str, highs: Sequence[Comparison], match: ir.Match
-) -> Iterator[Diagnostic]:
-    """Report a range that would have to begin after its end: ``min > 600, max < 600``. Of ICMP the two are a type and a
-    code."""
-    if any(
-        isinstance(term, ir.Const) and str(term.value).startswith(("icmp", "ipv6-icmp")) for term in match.arguments
-    ):
-        return
-    for sign, least, default, span in lows:
-        for other, most, other_default, _ in highs:
-            if not (isinstance(least, int) and isinstance(most, int) and sign[0] == ">" and other[0] == "<"):
-                continue
-            start, end = least + (sign == ">"), most - (other == "<")
-            defaults = (
-                isinstance(default, int) and default >= start,
-                isinstance(other_default, int) and other_default <= end,
-            )
-            if end < start and not any(defaults):
-                message = f"only a range is found whose {high} is below its {low}"
-                suggestion = f"write {low} ?? 0 <= {show(least)}, {high} ?? 65535 >= {show(most)}"
-                yield _warning("narrow-range", message, span, suggestion)
 
 
 def is_within(network: Network, around: Network) -> bool:

@@ -1,0 +1,169 @@
+"""Ranges and filters that are read so that wider ones pass.
+
+``min ?? 65535 <= 22`` is false of a rule without a lower bound, which opens every port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.values import Kind, Value, show
+from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
+
+Listed = Callable[[ir.Operand], Sequence[tuple[ir.Const, Span]]]
+"""The constants of the facts and lists that a variable is joined with."""
+FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
+OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
+"""What a column of a filter means that is left out."""
+WORLD = ("0.0.0.0/0", "::/0")
+
+
+def find_narrow_ranges(
+    body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], listed: Listed
+) -> Iterator[Diagnostic]:
+    """Check comparisons with the bounds of a range, a pair of columns like `port_range_min` and `port_range_max`, whose
+    null means that there is no bound; and with other columns whose null means all."""
+    for match in body:
+        if not isinstance(match, ir.Match):
+            continue
+        columns, positions = relations[match.relation].columns, relations[match.relation].positions
+        if relation_name(match.relation) in FILTERS:
+            yield from _narrow_defaults(match, positions, body, listed)
+        for low, at in positions.items():
+            high = low.replace("min", "max")
+            if low == high or high not in positions:
+                continue
+            places = at, positions[high]
+            if not all(Kind.NULL in columns[place].kinds for place in places):
+                continue
+            lows, highs = (_comparisons(match.arguments[place], body, listed) for place in places)
+            yield from _excluding_defaults(low, lows, "<")
+            yield from _excluding_defaults(high, highs, ">")
+            yield from _reversed_range(low, lows, high, highs, match)
+            at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
+            at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
+            exact = _equals(match.arguments[at], body, listed) & _equals(match.arguments[positions[high]], body, listed)
+            for value in sorted((at_least & at_most) | exact, key=show)[:1]:
+                message = f"only the range {show(value)} to {show(value)} is found: one that is wider passes"
+                suggestion = f"write {low}=low, {high}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
+                yield _warning(message, match.span, suggestion)
+
+
+def _equals(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral], listed: Listed) -> set[Value]:
+    """The numbers that the body wants a bound to be, whatever its default."""
+    if isinstance(bound, ir.Const):
+        return {bound.value} if isinstance(bound.value, int) else set()
+    if bound is None:
+        return set()
+    names: set[ir.Operand] = {bound}
+    for literal in body:
+        if isinstance(literal, ir.Call) and literal.builtin == "??" and literal.inputs[0] == bound:
+            names |= {output for output in literal.outputs if output}
+    given = {constant.value for name in names for constant, _ in listed(name)}
+    for literal in body:
+        if isinstance(literal, ir.Compare) and literal.comparator == "=":
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                if side in names and isinstance(other, ir.Const):
+                    given.add(other.value)
+    return {value for value in given if isinstance(value, int)}
+
+
+def _narrow_defaults(
+    match: ir.Match, positions: Mapping[str, int], body: Sequence[ir.CheckedLiteral], listed: Listed
+) -> Iterator[Diagnostic]:
+    """Report a default for a protocol or network that the comparison beside it is false of."""
+    for column, what in OPEN.items():
+        given = match.arguments[positions[column]]
+        for literal in body:
+            match literal:
+                case ir.Call("??", (value, ir.Const(str() as default)), (ir.Var() as result,), span) if value == given:
+                    wanted = sorted(_wanted(result, body, listed))
+                    if wanted and default not in wanted and not (column == "remote_ip_prefix" and default in WORLD):
+                        message = f"without {column}, which means {what}, this is {default}, which is not asked for"
+                        best = next((text for text in wanted if text in WORLD), wanted[0])
+                        yield _warning(message, span, f'write `?? "{best}"`')
+
+
+def _wanted(result: ir.Var, body: Sequence[ir.CheckedLiteral], listed: Listed) -> set[str]:
+    """The texts that the body wants a value to be."""
+    wanted = {constant.value for constant, _ in listed(result)}
+    for literal in body:
+        match literal:
+            case ir.Compare("=", left, right) if result in (left, right):
+                wanted |= {side.value for side in (left, right) if isinstance(side, ir.Const)}
+    return {value for value in wanted if isinstance(value, str)}
+
+
+Comparison = tuple[str, Value, Value, Span]
+"""A comparison of a bound: the sign, the constant, the default where the bound is null (or None), the place."""
+
+
+def _comparisons(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral], listed: Listed) -> list[Comparison]:
+    if not isinstance(bound, ir.Var):
+        return []
+    defaults: dict[ir.Operand, Value] = {bound: None}
+    for literal in body:
+        if isinstance(literal, ir.Call) and literal.builtin == "??" and literal.inputs[0] == bound:
+            default, output = literal.inputs[1], literal.outputs[0]
+            if isinstance(default, ir.Const) and isinstance(output, ir.Var):
+                defaults[output] = default.value
+    for literal in body:
+        if isinstance(literal, ir.Compare) and literal.comparator == "=":
+            for side, other in ((literal.left, literal.right), (literal.right, literal.left)):
+                if other in defaults and isinstance(side, ir.Var):
+                    defaults.setdefault(side, defaults[other])
+    flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+    result: list[Comparison] = []
+    for literal in body:
+        if isinstance(literal, ir.Compare) and literal.comparator in flipped:
+            for side, other, sign in (
+                (literal.left, literal.right, literal.comparator),
+                (literal.right, literal.left, flipped[literal.comparator]),
+            ):
+                if side in defaults:
+                    constants = (other,) if isinstance(other, ir.Const) else (constant for constant, _ in listed(other))
+                    result += [(sign, constant.value, defaults[side], literal.span) for constant in constants]
+    return result
+
+
+def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Iterator[Diagnostic]:
+    """Report a default under which a range without the bound is not found. `sign` is the way that finds wide ranges."""
+    for comparator, limit, default, span in comparisons:
+        if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
+            continue
+        holds = {"<": default < limit, "<=": default <= limit, ">": default > limit, ">=": default >= limit}
+        if not holds[comparator]:
+            message = (
+                f"without {column}, which means no bound, this is {show(default)} {comparator} {show(limit)}: false"
+            )
+            yield _warning(message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
+
+
+def _reversed_range(
+    low: str, lows: Iterable[Comparison], high: str, highs: Sequence[Comparison], match: ir.Match
+) -> Iterator[Diagnostic]:
+    """Report a range that would have to begin after its end: ``min > 600, max < 600``. Of ICMP the two are a type and a
+    code."""
+    if any(
+        isinstance(term, ir.Const) and str(term.value).startswith(("icmp", "ipv6-icmp")) for term in match.arguments
+    ):
+        return
+    for sign, least, default, span in lows:
+        for other, most, other_default, _ in highs:
+            if not (isinstance(least, int) and isinstance(most, int) and sign[0] == ">" and other[0] == "<"):
+                continue
+            start, end = least + (sign == ">"), most - (other == "<")
+            defaults = (
+                isinstance(default, int) and default >= start,
+                isinstance(other_default, int) and other_default <= end,
+            )
+            if end < start and not any(defaults):
+                message = f"only a range is found whose {high} is below its {low}"
+                suggestion = f"write {low} ?? 0 <= {show(least)}, {high} ?? 65535 >= {show(most)}"
+                yield _warning(message, span, suggestion)
+
+
+def _warning(message: str, span: Span, suggestion: str) -> Diagnostic:
+    return Diagnostic("narrow-range", message, span, suggestion, "warning")
