@@ -148,7 +148,8 @@ class _Contradictions:
     def _of_literals(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         body = (*body, *self._implied(body))
         reason = self._reason(body)
-        cases = _defaults(body, self._doubles(body)) if reason is None else []
+        has_defaults = any(isinstance(literal, ir.Call) and literal.builtin == "??" for literal in body)
+        cases = _defaults(body, self._doubles(body)) if reason is None and has_defaults else []
         if 0 < len(cases) <= MOST_DEFAULTS:
             reasons = [self._reason((*body, *case)) for case in _cases_of_defaults(cases)]
             reason = reasons[0] if all(reasons) else None

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple, cast
 
 Ranges = tuple[tuple[int, int], ...]
@@ -67,7 +68,8 @@ def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> boo
     nodes = [(node, test.negated) for test in tests if len(test.part) <= LONGEST and (node := node_of(test))]
     longest = max(low, -1 if high is None else high) + 1
     """A text of that length counts as one of any greater length."""
-    if any(_passes(_example(node), nodes, low, high) for node, negated in nodes if not negated):
+    examples = [_example(node) for node, negated in nodes if not negated]
+    if any(_passes(example, nodes, low, high) for example in (*examples, [*chain(*examples)])):
         return True
     letters = _letters([node for node, _ in nodes])
     first = (tuple(frozenset((node,)) for node, _ in nodes), 0)
