@@ -71,7 +71,13 @@ def find_misuse(
     by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in own:
         by_relation.setdefault(rule.relation, []).append(rule)
-    review = _Review(relations, facts, derived, lists, by_relation, find_sizes(rules, relations))
+    checked = {name for name, relation in relations.items() if _is_checked_through_rules(relation)}
+    telling = {
+        name: rules
+        for name, rules in by_relation.items()
+        if any(isinstance(literal, ir.Match) and literal.relation in checked for rule in rules for literal in rule.body)
+    }
+    review = _Review(relations, facts, derived, lists, telling, find_sizes(rules, relations))
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -79,6 +85,11 @@ def find_misuse(
         yield from review.body(rule.body, (), False)
         yield from review.null_joins(rule.body, rule.relation in policies)
     yield from review.other_kinds()
+
+
+def _is_checked_through_rules(relation: Relation) -> bool:
+    """Whether it has bounds of ranges or values of any kind, which rules may hand on."""
+    return any(column.kinds == Kind.ANY or "min" in column.name for column in relation.columns)
 
 
 @dataclass(slots=True)
@@ -89,6 +100,7 @@ class _Review:
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """The facts of the relations that hold nothing else."""
     rules: Rules
+    """The rules of the relations that are looked through."""
     sizes: Sizes
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
