@@ -245,6 +245,19 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid="x")'),
         Mistake('heat:resource(id=x, type=t), lower(t, low), low = "os:nova:server"'),
         Mistake("heat:property(x, value, path), value = path"),
+        Mistake(
+            'after("01.01.2027").\n@deny("a", "{x}")\np(x) :- heat:stack(id=x), gate:now(t), after(day), t > day.\n'
+        ),
+        Mistake('read("mac_adress").\n@deny("a", "{x}")\np(x) :- heat:attribute(id=x, attribute=a), read(a).\n'),
+        Mistake('at("networks[0].port").\n@deny("a", "{x}")\np(x) :- heat:property(id=x, path=p), at(p).\n'),
+        Mistake(
+            files={
+                "r/limits.dl": "relation kept(policy: string).\nexport kept.\n",
+                "r/limits.yaml": "kept: [keep]\n",
+                "r/a.dl": 'import limits.\n@deny("a", "{x}")\np(x) :- heat:deletion_policy(id=x, policy=d), kept(d).\n',
+            },
+            command=FOLDER,
+        ),
     ),
     "Values of another kind": (
         Mistake('os:nova:server.metadata(_id=x, _key="public", _value="true")'),
@@ -563,6 +576,10 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('os:nova:server(_id=x, name=n), n != null, pattern = "^db|web$", matches(n, pattern)'),
         Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^[A-z]+$")'),
         Mistake('os:nova:server(_id=x, name=n), n != null, matches(n, "^db|^web-1 ")'),
+        Mistake(
+            'front("web-*").\n@deny("a", "{x}")\n'
+            "p(x) :- os:nova:server(_id=x, name=n), n != null, front(f), starts_with(n, f).\n"
+        ),
     ),
     "Aggregates": (
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count(os:nova:server(_stack=x)), n > 0.\n'),
@@ -1001,5 +1018,7 @@ MEANT = (
     'os:neutron:floating_ip(_id=x, port_id=p), p ?? "none" = "none"',
     "near(x, y), x != y.\nnear(x, y) :- heat:requires(id=x, required=y).\nnear(x, z) :- near(x, y), near(y, z)",
     'heat:resource(id=x, type=t), lower(t, low), low = "os::nova::server"',
+    'heat:property(id=x, path=p), at(p).\nat("flavor"). at("networks.0.port")',
+    'heat:stack(id=x), gate:role(role), own_role(role).\nown_role("operator")',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

@@ -309,12 +309,25 @@ class _Judge:
                 else:
                     yield from _strange(f"{column} of {match.relation} is never", argument, domain, match.span)
             elif column == "path" and name in OF_PROPERTIES:
-                for constant, _ in constants(argument, match.span, body):
+                for constant in self._meant(argument, match, body):
                     yield from self._path(match, constant, body)
+            elif column == "attribute" and name == "heat:attribute":
+                for constant in self._meant(argument, match, body):
+                    yield from self._attribute(match, constant, body)
             elif argument and match.relation in self.facts and len(body) <= LONGEST:
                 rest = _known([literal for literal in body if literal is not match], outer, self.domains).get(argument)
                 if rest and (rest.listed or (rest.complete and self._is_computed(argument, (*around, *body)))):
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
+
+    def _meant(self, operand: ir.Pattern, match: ir.Match, body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Const]:
+        """The constants that an argument is said to be equal to, or that facts of a relation which it is joined with
+        state."""
+        yield from (constant for constant, _ in constants(operand, match.span, body))
+        for literal in body if isinstance(operand, ir.Var) else ():
+            match literal:
+                case ir.Match(relation, arguments) if operand in arguments and relation not in self.computed:
+                    terms = (fact.arguments[arguments.index(operand)] for fact in self.facts.get(relation, ()))
+                    yield from (term for term in terms if isinstance(term, ir.Const))
 
     def _is_computed(self, operand: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> bool:
         """Whether a rule gives a relation that the operand is of its rows."""
@@ -328,7 +341,8 @@ class _Judge:
         fact that merely is not listed may be meant for another rule."""
         facts = self.facts[match.relation]
         stated = {text for fact in facts for text in _texts(fact.arguments[at])}
-        joins_none = rest.complete and rest.texts and not stated & rest.texts and match.relation not in self.computed
+        closed = rest.complete or (rest.listed and not rest.what)
+        joins_none = closed and rest.texts and not stated & rest.texts and match.relation not in self.computed
         for fact in facts:
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
                 misspelt = self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or "")

@@ -41,7 +41,7 @@ BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
 """Relations whose column `value` holds what a template says, of any kind."""
 OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
 NULLS = ("null", "None", "nil", "NULL", "Null")
-LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|\[\^?\w-\w\]|^\^|\$$|\w\*$|\w\|\w|[A-Za-z-]%$")
+LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|\[\^?\w-\w\]|^\^|\$$|[\w-]\*$|\w\|\w|[A-Za-z-]%$")
 INDEX = re.compile(r"\[(\d+)\]")
 TIME_START = re.compile(r"\d{1,4}|\d{4}-[\d-]*(T[\d:+.]*)?")
 TIME_PART = re.compile(r"[\dT:+.-]+")
@@ -320,14 +320,16 @@ class _Review:
         self, left: ir.Operand, right: ir.Operand, around: Sequence[ir.CheckedLiteral], span: Span
     ) -> Iterator[Diagnostic]:
         for operand, other in ((left, right), (right, left)):
-            if not isinstance(other, ir.Const) or not isinstance(other.value, str) or read_day(other.value):
-                continue
-            if any(
+            if not any(
                 isinstance(near, ir.Match) and near.relation == "gate:now" and operand in near.arguments
                 for near in around
             ):
-                message = f"{other.value!r} is no time: texts are compared letter by letter"
-                yield _warning("unknown-value", message, span, 'write it like "2027-03-01"')
+                continue
+            given = [(other, span)] if isinstance(other, ir.Const) else self._listed(other, around)
+            for constant, place in given:
+                if isinstance(constant.value, str) and not read_day(constant.value):
+                    message = f"{constant.value!r} is no time: texts are compared letter by letter"
+                    yield _warning("unknown-value", message, place, 'write it like "2027-03-01"')
 
     def _argument_order(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         name, inputs = call.builtin, call.inputs
