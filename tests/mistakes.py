@@ -1020,5 +1020,6 @@ MEANT = (
     'heat:resource(id=x, type=t), lower(t, low), low = "os::nova::server"',
     'heat:property(id=x, path=p), at(p).\nat("flavor"). at("networks.0.port")',
     'heat:stack(id=x), gate:role(role), own_role(role).\nown_role("operator")',
+    'os:cinder:volume(_id=x, size=n), parse_size("500gib", b), n ?? 0 * 1024 * 1024 * 1024 > b',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

@@ -23,7 +23,7 @@ OF_DAYS = ("days_until", "unpack_date", "unpack_datetime", "extract_date", "date
 ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
 """The custom constraints of properties that are an address or a network."""
 MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
-SIZE = re.compile(r"\s*[0-9.]+\s*([kKMGTPE]i?)?[bB]?\s*")
+SIZE = re.compile(r"\s*\d+(\.\d+)? ?([kmgtpe]i?)?b?\s*", re.IGNORECASE)
 
 
 def find_bad_inputs(
