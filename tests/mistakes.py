@@ -240,6 +240,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake('heat:property(id=x, path=p, value="m1.huge"), starts_with(p, "flavour")'),
         Mistake('heat:property(id=x, path=p), starts_with(p, "networks[0]")'),
         Mistake('heat:stack(id=x), list{ f, s : os:nova:server(_stack=x, _id=s, flavor=f) } = "m1.tiny, m1.huge"'),
+        Mistake('os:nova:server(_id=x, flavor=f), f in ["m1.tiny m1.huge"]'),
         Mistake('heat:parameter_attribute(stack=x, attribute="constraints.range.max")'),
         Mistake('heat:parameter_attribute(stack=x, attribute="constraints.0.range.maximum")'),
         Mistake('os:nova:server(_id=x), not os:cinder:volume_attachment(instance_uuid="x")'),

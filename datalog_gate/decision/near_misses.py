@@ -404,7 +404,7 @@ class _Asked:
                 case str(), str() if self.column.custom and _lies_in(value, given):
                     message = f"is {quoted(value)}, which lies in {quoted(given)}"
                     advice = f'write cidr_contains("{given}", {name})'
-                case str(), str() if value in [part.strip() for part in given.split(",")]:
+                case str(), str() if value != given and value in re.split(r"[,;|\s]+", given):
                     advice = f"state each by itself, {quoted(value)} among them"
                 case str(), ResourceId() if given == value.path or _fold(given) == _fold(value.name):
                     advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
