@@ -1022,5 +1022,9 @@ MEANT = (
     'heat:property(id=x, path=p), at(p).\nat("flavor"). at("networks.0.port")',
     'heat:stack(id=x), gate:role(role), own_role(role).\nown_role("operator")',
     'os:cinder:volume(_id=x, size=n), parse_size("500gib", b), n ?? 0 * 1024 * 1024 * 1024 > b',
+    'os:cinder:volume(_id=x, size=n), m = n ?? "none", is_number(m), m > 5',
+    'os:cinder:volume(_id=x, size=n), m = n ?? "none", is_string(m)',
+    'sized(x, _).\nsized(x, shown) :- os:cinder:volume(_id=x, size=n), shown = n ?? "none"',
+    'sized(x, _).\nsized(x, n ?? "none") :- os:cinder:volume(_id=x, size=n)',
 )
 """Rules that look like a mistake and are none: nothing is said of them when they are loaded."""

@@ -232,14 +232,20 @@ class Inference:
         to be shown."""
         (value, default), result = call.inputs, call.outputs[0]
         of_value, of_default = (self._kind(term, kinds) & NOT_NULL for term in (value, default))
-        using = [literal for literal in body if literal is not call and result in {*variables(literal)}]
+        names = {result}
+        for literal in body:
+            match literal:
+                case ir.Compare("=", ir.Var() as left, ir.Var() as right) if result in (left, right):
+                    names |= {left, right}
+        using = [literal for literal in body if literal is not call and not names.isdisjoint(variables(literal))]
+        using = [literal for literal in using if not names.issuperset(variables(literal)) or not _joins(literal)]
+        if any(isinstance(literal, ir.Call) and literal.builtin in KIND_TESTS for literal in using):
+            return
         ordered = any(isinstance(literal, ir.Call) or _orders(literal) for literal in using)
         tested = any(isinstance(literal, ir.Compare) and _has_constant(literal) for literal in using)
         if default == ir.Const(None) and tested and not ordered:
-            message, advice = (
-                "a default of null changes nothing",
-                "write a default that the rule finds, or leave it out",
-            )
+            message = "a default of null changes nothing"
+            advice = "write a default that the rule finds, or leave it out"
             self.diagnostics.append(Diagnostic("nullable", message, call.span, advice, "warning"))
         elif isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
             message = f"the default {name_of(default)} is {of_default.describe()}, and {name_of(value)} is"
@@ -372,6 +378,11 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Coun
 
 def _has_constant(compare: ir.Compare) -> bool:
     return isinstance(compare.left, ir.Const) or isinstance(compare.right, ir.Const)
+
+
+def _joins(literal: ir.CheckedLiteral) -> bool:
+    """Whether it is an equation of two variables."""
+    return isinstance(literal, ir.Compare) and literal.comparator == "=" and not _has_constant(literal)
 
 
 def _orders(literal: ir.CheckedLiteral) -> bool:
