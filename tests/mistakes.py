@@ -1006,6 +1006,7 @@ MEANT = (
     'os:nova:server(_id=x, name=n), n != null, split(n, "-", 0, part), part = "web"',
     "big(x, n), n > 5.\nbig(x, 1) :- os:nova:server(_id=x).\nbig(x, n) :- os:cinder:volume(_id=x, size=n), n != null",
     'heat:resource(id=x, declared="servers.yaml")',
+    'heat:resource(id=x, declared=d), ends_with(d, ".yaml")',
     "os:neutron:security_group.rules(_id=x, direction=d), os:neutron:security_group_rule(direction=d)",
     'os:neutron:subnet(_id=x, cidr=c), c != null, starts_with(c, "10.0.")',
     'heat:property(id=x, path=p), starts_with(p, "networks.")',

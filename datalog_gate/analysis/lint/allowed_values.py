@@ -472,7 +472,7 @@ def _constraint(path: str, match: ir.Match) -> Iterator[Diagnostic]:
 
 
 def _no_such_text(value: ir.Var, builtin: str, part: str, domain: Domain, span: Span) -> Iterator[Diagnostic]:
-    if any(TESTS[builtin](text, part) for text in domain.texts):
+    if any(TESTS[builtin](text, part) for text in domain.texts) or _is_file(part, domain):
         return
     starts = {text[: len(part)] for text in domain.texts} if builtin == "starts_with" else domain.texts
     what = {"starts_with": "starts with", "ends_with": "ends with"}.get(builtin, builtin)
@@ -486,7 +486,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
     if domain is None or not isinstance(constant, ir.Const):
         return
     for text in _texts(constant):
-        if text in domain.texts or not domain.texts or (text.endswith(FILES) and "OS::Nova::Server" in domain.texts):
+        if text in domain.texts or not domain.texts or _is_file(text, domain):
             continue
         if domain.what:
             named = ", ".join(sorted(domain.texts)[:12])
@@ -497,6 +497,11 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
         severe = (domain.complete and domain.listed) or _near(text, domain.texts)
         suggestion = did_you_mean(text, domain.texts, "one of " + ", ".join(sorted(domain.texts)[:12]))
         yield Diagnostic("unknown-value", f"{what} {text!r}", span, suggestion, "error" if severe else "warning")
+
+
+def _is_file(text: str, domain: Domain) -> bool:
+    """Whether the text names a template, which is the type of what holds a nested stack."""
+    return text.endswith(FILES) and "OS::Nova::Server" in domain.texts
 
 
 def _near(text: str, texts: Collection[str]) -> bool:
