@@ -285,8 +285,9 @@ def _distant_policies(rules: Rules, now: datetime | None) -> Iterator[Diagnostic
 
 def _distant_waivers(waivers: Sequence[Waiver], now: datetime | None) -> Iterator[Diagnostic]:
     """Warn of waivers that expire in years."""
+    today = (now or datetime.now(UTC)).date()
     for waiver in waivers:
-        if (waiver.until - (now or datetime.now(UTC))).days > LONGEST_WAIVER:
+        if (waiver.until.date() - today).days > LONGEST_WAIVER:
             message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
             yield Diagnostic("far-date", message, None, "write a day by which somebody looks again", "warning")
 
