@@ -121,6 +121,9 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
      "Syntax error for rule::1:6 missing `:-` or `.` before `q`: write `:-` before `q`"),
     ("POST", "policies/flavors/rules", {"rule": "p(1). q(2)"}, 400, 1003,
      "Received string representing more than 1 rule::2 statements: send each by a request of its own"),
+    ("POST", "policies/flavors/rules", {"rule": '@deny("a", "{x}") p(x) :- kept(x)'}, 400, 1002,
+     "Syntax error for rule::1:1 @deny makes a policy in a rule file alone: "
+     "leave it out, and derive rows of `error` or `warning`"),
     ("POST", "policies/flavors/rules", {"rule": "// p(1)"}, 400, 1002, "Syntax error for rule::there is no rule in it"),
     ("POST", "policies/flavors/rules", {"rule": "kept( 1 )"}, 409, 1008, "Rule already exists::kept( 1 )"),
     ("POST", "policies/flavors/rules", {"rule": "kept(1, 2)"}, 400, 1002,

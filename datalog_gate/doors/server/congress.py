@@ -204,6 +204,10 @@ def _add(
     identity = str(uuid4())
     try:
         rule = read_rule(entry["rule"], policy, kind, identity)
+        if rule.annotation:
+            place = f"{rule.annotation.span.line}:{rule.annotation.span.column}"
+            message = f"Syntax error for rule::{place} @{rule.annotation.name} makes a policy in a rule file alone"
+            raise ApiError(400, "rule_syntax", message, "leave it out, and derive rows of `error` or `warning`")
         if any(known.module == policy and known.rule == rule for known in index.rules.values()):
             raise ApiError(409, "rule_already_exists", f"Rule already exists::{entry['rule']}")
         after, warnings = index.add(identity, policy, rule)
