@@ -82,7 +82,7 @@ def repeated(condition: str, many: int) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", LONG)
 def test_checking_takes_steps_in_proportion_to_the_length(shape: str) -> None:
-    short, long = (steps(load, [RuleFile("f", "f.dl", LONG[shape](many))]) for many in (100, 200))
+    short, long = (steps(load, [RuleFile("f", "f.dl", LONG[shape](many))]) for many in (80, 160))
     assert short <= 1_000_000  # of the longest body that reviews still read
     assert long <= 2.4 * short
 

@@ -95,7 +95,7 @@ MOST_VISITS = 20
 """The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
 MOST_TEXTS = 1000
 """A column with more texts counts as one that can hold any text."""
-LONGEST = 200
+LONGEST = 160
 """In a longer body literals are not compared with each other: that takes quadratic time."""
 
 
