@@ -346,8 +346,8 @@ def test_a_request_with_a_known_key_is_answered_and_not_done_again(api: Api) -> 
     other = api.ask("POST", "/v2/waivers", {**entry, "reason": "s"}, Idempotency_Key="k1")
     assert refusal(other)[:2] == (422, "key_reused")
     wrong = [api.ask("POST", "/v2/waivers", {**entry, "policy": "no"}, Idempotency_Key="k2") for _ in range(2)]
-    told, again = ({**answer.json["errors"][0], "request_id": ""} for answer in wrong)
-    assert (told, told["diagnostics"][0]["code"]) == (again, "bad-waiver")
+    told, repeated = ({**answer.json["errors"][0], "request_id": ""} for answer in wrong)
+    assert (told, told["diagnostics"][0]["code"]) == (repeated, "bad-waiver")
 
 
 def test_a_write_that_nobody_answered_may_be_done_again_after_a_while(api: Api) -> None:
