@@ -131,7 +131,11 @@ def test_a_stack_of_500_resources_shows_findings_with_neighbours_in_less_than_10
     page = write_page(f"{HEAD}resources:\n{servers}")
     assert 40_000 < len(page.encode()) < 100_000
     assert "40 of 500 resources and 15 arrows" in page
-    assert "235 Cinder Volume, 225 Nova Server" in Page(page).text
+    text = Page(page).text
+    assert ("235 Cinder Volume not drawn data_1, data_2," in text, "225 Nova Server not drawn web_1," in text) == (
+        True,
+        True,
+    )
 
 
 def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None:
@@ -142,6 +146,7 @@ def test_a_small_stack_is_drawn_whole_and_a_larger_one_by_its_findings() -> None
     assert [len(drawing.nodes) for stack in (small, large) for drawing in draw(stack, {})] == [WHOLE, MOST]
     [drawing] = draw(large, {"s/v7": ["warn", "deny"]})
     assert [(node.path, node.word, node.findings) for node in drawing.nodes] == [("s/v7", "deny", 2)]
+    assert drawing.others == (("Cinder Volume", tuple(f"v{at}" for at in range(WHOLE + 1) if at != 7)),)
 
 
 def test_a_group_is_one_node_and_is_drawn_apart_where_its_members_have_findings() -> None:

@@ -1,12 +1,11 @@
 """The graph of a stack: its resources, their findings and dependencies.
 
-A stack of many resources shows those with findings and their neighbours; the others are counted by type. A group or
+A stack of many resources shows those with findings and their neighbours; the others are named by type. A group or
 nested stack is one node, which has the findings of all that is in it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -75,8 +74,8 @@ class Drawing:
     """How many it has."""
     nodes: tuple[DrawnNode, ...]
     arrows: tuple[Arrow, ...]
-    others: tuple[tuple[str, int], ...]
-    """The types of the resources that are not drawn, and how many there are of each."""
+    others: tuple[tuple[str, tuple[str, ...]], ...]
+    """The types of the resources that are not drawn, with the names of these, the type of most first."""
     width: float
     height: float
     folded: bool
@@ -125,13 +124,16 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) 
         Arrow(_curve(points), edges[edge] == "explicit", gravest[edge[0]] == gravest[edge[1]] == "deny")
         for edge, points in layout.routes.items()
     ]
-    others = Counter(shorten_type(resource.type) for name, resource in named.items() if name not in widths)
+    others: dict[str, list[str]] = {}
+    for name, resource in named.items():
+        if name not in widths:
+            others.setdefault(shorten_type(resource.type), []).append(name)
     return Drawing(
         stack=stack.id,
         resources=len(named),
         nodes=tuple(nodes),
         arrows=tuple(arrows),
-        others=tuple(others.most_common()),
+        others=tuple((kind, tuple(names)) for kind, names in sorted(others.items(), key=lambda item: -len(item[1]))),
         width=layout.width,
         height=layout.height,
         folded=folded,
