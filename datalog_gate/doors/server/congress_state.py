@@ -122,7 +122,9 @@ class LivePolicies:
                     state = _load(self.store.read(), files, state)
                     self._state, self.problem = state, ""
                 except RulesError as error:
-                    wrong = next((each for each in error.diagnostics if each.severity == "error"), error.diagnostics[0])
+                    wrong = next(
+                        (refusal for refusal in error.diagnostics if refusal.severity == "error"), error.diagnostics[0]
+                    )
                     where = f"{wrong.span.file}: " if wrong.span else ""
                     self.problem = f"generation {number}: {where}{wrong.message}"
                     if state is None:
