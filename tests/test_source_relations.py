@@ -104,6 +104,14 @@ outputs: {o: {value: [{get_param: told}]}}
 )
 NAME = 'name {"list_join": ["", ["k", "ey"]]} of get_param in stack/srv'
 WITHIN = NAME.removesuffix("/srv")
+NAMED_AS_FUNCTIONS = """\
+AWSTemplateFormatVersion: '2010-09-09'
+Parameters: {Key: {Type: String, Default: ops}}
+Conditions: {off_: {'Fn::Equals': [1, 2]}}
+Resources: {Ref: {Type: OS::Heat::None, Metadata: {a: {'Fn::If': [off_, {Ref: {b: c}}, d]}}}}
+Outputs: {Ref: {Value: {Ref: Key}}}
+"""
+"""A resource and an output have the name of a function; no condition selects the function that Heat refuses."""
 
 
 def rows(of: Stack, relation: str) -> list[list[object]]:
@@ -179,6 +187,7 @@ INNER = HOT + "resources: {db: {type: OS::Heat::None}, web: {type: OS::Heat::Non
         (CFN, "heat:uses_parameter", [["stack/Srv", "KeyName", "Key"]]),
         (TEXT, "heat:used_parameter", [["stack", "key"], ["stack", "size"], ["stack", f"?{WITHIN}"]]),
         (CFN, "heat:used_parameter", [["stack", "Key"]]),
+        (NAMED_AS_FUNCTIONS, "heat:used_parameter", [["stack", "Key"], ["stack", '?name {"b": "c"} of Ref in stack']]),
         (UNUSED, "heat:used_parameter", [["stack", "far"], ["stack", "told"], ["stack", "when"]]),
         (UNUSED, "heat:nested_function", [["stack/srv", "name", "get_param", at] for at in (2, 3)]),
         (UNUSED, "heat:parameter_attribute", [["stack", "never", "default", '{"a":[]}']]),

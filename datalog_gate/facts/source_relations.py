@@ -133,7 +133,8 @@ def _parameters(resource: Resource, context: StackContext) -> Iterator[LocatedRo
 def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
     """The name of the parameter that a function reads, if any; `Ref` reads one if no resource has the name."""
     name = arguments[0] if isinstance(arguments, list) and arguments else arguments
-    return name if function == "get_param" or (function == "Ref" and name not in resources) else None
+    names_resource = isinstance(name, str) and name in resources
+    return name if function == "get_param" or (function == "Ref" and not names_resource) else None
 
 
 def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
@@ -141,7 +142,8 @@ def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
     template = stack.template
     if template is None or template.stack != stack.id:
         return
-    calls = [*_calls(template.resources, (), template), *_calls(template.outputs, (), template)]
+    definitions: list[Data] = [*template.resources.values(), *template.outputs.values()]
+    calls = _calls(definitions, (), template)
     for condition in template.conditions.values():
         calls += _condition(condition, template, (), "", set())
     for _, _, function, arguments in calls:
