@@ -403,10 +403,23 @@ def test_a_generation_that_can_not_be_loaded_leaves_the_one_before_and_turns_hea
     with pytest.raises(ApiError) as error:
         fresh.state()
     assert (error.value.status, error.value.message) == (503, told)
-    removed = Change("eva", "remove rule", "flavors", removed=((stored_rules, {"id": broken["id"]}),))
-    store.change(number, removed)
+    missing = flavors.ask("DELETE", "/v1/policies/flavors/rules/none")
+    assert (missing.status_code, missing.json["error"]["message"]) == (503, told)
+    shown = {name: broken[name] for name in ("id", "name", "comment", "rule")}
+    assert ask(flavors, "DELETE", f"/v1/policies/flavors/rules/{broken['id']}") == shown
+    assert [(entry["author"], entry["change"]) for entry in store.history(None, 1)] == [("operator", "remove rule")]
     live.state(fresh=True)
     assert flavors.ask("GET", "/healthcheck").status_code == 200
+
+
+def test_a_server_that_starts_with_rules_that_can_not_be_loaded_removes_them(flavors: Api) -> None:
+    store, broken = flavors.server.live.store, record("p(x) :- nova:servers(idd=x)")
+    store.change(store.numbers()[0], Change("eva", "add rule", "flavors", added=((stored_rules, broken),)))
+    flavors.server.live = LivePolicies(flavors.server.point, store)
+    assert flavors.ask("GET", "/v1/policies").status_code == 503
+    ask(flavors, "DELETE", f"/v1/policies/flavors/rules/{broken['id']}")
+    assert store.read().rules == ()
+    ask(flavors, "GET", "/v1/policies")
 
 
 def test_a_server_that_starts_again_has_all_that_was_stored(flavors: Api) -> None:

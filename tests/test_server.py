@@ -427,6 +427,12 @@ def test_bad_input_is_refused(api: Api, method: str, path: str, body: object, st
     assert refusal(answer)[:2] == (status, code)
 
 
+@pytest.mark.parametrize("path", ["/healthcheck", "/v2/policies", "/v1/policies"])
+def test_head_answers_as_get_without_the_body(api: Api, path: str) -> None:
+    shown, head = api.ask("GET", path), api.ask("HEAD", path)
+    assert (head.status_code, head.text, head.headers["Content-Length"]) == (200, "", str(len(shown.content)))
+
+
 @pytest.mark.parametrize(
     ("headers", "status", "code"),
     [

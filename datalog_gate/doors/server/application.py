@@ -85,6 +85,8 @@ class _Resource:
         shown = next((endpoint for endpoint in endpoints if endpoint.method == "GET"), None)
         for endpoint in endpoints:
             setattr(self, f"on_{endpoint.method.lower()}", _Responder(conf, server, endpoint, shown))
+            if endpoint is shown:
+                self.on_head = _Responder(conf, server, endpoint, shown)
 
 
 class _Responder:

@@ -238,7 +238,13 @@ def _delete_rule(call: ApiCall) -> Reply:
         removed = ((stored_rules, {"id": rule["id"]}),)
         return Change(call.client.user, "remove rule", policy["name"], (rule,), removed=removed), index, rule
 
-    return Reply(change(call, work, "Others need the rule"))
+    try:
+        return Reply(change(call, work, "Others need the rule"))
+    except ApiError as error:
+        live, author = call.server.live, call.client.user
+        if error.code == "rules" and (rule := live.remove_unread(call.path["policy"], call.path["rule"], author)):
+            return Reply(_show(rule))
+        raise
 
 
 def change(call: ApiCall, work: Any, what: str = "Syntax error for rule", code: str = "rule_syntax") -> Any:

@@ -30,6 +30,7 @@ from datalog_gate.language.parser import parse
 from datalog_gate.schema import cloud
 from datalog_gate.schema.declaration import Relation
 from datalog_gate.store.rule_store import Change, RuleStore, StaleError, StoredPolicies
+from datalog_gate.store.tables import stored_rules
 
 LOOK = 1.0
 """Seconds after which the store is looked at for what other processes changed."""
@@ -157,6 +158,17 @@ class LivePolicies:
                     self._state = replace(state, stored=stored, index=index, modules=modules)
             return answer
         raise AssertionError
+
+    def remove_unread(self, policy: str, identity: str, author: str) -> Mapping[str, Any] | None:
+        """Remove a stored rule unchecked, as those that can't be loaded allow no other change. Returns the rule, or
+        None where no stored rule has the id. Errors: those of the store, StaleError."""
+        stored = self.store.read()
+        for rule in stored.rules:
+            if (rule["policy"], rule["id"]) == (policy, identity):
+                removed = ((stored_rules, {"id": identity}),)
+                self.store.change(stored.number, Change(author, "remove rule", policy, (rule,), removed=removed))
+                return rule
+        return None
 
     def rows(self, fresh: bool = False) -> CloudRows:
         """The rows of the sources: of the inventory, and those that were pushed."""
