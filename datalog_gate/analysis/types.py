@@ -7,11 +7,12 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
-from datalog_gate.base.values import Kind, kind_of, show
+from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
@@ -387,9 +388,3 @@ def _joins(literal: ir.CheckedLiteral) -> bool:
 
 def _orders(literal: ir.CheckedLiteral) -> bool:
     return isinstance(literal, ir.Compare) and literal.comparator not in ("=", "!=")
-
-
-def name_of(operand: ir.Operand) -> str:
-    if isinstance(operand, ir.Const):
-        return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
-    return operand.name or "the result"

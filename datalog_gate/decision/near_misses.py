@@ -14,12 +14,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST, TESTS, constants, takes_given
-from datalog_gate.analysis.lint.builtin_inputs import read_network
-from datalog_gate.analysis.lint.misuse import is_within, quoted, twins
-from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.constants import (
+    LONGEST,
+    TESTS,
+    constants,
+    is_within,
+    name_of,
+    quoted,
+    read_network,
+    takes_given,
+    twins,
+)
 from datalog_gate.analysis.patterns import searcher
-from datalog_gate.analysis.types import name_of
+from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, in_order
 from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, kind_of
 from datalog_gate.decision.judgement import Judgement

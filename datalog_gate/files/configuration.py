@@ -134,11 +134,13 @@ def load_configuration(folder: str | Path = ".") -> Configuration:
             file = parent / name
             if file.is_file() and (name == OWN_FILE or _NAME.search(_text_of(file))):
                 label = rebase_path(name, parent)
-                table = _find_table(read_text(file), label, path)
+                text = read_text(file)
+                document = _parse(text, label)
+                table = _find_table(document, path)
                 if table is not None:
-                    return _TableReader(file, label, read_text(file), path).read(table)
+                    return _TableReader(file, label, text, path).read(table)
                 for other in MISNAMED_TABLES:
-                    if name == SHARED_FILE and _find_table(read_text(file), label, other) is not None:
+                    if name == SHARED_FILE and _find_table(document, other) is not None:
                         raise _misnamed(f"[{'.'.join(other)}] is not read", f"write [{'.'.join(TABLE)}]", label)
         for name in MISNAMED_FILES:
             if (parent / name).is_file():
@@ -160,18 +162,22 @@ def _text_of(file: Path) -> str:
         return ""
 
 
-def _find_table(text: str, label: str, path: Sequence[str]) -> dict[str, Any] | None:
-    """The table at a path of a text, or None. Errors: InputError if the text is no TOML."""
+def _parse(text: str, label: str) -> dict[str, Any]:
+    """The tables of a text. Errors: InputError if it is no TOML."""
     import tomllib
 
     try:
-        table: Any = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what, _, where = str(error).partition(" (at ")
         numbers = [int(number) for number in re.findall(r"\d+", where)] or [text.count("\n") + 1, 1]
         span = Span(label, numbers[0], numbers[-1], numbers[0], numbers[-1] + 1)
         message = f"this is not TOML: {what[:1].lower()}{what[1:]}"
         raise InputError([Diagnostic("bad-configuration", message, span)], {label: text}) from None
+
+
+def _find_table(table: Any, path: Sequence[str]) -> dict[str, Any] | None:
+    """The table at a path of another, or None."""
     for key in path:
         table = table.get(key) if isinstance(table, dict) else None
     return table if isinstance(table, dict) else None

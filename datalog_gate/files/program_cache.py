@@ -17,7 +17,6 @@ from datetime import date
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from datalog_gate import __version__
@@ -243,6 +242,8 @@ def _read_own(path: Path) -> str | None:
 
 def _write(path: Path, text: str) -> None:
     """Write a file atomically, which only this user can read, and delete the oldest beyond `MOST_FILES`."""
+    from tempfile import NamedTemporaryFile
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with NamedTemporaryFile("w", encoding="ascii", dir=path.parent, suffix=".tmp", delete=False) as file:
         try:

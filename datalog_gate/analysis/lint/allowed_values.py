@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.constants import LONGEST, TESTS, constants, name_of, takes_given
 from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
-from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.strata import settle
-from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, given_version, relation_name
+from datalog_gate.schema.declaration import Column, Relation, RelationRef, ResourceType, relation_name
 
 OF_SCALARS = ("heat:property", "heat:reference")
 """Relations whose `path` leads to a scalar in the properties."""
@@ -82,21 +81,12 @@ CONSTRAINTS: Mapping[str, Sequence[str]] = {
 """What a constraint of a parameter may say, and the parts of it."""
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
 """Types that have the attributes of their members or the outputs of their stacks."""
-TESTS: Mapping[str, Callable[[str, str], bool]] = {
-    "starts_with": str.startswith,
-    "ends_with": str.endswith,
-    "contains": str.__contains__,
-    "matches": lambda text, pattern: searcher(pattern)(text),
-}
-"""Builtins that test a text against a part of it, or a pattern."""
 FILES = (".yaml", ".yml", ".json", ".template")
 """How the type of a resource ends that is another template."""
 MOST_VISITS = 20
 """The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
 MOST_TEXTS = 1000
 """A column with more texts counts as one that can hold any text."""
-LONGEST = 160
-"""In a longer body literals are not compared with each other: that takes quadratic time."""
 
 
 Domains = dict[tuple[RelationRef, int], Domain | None]
@@ -437,23 +427,6 @@ def _types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceTy
         for schema in kind.properties:
             by_property.setdefault(schema.name, []).append(kind)
     return by_property
-
-
-def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]) -> Iterator[tuple[ir.Const, Span]]:
-    """The constants that an argument is, or is said to be equal to, with their places."""
-    if isinstance(operand, ir.Const):
-        yield operand, span
-    for literal in body if isinstance(operand, ir.Var) and len(body) <= LONGEST else ():
-        if isinstance(literal, ir.Compare) and literal.comparator == "=" and operand in (literal.left, literal.right):
-            other = literal.right if literal.left == operand else literal.left
-            if isinstance(other, ir.Const):
-                yield other, literal.span
-
-
-def takes_given(rule: ir.CheckedRule) -> bool:
-    """Whether the rule only takes the rows that facts of a run give its relation."""
-    literal = rule.body[0] if len(rule.body) == 1 else None
-    return isinstance(literal, ir.Match) and literal.relation == given_version(rule.relation)
 
 
 def _constraint(path: str, match: ir.Match) -> Iterator[Diagnostic]:

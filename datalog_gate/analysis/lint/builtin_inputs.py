@@ -6,23 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import TESTS, constants
-from datalog_gate.analysis.lint.same_values import SameValues
-from datalog_gate.analysis.types import name_of
+from datalog_gate.analysis.constants import TESTS, constants, name_of, read_network
+from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
 from datalog_gate.schema.declaration import Relation, RelationRef
 
-Network = IPv4Network | IPv6Network
 OF_NETWORKS = (
     "cidr_contains", "cidr_overlaps", "cidr_host_count", "ip_in_network", "networks_equal", "networks_overlap",
 )  # fmt: skip
 OF_DAYS = ("days_until", "unpack_date", "unpack_datetime", "extract_date", "datetime_to_seconds")
 ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
 """The custom constraints of properties that are an address or a network."""
-MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
 SIZE = re.compile(r"\s*\d+(\.\d+)? ?([kmgtpe]i?)?b?\s*", re.IGNORECASE)
 
 
@@ -55,22 +51,6 @@ def find_addresses_in_order(
         builtin = {"<": "ips_lt", "<=": "ips_lteq", ">": "ips_gt", ">=": "ips_gteq"}[compare.comparator]
         advice = f"write {builtin}({_written(compare.left)}, {_written(compare.right)})"
         yield _warning("argument-order", message, compare.span, advice)
-
-
-def read_day(text: str) -> date | None:
-    """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
-    if not MOMENT.fullmatch(text):
-        return None
-    with suppress(ValueError):
-        return date.fromisoformat(f"{text[:10]}-01-01"[:10])
-    return None
-
-
-def read_network(text: str) -> Network | None:
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        return None
 
 
 def _is_day(text: str) -> bool:

@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST
-from datalog_gate.analysis.lint.builtin_inputs import Network, read_network
+from datalog_gate.analysis.constants import LONGEST, Network, is_within, name_of, quoted, read_network
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
-from datalog_gate.analysis.lint.misuse import is_within
-from datalog_gate.analysis.lint.ranges import Lists, Ranges, show_value
-from datalog_gate.analysis.lint.same_values import SameValues, twins
+from datalog_gate.analysis.lint.ranges import Lists, Ranges
 from datalog_gate.analysis.lint.unfolding import mentioned, unfold
+from datalog_gate.analysis.same_values import SameValues, twins
 from datalog_gate.analysis.strata import fixpoint
-from datalog_gate.analysis.types import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.schema.cloud import LIVE
 from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relation_name
@@ -141,7 +138,7 @@ class _Contradictions:
             match literal:
                 case ir.Match(relation, arguments) if relation in self.rules and relation not in self.lists:
                     if not any(_is_given(literal, rule) for rule in self.rules[relation]):
-                        shown = ", ".join(show_value(term.value) for term in arguments if isinstance(term, ir.Const))
+                        shown = ", ".join(quoted(term.value) for term in arguments if isinstance(term, ir.Const))
                         return f"no rule gives {relation_name(relation)} a row with {shown}"
         return None
 
@@ -234,7 +231,7 @@ class _Contradictions:
             described = self.relations[first.relation]
             for column, left, right in zip(described.columns, first.arguments, other.arguments, strict=True):
                 if isinstance(left, ir.Const) and isinstance(right, ir.Const) and left != right:
-                    values = f"{show_value(left.value)} and {show_value(right.value)}"
+                    values = f"{quoted(left.value)} and {quoted(right.value)}"
                     return f"{column.name} of one row of {first.relation} can't be {values}"
         return None
 

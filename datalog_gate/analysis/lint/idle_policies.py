@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import constants
+from datalog_gate.analysis.constants import constants
 from datalog_gate.analysis.policy import ACTIONS, Policy
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Diagnostic

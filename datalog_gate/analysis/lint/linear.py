@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.entailment import NEGATED
-from datalog_gate.analysis.lint.same_values import SameValues
+from datalog_gate.analysis.same_values import SameValues
 
 MOST = 150
 """With more conditions at a time the search ends: they are taken for possible."""

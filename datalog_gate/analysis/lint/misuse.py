@@ -12,29 +12,27 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST, OF_PROPERTIES, constants, takes_given
-from datalog_gate.analysis.lint.builtin_inputs import (
-    ADDRESSES,
-    OF_NETWORKS,
-    Network,
-    find_addresses_in_order,
-    find_bad_inputs,
+from datalog_gate.analysis.constants import (
+    LONGEST,
+    constants,
+    name_of,
+    quoted,
     read_day,
     read_network,
+    takes_given,
+    twins,
 )
+from datalog_gate.analysis.lint.allowed_values import OF_PROPERTIES
+from datalog_gate.analysis.lint.builtin_inputs import ADDRESSES, OF_NETWORKS, find_addresses_in_order, find_bad_inputs
 from datalog_gate.analysis.lint.port_ranges import find_narrow_ranges
-from datalog_gate.analysis.lint.same_values import SameValues
 from datalog_gate.analysis.lint.unfolding import Rules, unfold
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
-from datalog_gate.analysis.types import name_of
+from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.diagnostics import Diagnostic, Span
-from datalog_gate.base.values import FALSE, TRUE, Boolean, Kind, Value, show
+from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
-SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
-"""What YAML makes of words without quotes."""
-NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 WILD = re.compile(r"\^.+|.+\$|.*\.[*+].*|[\w./:-]+[*%]|[*%][\w./:-]+")
 """A text that looks like a pattern of a shell, of SQL or of `matches`."""
 BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
@@ -443,13 +441,6 @@ class _Review:
         return any(fact.arguments[column] == ir.Const(None) for fact in self.facts.get(relation, ()))
 
 
-def is_within(network: Network, around: Network) -> bool:
-    """Whether the network lies in the other."""
-    return network.version == around.version and (
-        network.prefixlen >= around.prefixlen and network.network_address in around
-    )
-
-
 def _other_address(custom: str, text: str) -> str | None:
     """What to write in place of a text that a property with that custom constraint never is; None if it may be."""
     if custom not in ADDRESSES:
@@ -485,23 +476,6 @@ def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
         if stripped and stripped != operand.value:
             message = f"{operand.value!r} has a blank at its {'start' if operand.value[0].isspace() else 'end'}"
             yield _warning("unknown-value", message, span, f'write "{stripped}"')
-
-
-def twins(value: Value, text: bool = True) -> list[Value]:
-    """What a template that means the value may hold as well. `text` says that Heat makes a text of it anyway."""
-    if isinstance(value, Boolean):
-        return ["true" if value == TRUE else "false"] if text else []
-    if isinstance(value, int):
-        return [str(value)] if text else []
-    if not isinstance(value, str):
-        return []
-    if value.lower() in SPELT:
-        return [SPELT[value.lower()]]
-    return [int(value)] if NUMBER.fullmatch(value) and "." not in value and str(int(value)) == value else []
-
-
-def quoted(value: Value) -> str:
-    return f'"{value}"' if isinstance(value, str) else show(value)
 
 
 def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:

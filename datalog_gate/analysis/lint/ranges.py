@@ -9,14 +9,13 @@ from fractions import Fraction
 from math import ceil, floor
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import TESTS
+from datalog_gate.analysis.constants import TESTS, name_of, quoted
 from datalog_gate.analysis.lint.entailment import FLIPPED, NEGATED
 from datalog_gate.analysis.lint.linear import Linear, conditions_of, find_infeasible
-from datalog_gate.analysis.lint.same_values import SameValues
 from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
-from datalog_gate.analysis.types import name_of
+from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Range, Relation, RelationRef
 
@@ -190,7 +189,7 @@ class Ranges:
                 self._of(term).choices = (*column.allowed, *column.numbers, *booleans, *nothing)
             strange = isinstance(term, ir.Const) and isinstance(term.value, int) and term.value not in column.numbers
             if isinstance(term, ir.Const) and column.numbers and strange:
-                return f"{column.name} is never {show_value(term.value)}"
+                return f"{column.name} is never {quoted(term.value)}"
             self._of(term).whole |= column.whole
             if column.length != (None, None):
                 self._length_of(term).limit(*column.length)
@@ -199,7 +198,7 @@ class Ranges:
                 known.column = known.column or column.name
                 possible = known.limit(low, high)
                 if isinstance(term, ir.Const) and not (possible and known.narrow("=", term.value)):
-                    return f"{column.name} is never {show_value(term.value)}"
+                    return f"{column.name} is never {quoted(term.value)}"
         return None
 
     def _add_list(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
@@ -226,9 +225,7 @@ class Ranges:
             holds = _Range()
             holds.narrow("=", left.value)
             written = compare.left, compare.right
-            wrong = f" {compare.comparator} ".join(
-                show_value(side.value) for side in written if isinstance(side, ir.Const)
-            )
+            wrong = f" {compare.comparator} ".join(quoted(side.value) for side in written if isinstance(side, ir.Const))
             wrong += f" is {'true' if negated else 'false'}"
             return None if holds.narrow(comparator, right.value) else wrong
         known = self._of(left)
@@ -237,7 +234,7 @@ class Ranges:
             known.column = column if known.text() == before else ""
             return None
         name = name_of(compare.left if isinstance(compare.left, ir.Var) else compare.right)
-        shown = f"{comparator} {show_value(right.value)}"
+        shown = f"{comparator} {quoted(right.value)}"
         if column:
             return f"{column} is always {before}, never {shown}"
         return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
@@ -368,10 +365,10 @@ class _Range:
 
     def text(self) -> str:
         if self.equal:
-            return f"= {show_value(self.equal.value)}"
-        parts = [f"{'>' if self.low_open else '>='} {show_value(self.low)}"] if self.low is not None else []
-        parts += [f"{'<' if self.high_open else '<='} {show_value(self.high)}"] if self.high is not None else []
-        return " and ".join(parts or [f"!= {show_value(value)}" for value in self.apart if value is not None])
+            return f"= {quoted(self.equal.value)}"
+        parts = [f"{'>' if self.low_open else '>='} {quoted(self.low)}"] if self.low is not None else []
+        parts += [f"{'<' if self.high_open else '<='} {quoted(self.high)}"] if self.high is not None else []
+        return " and ".join(parts or [f"!= {quoted(value)}" for value in self.apart if value is not None])
 
     def add_tests(self, tests: Iterable[TextTest]) -> None:
         self.tests += [test for test in tests if test not in self.tests]
@@ -436,7 +433,3 @@ def _compare(value: Value, other: Value) -> int | None:
     if isinstance(value, int | Decimal) and isinstance(other, int | Decimal):
         return (value > other) - (value < other)
     return None
-
-
-def show_value(value: Value) -> str:
-    return f'"{value}"' if isinstance(value, str) else show(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.lint.allowed_values import LONGEST
+from datalog_gate.analysis.constants import LONGEST
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.schema.declaration import RelationRef
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.types import name_of
+from datalog_gate.analysis.constants import name_of
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 

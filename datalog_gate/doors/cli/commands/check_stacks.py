@@ -294,7 +294,7 @@ def _distant_waivers(waivers: Sequence[Waiver], now: datetime | None) -> Iterato
 
 def _distant_times(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
     """Warn of conditions that hold from a day more than a year ahead: ``gate:now(t), t > "2206-12-24"``."""
-    from datalog_gate.analysis.lint.builtin_inputs import read_day
+    from datalog_gate.analysis.constants import read_day
 
     today = (now or datetime.now(UTC)).date()
     for rule in rules.program.rules:

@@ -1,0 +1,93 @@
+"""What constants mean, and how messages name them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from datalog_gate.analysis import program as ir
+from datalog_gate.analysis.patterns import searcher
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, show
+from datalog_gate.schema.declaration import given_version
+
+Network = IPv4Network | IPv6Network
+TESTS: Mapping[str, Callable[[str, str], bool]] = {
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": str.__contains__,
+    "matches": lambda text, pattern: searcher(pattern)(text),
+}
+"""Builtins that test a text against a part of it, or a pattern."""
+LONGEST = 160
+"""In a longer body literals are not compared with each other: that takes quadratic time."""
+SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
+"""What YAML makes of words without quotes."""
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
+
+
+def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]) -> Iterator[tuple[ir.Const, Span]]:
+    """The constants that an argument is, or is said to be equal to, with their places."""
+    if isinstance(operand, ir.Const):
+        yield operand, span
+    for literal in body if isinstance(operand, ir.Var) and len(body) <= LONGEST else ():
+        if isinstance(literal, ir.Compare) and literal.comparator == "=" and operand in (literal.left, literal.right):
+            other = literal.right if literal.left == operand else literal.left
+            if isinstance(other, ir.Const):
+                yield other, literal.span
+
+
+def takes_given(rule: ir.CheckedRule) -> bool:
+    """Whether the rule only takes the rows that facts of a run give its relation."""
+    literal = rule.body[0] if len(rule.body) == 1 else None
+    return isinstance(literal, ir.Match) and literal.relation == given_version(rule.relation)
+
+
+def name_of(operand: ir.Operand) -> str:
+    if isinstance(operand, ir.Const):
+        return repr(operand.value) if isinstance(operand.value, str) else show(operand.value)
+    return operand.name or "the result"
+
+
+def quoted(value: Value) -> str:
+    return f'"{value}"' if isinstance(value, str) else show(value)
+
+
+def twins(value: Value, text: bool = True) -> list[Value]:
+    """What a template that means the value may hold as well. `text` says that Heat makes a text of it anyway."""
+    if isinstance(value, Boolean):
+        return ["true" if value == TRUE else "false"] if text else []
+    if isinstance(value, int):
+        return [str(value)] if text else []
+    if not isinstance(value, str):
+        return []
+    if value.lower() in SPELT:
+        return [SPELT[value.lower()]]
+    return [int(value)] if NUMBER.fullmatch(value) and "." not in value and str(int(value)) == value else []
+
+
+def read_day(text: str) -> date | None:
+    """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
+    if not MOMENT.fullmatch(text):
+        return None
+    with suppress(ValueError):
+        return date.fromisoformat(f"{text[:10]}-01-01"[:10])
+    return None
+
+
+def read_network(text: str) -> Network | None:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def is_within(network: Network, around: Network) -> bool:
+    """Whether the network lies in the other."""
+    return network.version == around.version and (
+        network.prefixlen >= around.prefixlen and network.network_address in around
+    )
