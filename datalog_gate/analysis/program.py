@@ -6,13 +6,13 @@ Everything is resolved. The literals of a body stand in one of the orders that b
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import Value
-from datalog_gate.schema.declaration import Relation, RelationRef, RelationVersion, whole_version
+from datalog_gate.schema.declaration import Relation, RelationRef, whole_version
 
 if TYPE_CHECKING:
     from datalog_gate.language.ast import AggregateFunction, Comparator
@@ -212,7 +212,10 @@ def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:
 
 def variables(literal: CheckedLiteral) -> Iterator[Var]:
     """Each occurrence of a variable in a literal and its inner bodies."""
-    yield from (operand for operand in operands(literal) if isinstance(operand, Var))
+    if isinstance(literal, Match):
+        yield from [term for _, term in literal.column_terms if isinstance(term, Var)]
+        return
+    yield from [operand for operand in operands(literal) if isinstance(operand, Var)]
     if isinstance(literal, Without | Fold):
         for inner in literal.body:
             yield from variables(inner)
@@ -223,13 +226,19 @@ def renamed(part: Any, names: Mapping[Var, Operand]) -> Any:
     match part:
         case Var():
             return names.get(part, part)
-        case RelationVersion():
+        case None | Const():
             return part
-        case tuple():
-            return tuple(renamed(element, names) for element in part)
-        case Match() | Compare() | Call() | Without() | Fold():
-            return replace(part, **{name: renamed(getattr(part, name), names) for name in part.__match_args__})
-    return part
+        case Match(relation, arguments, span, new):
+            return Match(relation, renamed(arguments, names), span, new)
+        case Compare(comparator, left, right, span, unknown):
+            return Compare(comparator, renamed(left, names), renamed(right, names), span, unknown)
+        case Call(builtin, inputs, outputs, span, unknown):
+            return Call(builtin, renamed(inputs, names), renamed(outputs, names), span, unknown)
+        case Without(body, span):
+            return Without(renamed(body, names), span)
+        case Fold(function, terms, body, target, span):
+            return Fold(function, renamed(terms, names), renamed(body, names), renamed(target, names), span)
+    return tuple([renamed(element, names) for element in part])
 
 
 def find_input(program: CheckedProgram, name: str) -> RelationRef | None:

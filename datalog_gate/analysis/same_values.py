@@ -25,8 +25,9 @@ class SameValues:
             match literal:
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     self._join(left, right)
-        present = set(_present(body))
-        for first, other in twins(body, relations, self):
+        pairs = list(twins(body, relations, self))
+        present = set(_present(body)) if pairs else set()
+        for first, other in pairs:
             for column, term, twin in zip(
                 relations[first.relation].columns, first.arguments, other.arguments, strict=True
             ):

@@ -144,7 +144,7 @@ class Inference:
     def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:
         match literal:
             case ir.Match():
-                for column, argument in zip(self._columns(literal), literal.arguments, strict=True):
+                for column, argument in self._columns(literal):
                     if isinstance(argument, ir.Var):
                         self._meet(kinds, argument, column.kinds, binders[argument] > 1)
             case ir.Compare("=" | "!=", left, right):
@@ -173,12 +173,14 @@ class Inference:
             case ir.Without() | ir.Compare():
                 pass
 
-    def _columns(self, match: ir.Match) -> Iterable[Column]:
-        """The columns of a match. While judging, a column that no rule fills has any kind but null."""
+    def _columns(self, match: ir.Match) -> list[tuple[Column, ir.Operand]]:
+        """The columns of a match that it reads, with what stands there. While judging, a column that no rule fills has
+        any kind but null."""
         columns = self.relations[match.relation].columns
-        if not self.judging:
-            return columns
-        return [column if column.kinds else replace(column, kinds=NOT_NULL) for column in columns]
+        return [
+            (replace(columns[at], kinds=NOT_NULL) if self.judging and not columns[at].kinds else columns[at], term)
+            for at, term in match.column_terms
+        ]
 
     @staticmethod
     def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
@@ -256,13 +258,13 @@ class Inference:
             self.diagnostics.append(Diagnostic("kind-mismatch", message, call.span, advice, severity))
 
     def _judge_match(self, match: ir.Match, kinds: Kinds) -> None:
-        for column, argument in zip(self._columns(match), match.arguments, strict=True):
-            given = self._kind(argument, kinds) if argument else Kind.ANY
+        for column, argument in self._columns(match):
+            given = self._kind(argument, kinds)
             if isinstance(argument, ir.Const):
                 if not given & column.kinds:
                     what = f"the column {column.name} of {match.relation} is"
                     self._mismatch(what, column.kinds, given, match.span, argument)
-            elif argument and given == Kind(0) and not self._is_reported(argument):
+            elif given == Kind(0) and not self._is_reported(argument):
                 message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
                 self._report("kind-mismatch", message, match.span, NEVER_MEET)
 

@@ -191,12 +191,13 @@ def _bounded(domain: Domain) -> Domain | None:
 def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
     """The domains of a body's variables, without equations with a constant, which are judged by it."""
     known, before = dict(outer), None
+    flows = any(isinstance(literal, ir.Compare | ir.Call) for literal in body)
     while known != before:
         before = dict(known)
         for literal in body:
             match literal:
-                case ir.Match(relation, arguments):
-                    for at, term in enumerate(arguments):
+                case ir.Match(relation):
+                    for at, term in literal.column_terms:
                         if isinstance(term, ir.Var):
                             known[term] = _both(known.get(term), domains[relation, at])
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
@@ -207,6 +208,8 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
                     known[result] = _both(known.get(result), _folded(name, known[value]))
                 case ir.Call("??", (value, default), (ir.Var() as result,)):
                     known[result] = _both(known.get(result), _either(_of(value, known), _of(default, known)))
+        if not flows:  # matches narrow each variable alone: a second look changes nothing
+            break
     return known
 
 
@@ -282,7 +285,7 @@ class _Judge:
         self, match: ir.Match, body: Sequence[ir.CheckedLiteral], outer: Known, around: Sequence[ir.CheckedLiteral]
     ) -> Iterator[Diagnostic]:
         name = relation_name(match.relation)
-        for at, argument in enumerate(match.arguments):
+        for at, argument in match.column_terms:
             domain = self.domains[match.relation, at]
             column = self.relations[match.relation].columns[at].name
             if isinstance(argument, ir.Const):

@@ -13,8 +13,8 @@ from itertools import combinations, product
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST, Network, is_within, name_of, quoted, read_network
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
-from datalog_gate.analysis.lint.ranges import Lists, Ranges
-from datalog_gate.analysis.lint.unfolding import mentioned, unfold
+from datalog_gate.analysis.lint.ranges import Bounded, Lists, Ranges
+from datalog_gate.analysis.lint.unfolding import Unfolding, mentioned
 from datalog_gate.analysis.same_values import SameValues, twins
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
@@ -45,6 +45,8 @@ OF_GATE: Mapping[str, Mapping[str, str]] = {
 """Columns of other relations that hold resources, with what these are."""
 PLAIN = ("os:cinder:", "os:designate:", "os:glance:", "os:keystone:", "os:neutron:", "os:nova:", "os:octavia:")
 """How the relations of types begin that are none of these."""
+Pairs = Sequence[tuple[ir.Match, ir.Match]]
+"""Literals that match one row."""
 REFERRED = frozenset(table for tables in REFERENCES.values() for table in tables)
 
 
@@ -64,7 +66,7 @@ def find_contradictions(
     by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
-    review = _Contradictions(relations, by_relation, lists, type_of)
+    review = _Contradictions(relations, by_relation, lists, type_of, Unfolding(by_relation))
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
     inputs = frozenset(name for rule in rules for name in mentioned(rule.body)) - by_relation.keys()
@@ -102,6 +104,8 @@ class _Contradictions:
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     lists: Lists
     type_of: Callable[[str], str | None]
+    unfolding: Unfolding
+    bounded: Bounded = field(default_factory=dict)
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
     """Why the bodies of an aggregate, by its place and function, hold of no values beside those around it; or of a
     negation, ``not``."""
@@ -125,7 +129,7 @@ class _Contradictions:
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why the conjunction holds of no values, or None: as it stands, or by what rules say of its relations."""
         reason = self._no_row(body) or self._of_literals(body)
-        for way in unfold(body, self.rules) if reason is None else ():
+        for way in self.unfolding.unfold(body) if reason is None else ():
             reason = self._of_literals(way)
             if reason is None:
                 return None
@@ -203,37 +207,39 @@ class _Contradictions:
         body = tuple(_flat(body))
         same = SameValues(body, self.relations)
         body = (*body, *find_fold_bounds(body, self.relations, same.of))
+        pairs = list(twins(body, self.relations, same))
         return (
             _two_types(body, self.relations, same)
             or find_entailed(body, self.relations, self.rules, same.of)
-            or self._two_rows(body, same)
+            or self._two_rows(pairs)
             or _of_order(body, same)
             or _two_networks(body, same)
-            or Ranges(self.relations, self.lists, same).contradiction((*body, *self._oftwins(body, same)))
+            or Ranges(self.relations, self.lists, same, self.bounded).contradiction((*body, *_oftwins(pairs)))
         )
-
-    def _oftwins(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> Iterator[ir.Compare]:
-        """Yield what a row says of variables of another with its key: ``type=t`` beside ``type="OS::Nova::Net"``."""
-        for first, other in twins(body, self.relations, same):
-            for left, right in zip(first.arguments, other.arguments, strict=True):
-                for term, constant in ((left, right), (right, left)):
-                    if isinstance(term, ir.Var) and isinstance(constant, ir.Const):
-                        yield ir.Compare("=", term, constant, other.span)
 
     def _doubles(self, body: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
         """The variables of one column of one row."""
         pairs = twins(body, self.relations, SameValues(body, self.relations))
         return {term for pair in pairs for match in pair for _, term in match.column_terms}
 
-    def _two_rows(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
+    def _two_rows(self, pairs: Pairs) -> str | None:
         """Why a row would have to hold two values in one column."""
-        for first, other in twins(body, self.relations, same):
+        for first, other in pairs:
             described = self.relations[first.relation]
             for column, left, right in zip(described.columns, first.arguments, other.arguments, strict=True):
                 if isinstance(left, ir.Const) and isinstance(right, ir.Const) and left != right:
                     values = f"{quoted(left.value)} and {quoted(right.value)}"
                     return f"{column.name} of one row of {first.relation} can't be {values}"
         return None
+
+
+def _oftwins(pairs: Pairs) -> Iterator[ir.Compare]:
+    """Yield what a row says of variables of another with its key: ``type=t`` beside ``type="OS::Nova::Net"``."""
+    for first, other in pairs:
+        for left, right in zip(first.arguments, other.arguments, strict=True):
+            for term, constant in ((left, right), (right, left)):
+                if isinstance(term, ir.Var) and isinstance(constant, ir.Const):
+                    yield ir.Compare("=", term, constant, other.span)
 
 
 def _is_given(asked: ir.Match, rule: ir.CheckedRule) -> bool:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from itertools import permutations
 
 from datalog_gate.analysis import program as ir
@@ -40,11 +41,12 @@ def find_entailed(
     negations = [literal for literal in body if isinstance(literal, ir.Without)]
     if len(negations) > LONGEST:
         return None
+    forms: set[Hashable] = {form for literal in body for form in _forms(literal)} if negations else set()
     for literal in negations:
         if not 0 < len(literal.body) <= LONGEST:
             continue
         search = _Entailment([other for other in body if other is not literal], relations, reading)
-        if search.holds(literal.body):
+        if _may_stand(literal.body, forms) and search.holds(literal.body):
             match literal.body:
                 case (ir.Match(relation),):
                     return f"it needs a row of {relation_name(relation)}, and its `not` excludes each such row"
@@ -52,9 +54,26 @@ def find_entailed(
         match literal.body:
             case (ir.Match(relation) as asked,):
                 for rule in rules.get(relation, ()):
-                    if 0 < len(rule.body) <= LONGEST and search.derives(rule, asked):
+                    if 0 < len(rule.body) <= LONGEST and _may_stand(rule.body, forms) and search.derives(rule, asked):
                         return f"what stands beside `not {relation_name(relation)}` gives it a row"
     return None
+
+
+def _may_stand(wanted: Sequence[ir.CheckedLiteral], forms: Set[Hashable]) -> bool:
+    """Whether a body has a literal of the form of each of the wanted ones: where one has none, no search is begun."""
+    return all(not forms.isdisjoint(_forms(literal)) for literal in wanted)
+
+
+def _forms(literal: ir.CheckedLiteral) -> tuple[Hashable, ...]:
+    """What two literals share of which one may stand for the other."""
+    match literal:
+        case ir.Match(relation):
+            return (relation,)
+        case ir.Compare(sign):
+            return ((sign,), (FLIPPED[sign],))
+        case ir.Call(name):
+            return (("", name),)
+    return ()
 
 
 def find_fold_bounds(
@@ -105,8 +124,14 @@ class _Entailment:
     ) -> None:
         self._beside, self._relations, self._reading = beside, relations, reading
         self._tries = 0
-        self._outer = {var for literal in beside for var in variables(literal)}
-        self._present = {self._reading(var) for var in self._outer if self._is_present(var)}
+
+    @cached_property
+    def _outer(self) -> set[ir.Var]:
+        return {var for literal in self._beside for var in variables(literal)}
+
+    @cached_property
+    def _present(self) -> set[ir.Operand]:
+        return {self._reading(var) for var in self._find_present()}
 
     def holds(self, wanted: Sequence[ir.CheckedLiteral]) -> bool:
         """Whether the literals of a negation hold where the body does."""
@@ -204,14 +229,14 @@ class _Entailment:
     def _of(self, term: ir.Operand, choice: Choice) -> ir.Operand:
         return choice[term] if isinstance(term, ir.Var) and term in choice else self._reading(term)
 
-    def _is_present(self, var: ir.Var) -> bool:
-        """Whether the body says that the variable is not null."""
+    def _find_present(self) -> Iterator[ir.Var]:
+        """Yield the variables of which the body says that they are not null."""
         for literal in self._beside:
             match literal:
-                case ir.Match():
-                    columns = self._relations[literal.relation].columns
-                    if any(term == var and Kind.NULL not in columns[at].kinds for at, term in literal.column_terms):
-                        return True
-                case ir.Compare("!=") if literal.null_test and var in (literal.left, literal.right):
-                    return True
-        return False
+                case ir.Match(relation):
+                    columns = self._relations[relation].columns
+                    for at, term in literal.column_terms:
+                        if isinstance(term, ir.Var) and Kind.NULL not in columns[at].kinds:
+                            yield term
+                case ir.Compare("!=", left, right) if literal.null_test:
+                    yield from (side for side in (left, right) if isinstance(side, ir.Var))

@@ -25,7 +25,7 @@ from datalog_gate.analysis.constants import (
 from datalog_gate.analysis.lint.allowed_values import OF_PROPERTIES
 from datalog_gate.analysis.lint.builtin_inputs import ADDRESSES, OF_NETWORKS, find_addresses_in_order, find_bad_inputs
 from datalog_gate.analysis.lint.port_ranges import find_narrow_ranges
-from datalog_gate.analysis.lint.unfolding import Rules, unfold
+from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.same_values import SameValues
@@ -75,7 +75,7 @@ def find_misuse(
         for name, rules in by_relation.items()
         if any(isinstance(literal, ir.Match) and literal.relation in checked for rule in rules for literal in rule.body)
     }
-    review = _Review(relations, facts, derived, lists, telling, find_sizes(rules, relations))
+    review = _Review(relations, facts, derived, lists, Unfolding(telling), find_sizes(rules, relations))
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -97,8 +97,8 @@ class _Review:
     derived: Collection[RelationRef]
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """The facts of the relations that hold nothing else."""
-    rules: Rules
-    """The rules of the relations that are looked through."""
+    unfolding: Unfolding
+    """By the rules of the relations that are looked through."""
     sizes: Sizes
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
@@ -140,7 +140,7 @@ class _Review:
                     yield from self._unjoined(inner, beside, function)
                     yield from self.body(inner, around, negated)
         yield from find_other_units(body, around, self.sizes, lambda term: self._listed(term, around))
-        for way in (body, *unfold(body, self.rules)) if not negated else ():
+        for way in (body, *self.unfolding.unfold(body)) if not negated else ():
             yield from find_narrow_ranges(way, self.relations, partial(self._listed, around=way))
             for literal in way[len(body) :]:
                 if isinstance(literal, ir.Match):
@@ -208,7 +208,8 @@ class _Review:
         name = relation_name(match.relation)
         self._collect_values(match, around)
         yield from self._exchanged(match)
-        for at, (column, argument) in enumerate(zip(relation.columns, match.arguments, strict=True)):
+        for at, argument in match.column_terms:
+            column = relation.columns[at]
             yield from _blanks(argument, match.span)
             given = [*constants(argument, match.span, around), *self._listed(argument, around)]
             texts = [(constant.value, span) for constant, span in given if isinstance(constant.value, str)]
@@ -254,7 +255,9 @@ class _Review:
 
     def _collect_values(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> None:
         """Collect the constants that are compared with columns of any kind."""
-        for column, argument in zip(self.relations[match.relation].columns, match.arguments, strict=True):
+        columns = self.relations[match.relation].columns
+        for at, argument in match.column_terms:
+            column = columns[at]
             if column.kinds == Kind.ANY and (match.relation in BESIDE_VALUES or column.name == "_value"):
                 given = [*constants(argument, match.span, around), *self._listed(argument, around)]
                 self._values.setdefault((match.relation, column.name), []).extend(given)
@@ -263,9 +266,9 @@ class _Review:
         """The constants of the lists and facts that the body joins the variable with."""
         listed: list[tuple[ir.Const, Span]] = []
         for literal in around if isinstance(operand, ir.Var) else ():
-            if isinstance(literal, ir.Match) and operand in literal.arguments:
+            if isinstance(literal, ir.Match) and literal.relation in self.lists and operand in literal.arguments:
                 at = literal.arguments.index(operand)
-                for fact in self.lists.get(literal.relation, ()):
+                for fact in self.lists[literal.relation]:
                     if isinstance(argument := fact.arguments[at], ir.Const):
                         listed.append((argument, fact.span))
         return listed
@@ -395,6 +398,22 @@ class _Review:
         two relations that rules derive. Elsewhere such a join is most often meant."""
         if len(outer) + len(body) > LONGEST:
             return
+        yield from self._joined_nulls(body, of_policy, outer)
+        for literal in body:
+            if isinstance(literal, ir.Without | ir.Fold):
+                yield from self.null_joins(literal.body, of_policy, (*outer, *body))
+
+    def _joined_nulls(
+        self, body: Sequence[ir.CheckedLiteral], of_policy: bool, outer: Sequence[ir.CheckedLiteral]
+    ) -> Iterator[Diagnostic]:
+        nullable = sum(
+            Kind.NULL in self.relations[literal.relation].columns[at].kinds
+            for literal in (*body, *outer)
+            if isinstance(literal, ir.Match)
+            for at, _ in literal.column_terms
+        )
+        if nullable < 2:
+            return
         tested = {
             side
             for literal in (*outer, *body)
@@ -413,9 +432,6 @@ class _Review:
         for var, several in places.items():
             if len(several) > 1 and any(id(match) in own for match, _ in several):
                 yield from self._null_join(var, several, of_policy and not outer)
-        for literal in body:
-            if isinstance(literal, ir.Without | ir.Fold):
-                yield from self.null_joins(literal.body, of_policy, (*outer, *body))
 
     def _null_join(
         self, var: ir.Operand, places: Sequence[tuple[ir.Match, int]], of_policy: bool

@@ -17,7 +17,7 @@ from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of, show
-from datalog_gate.schema.declaration import Range, Relation, RelationRef
+from datalog_gate.schema.declaration import Column, Range, Relation, RelationRef
 
 RESULTS: Mapping[str, Range] = {
     "len": (0, None), "abs": (0, None), "cidr_host_count": (1, None),
@@ -36,6 +36,8 @@ _QUOTIENT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations that lists of constants became."""
+Bounded = dict[RelationRef, Collection[int]]
+"""The columns of whose values anything is known, by relation: filled as relations are met."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class Ranges:
     relations: Mapping[RelationRef, Relation]
     lists: Lists
     same: SameValues
+    bounded: Bounded
     _known: dict[ir.Operand, _Range] = field(default_factory=dict)
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
@@ -90,7 +93,11 @@ class Ranges:
         return f"no numbers satisfy what is said of {names}"
 
     def _of(self, operand: ir.Operand) -> _Range:
-        return self._known.setdefault(self.same.of(operand), _Range())
+        operand = self.same.of(operand)
+        known = self._known.get(operand)
+        if known is None:
+            known = self._known[operand] = _Range()
+        return known
 
     def _length_of(self, text: ir.Operand) -> _Range:
         known = self._of(text)
@@ -131,7 +138,7 @@ class Ranges:
                     return self._limit(result, length.low, length.high)
             case ir.Fold(function, (first, *_), inner, target):
                 of_values = [_without_default(row, first) for row in inner]  # nulls are left out
-                within = Ranges(self.relations, self.lists, SameValues(of_values, self.relations))
+                within = Ranges(self.relations, self.lists, SameValues(of_values, self.relations), self.bounded)
                 if within.contradiction(of_values):
                     return None
                 known = self._of(target)
@@ -180,10 +187,17 @@ class Ranges:
     def _add_row(self, row: ir.Match) -> str | None:
         if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
             return self._add_list(subject, self.lists[row.relation])
-        for at, term in row.column_terms:
-            column = self.relations[row.relation].columns[at]
+        columns = self.relations[row.relation].columns
+        bounded = self.bounded.get(row.relation)
+        if bounded is None:
+            bounded = {at for at, column in enumerate(columns) if _is_bounded(row.relation, column)}
+            self.bounded[row.relation] = bounded
+        for at, term in row.column_terms if bounded else ():
+            if at not in bounded:
+                continue
+            column = columns[at]
             low, high = RANGES.get(f"{row.relation}.{column.name}", column.range)
-            booleans = (TRUE, FALSE) if column.kinds & Kind.ANY & ~Kind.NULL == Kind.BOOLEAN else ()
+            booleans = (TRUE, FALSE) if _is_boolean(column) else ()
             if isinstance(term, ir.Var) and (column.closed or column.numbers or booleans):
                 nothing = (None,) if Kind.NULL in column.kinds else ()
                 self._of(term).choices = (*column.allowed, *column.numbers, *booleans, *nothing)
@@ -238,6 +252,16 @@ class Ranges:
         if column:
             return f"{column} is always {before}, never {shown}"
         return f"{name} can't be both {before} and {shown}" if before else f"{name} is never {shown}"
+
+
+def _is_boolean(column: Column) -> bool:
+    return column.kinds & Kind.ANY & ~Kind.NULL == Kind.BOOLEAN
+
+
+def _is_bounded(relation: RelationRef, column: Column) -> bool:
+    """Whether anything is known of the values of a column."""
+    limited = column.range != (None, None) or column.length != (None, None) or column.whole or column.closed
+    return limited or bool(column.numbers) or _is_boolean(column) or f"{relation}.{column.name}" in RANGES
 
 
 _Bounds = tuple[int | Decimal | None, int | Decimal | None]

@@ -17,20 +17,43 @@ MOST_SAID = 10
 Rules = Mapping[RelationRef, Sequence[ir.CheckedRule]]
 
 
-def unfold(body: Sequence[ir.CheckedLiteral], rules: Rules) -> Iterator[Sequence[ir.CheckedLiteral]]:
-    """Yield the body with what rules say of its relations in each way: ``size(x, n), n < 0`` with
-    ``os:cinder:volume(_id=x, size=n)``."""
-    choices: list[list[Sequence[ir.CheckedLiteral]]] = []
-    ways = 1
-    for at, literal in enumerate(body):
-        match literal:
-            case ir.Match(relation) if ways * len(said := rules.get(relation, ())) <= MOST_WAYS:
-                if said and all(map(_is_plain, said)):
-                    ways *= len(said)
-                    choices.append([tuple(_as_said(literal, rule, at)) for rule in said])
-    for chosen in product(*choices) if choices else ():
-        if len(body) + sum(map(len, chosen)) <= LONGEST:
-            yield (*body, *(literal for literals in chosen for literal in literals))
+class Unfolding:
+    """Bodies with what the rules of their relations say. What a rule says for a literal is the same in each of them."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._plain: dict[RelationRef, Sequence[ir.CheckedRule]] = {}
+        self._said: dict[int, tuple[ir.Match, list[Sequence[ir.CheckedLiteral]]]] = {}
+        """By the id of a literal: the literal, and what each rule says for it."""
+
+    def unfold(self, body: Sequence[ir.CheckedLiteral]) -> Iterator[Sequence[ir.CheckedLiteral]]:
+        """Yield the body with what rules say of its relations in each way: ``size(x, n), n < 0`` with
+        ``os:cinder:volume(_id=x, size=n)``."""
+        choices: list[list[Sequence[ir.CheckedLiteral]]] = []
+        ways = 1
+        for literal in body:
+            count = len(self._plain_rules(literal.relation)) if isinstance(literal, ir.Match) else 0
+            if isinstance(literal, ir.Match) and 0 < ways * count <= MOST_WAYS:
+                ways *= count
+                choices.append(self._as_said(literal))
+        for chosen in product(*choices) if choices else ():
+            if len(body) + sum(map(len, chosen)) <= LONGEST:
+                yield (*body, *(literal for literals in chosen for literal in literals))
+
+    def _plain_rules(self, relation: RelationRef) -> Sequence[ir.CheckedRule]:
+        """The rules of a relation if each may stand in its place; none if one is a fact, long, or of itself."""
+        if relation not in self._plain:
+            rules = self._rules.get(relation, ())
+            self._plain[relation] = rules if all(map(_is_plain, rules)) else ()
+        return self._plain[relation]
+
+    def _as_said(self, asked: ir.Match) -> list[Sequence[ir.CheckedLiteral]]:
+        """The bodies of the rules for the row that is asked for, with variables of their own."""
+        known = self._said.get(id(asked))
+        if known is None:
+            said = [tuple(_as_said(asked, rule, len(self._said))) for rule in self._plain_rules(asked.relation)]
+            known = self._said[id(asked)] = asked, said
+        return known[1]
 
 
 def mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
@@ -49,7 +72,7 @@ def _is_plain(rule: ir.CheckedRule) -> bool:
 
 
 def _as_said(asked: ir.Match, rule: ir.CheckedRule, at: int) -> Iterator[ir.CheckedLiteral]:
-    """Yield the body of a rule for the row that is asked for, the literal at that place."""
+    """Yield the body of a rule for the row that is asked for, the literal of that number."""
     names: dict[ir.Var, ir.Operand] = {}
     for term, argument in zip(rule.arguments, asked.arguments, strict=True):
         if isinstance(term, ir.Const) and argument is not None:
