@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
+from datalog_gate.analysis.slices import rests_on
 from datalog_gate.analysis.violation_key import judges_transition
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import ResourceId, Row, row_key
-from datalog_gate.decision.policy_set import PolicySet, RuleFile, load, rests_on
+from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.engine.native import evaluate
 from datalog_gate.schema.declaration import RelationRef, old_version
 

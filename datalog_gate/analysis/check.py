@@ -22,7 +22,7 @@ from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import rests_on
 from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
@@ -262,19 +262,20 @@ def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> 
 
 
 def _check_cloud_wide(
-    program: CheckedProgram, policies: Iterable[Policy], unlocks: Iterable[Unlock]
+    program: CheckedProgram, policies: Sequence[Policy], unlocks: Sequence[Unlock]
 ) -> Iterator[Diagnostic]:
     """Report what rests on all stacks of the cloud and on the operation on a single stack: nothing has both."""
     if not any(map(is_all, program.inputs)):
         return
+    reads = rests_on(program, (*policies, *unlocks))
     for policy in policies:
-        inputs = resting(program, frozenset({policy.relation})).inputs
+        inputs = reads[policy.relation] & program.inputs
         changing = sorted(str(name) for name in inputs if is_old(name) or name in TRANSITION)
         if changing and any(map(is_all, inputs)):
             message = f"{policy.id} judges the whole cloud, where nothing fills {', '.join(changing)}"
             yield Diagnostic("cloud-wide", message, policy.span, "judge the change of a stack by a policy of its own")
     for unlock in unlocks:
-        if any(map(is_all, resting(program, frozenset({unlock.relation})).inputs)):
+        if any(map(is_all, reads[unlock.relation] & program.inputs)):
             message = (
                 f"a grant of {unlock.service} can't depend on the whole cloud: it is unlocked where a stack passes"
             )

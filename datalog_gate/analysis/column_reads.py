@@ -8,8 +8,7 @@ message.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from datalog_gate.analysis.program import (
     Call,
@@ -25,7 +24,6 @@ from datalog_gate.analysis.program import (
     Var,
     Without,
 )
-from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.schema.declaration import RelationRef
 
@@ -45,18 +43,22 @@ def remember(program: CheckedProgram, columns: Mapping[Column, Span]) -> None:
 
 def _read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
     rules = [(rule, _Uses(rule)) for rule in program.rules]
-    derived = frozenset[Column]()
-    wanted = fixpoint(partial(_extend, rules), derived)
+    wanted = {column for rule, uses in rules for column, _ in uses.read(rule, frozenset())}
+    passed: dict[Column, set[Column]] = {}
+    for rule, uses in rules:
+        for head, column in uses.hand_on(rule):
+            passed.setdefault(head, set()).add(column)
+    waiting = list(wanted)
+    while waiting:
+        following = passed.get(waiting.pop(), set()) - wanted
+        wanted |= following
+        waiting += following
     columns: dict[Column, Span] = {}
     for rule, uses in rules:
         for column, span in uses.read(rule, wanted):
             if column[0] in program.inputs:
                 columns.setdefault(column, span)
     return columns
-
-
-def _extend(rules: Iterable[tuple[CheckedRule, _Uses]], wanted: frozenset[Column]) -> frozenset[Column]:
-    return wanted.union(column for rule, uses in rules for column, _ in uses.read(rule, wanted))
 
 
 class _Uses:
@@ -71,7 +73,17 @@ class _Uses:
         for literal in rule.body:
             self._add(literal)
 
-    def read(self, rule: CheckedRule, wanted: frozenset[Column]) -> Iterator[tuple[Column, Span]]:
+    def hand_on(self, rule: CheckedRule) -> Iterator[tuple[Column, Column]]:
+        """Each column of the head with the columns that are read where it is."""
+        heads: dict[Pattern, list[Column]] = {}
+        for at, term in enumerate(rule.arguments):
+            if isinstance(term, Var) and term not in self.nullable:
+                heads.setdefault(term, []).append((rule.relation, at))
+        for match in self.matches if heads else ():
+            for at, term in match.column_terms:
+                yield from ((head, (match.relation, at)) for head in heads.get(term, ()))
+
+    def read(self, rule: CheckedRule, wanted: Set[Column]) -> Iterator[tuple[Column, Span]]:
         """The columns that the rule reads, where those `wanted` of what it derives are read."""
         passed = {term for at, term in enumerate(rule.arguments) if (rule.relation, at) in wanted}
         for match in self.matches:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram, Match, ProgramCache, Stratum
 from datalog_gate.analysis.strata import fixpoint, reads
 from datalog_gate.schema.declaration import RelationRef
@@ -49,6 +50,21 @@ def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> froze
         }
 
     return fixpoint(step, frozenset(filled))
+
+
+def rests_on(
+    program: CheckedProgram, policies: Iterable[Policy | Unlock] = ()
+) -> dict[RelationRef, frozenset[RelationRef]]:
+    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
+    policy whose rules all say `false` has no stratum: it rests on itself."""
+    reads: dict[RelationRef, frozenset[RelationRef]] = {
+        policy.relation: frozenset({policy.relation}) for policy in policies
+    }
+    for stratum in program.strata:
+        direct = _read_relations(stratum) | set(stratum.relations)
+        whole = frozenset(direct.union(*(reads.get(relation, frozenset()) for relation in direct)))
+        reads.update(dict.fromkeys(stratum.relations, whole))
+    return reads
 
 
 def _resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:

@@ -92,6 +92,8 @@ class Inference:
     _asks_for_kinds: bool = True
     """Whether the rule that is judged must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)
+    _binders: dict[int, Counter[ir.Var]] = field(default_factory=dict)
+    """Those of the bodies of `rules`, by their ids."""
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
@@ -125,7 +127,7 @@ class Inference:
 
     def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds: Kinds = dict(outer)
-        binders = _binders(body, outer)
+        binders = self._binders_of(body, outer)
         flows = any(not isinstance(literal, ir.Match | ir.Without) for literal in body)
         before = None
         while kinds != before:
@@ -140,6 +142,15 @@ class Inference:
                 if isinstance(literal, ir.Call) and literal.builtin == "??" and self._asks_for_kinds:
                     self._judge_default(literal, body, kinds)
         return kinds
+
+    def _binders_of(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Counter[ir.Var]:
+        """The binders of a body, which for one of a rule are counted once."""
+        if outer:
+            return _binders(body, outer)
+        known = self._binders.get(id(body))
+        if known is None:
+            known = self._binders[id(body)] = _binders(body, ())
+        return known
 
     def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:
         match literal:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import resting
-from datalog_gate.analysis.strata import matches
+from datalog_gate.analysis.slices import resting, rests_on
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
@@ -135,16 +134,3 @@ def texts(files: Sequence[RuleFile]) -> dict[str, str]:
 def parse_all(files: Sequence[RuleFile]) -> tuple[list[Module], list[Diagnostic]]:
     parsed = [file.parse() for file in files]
     return [module for module, _ in parsed], [diagnostic for _, diagnostics in parsed for diagnostic in diagnostics]
-
-
-def rests_on(program: CheckedProgram, policies: Sequence[Policy] = ()) -> dict[RelationRef, frozenset[RelationRef]]:
-    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
-    policy whose rules all say `false` has no stratum: it rests on itself."""
-    reads: dict[RelationRef, frozenset[RelationRef]] = {
-        policy.relation: frozenset({policy.relation}) for policy in policies
-    }
-    for stratum in program.strata:
-        direct = {match.relation for rule in stratum.rules for match in matches(rule.body)} | set(stratum.relations)
-        whole = frozenset(direct.union(*(reads.get(relation, frozenset()) for relation in direct)))
-        reads.update(dict.fromkeys(stratum.relations, whole))
-    return reads

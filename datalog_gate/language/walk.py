@@ -15,9 +15,11 @@ Node = ast.Literal | ast.Term
 
 
 def nodes(roots: Iterable[Node]) -> Iterator[Node]:
-    for node in roots:
+    waiting = [*roots][::-1]
+    while waiting:
+        node = waiting.pop()
         yield node
-        yield from nodes(children(node))
+        waiting += children(node)[::-1]
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -15,14 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import resting, rests_on
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.base.values import Boolean, Value, boolean
 from datalog_gate.decision.decision import Decision, PolicyError, Violation
 from datalog_gate.decision.judgement import decide
-from datalog_gate.decision.policy_set import PolicySet, parse_all, rests_on
+from datalog_gate.decision.policy_set import PolicySet, parse_all
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
 from datalog_gate.files.rules import read_rules

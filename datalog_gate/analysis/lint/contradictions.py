@@ -23,6 +23,9 @@ from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relat
 
 ORDERS: Mapping[str, str] = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "=", "!=": "<>"}
 """The orders of two values, less, equal or greater, of which each comparison holds."""
+SHORT = 20
+"""A body of so few literals, and of so few defaults and aggregates as are told apart, is searched to the end: what is
+not found in it is in no part of it."""
 MOST_DEFAULTS = 4
 """With more defaults in a body their cases are not told apart."""
 _NETS = ("os:neutron:net", "os:neutron:provider_net")
@@ -128,8 +131,13 @@ class _Contradictions:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why the conjunction holds of no values, or None: as it stands, or by what rules say of its relations."""
-        reason = self._no_row(body) or self._of_literals(body)
-        for way in self.unfolding.unfold(body) if reason is None else ():
+        reason = self._no_row(body)
+        ways = self.unfolding.unfold(body)
+        first = next(ways, body) if reason is None else body
+        if reason is None and _is_short(first) and self._of_literals(first) is None:
+            return None  # nor is there one in the part of it that is the body
+        reason = reason or self._of_literals(body)
+        for way in (first, *ways) if reason is None else ():
             reason = self._of_literals(way)
             if reason is None:
                 return None
@@ -231,6 +239,11 @@ class _Contradictions:
                     values = f"{quoted(left.value)} and {quoted(right.value)}"
                     return f"{column.name} of one row of {first.relation} can't be {values}"
         return None
+
+
+def _is_short(body: Sequence[ir.CheckedLiteral]) -> bool:
+    many = [literal for literal in body if isinstance(literal, ir.Call | ir.Fold)]
+    return len(body) <= SHORT and len(many) <= MOST_DEFAULTS
 
 
 def _oftwins(pairs: Pairs) -> Iterator[ir.Compare]:

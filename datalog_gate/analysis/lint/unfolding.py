@@ -49,11 +49,10 @@ class Unfolding:
 
     def _as_said(self, asked: ir.Match) -> list[Sequence[ir.CheckedLiteral]]:
         """The bodies of the rules for the row that is asked for, with variables of their own."""
-        known = self._said.get(id(asked))
-        if known is None:
-            said = [tuple(_as_said(asked, rule, len(self._said))) for rule in self._plain_rules(asked.relation)]
-            known = self._said[id(asked)] = asked, said
-        return known[1]
+        if id(asked) not in self._said:
+            number, rules = len(self._said), self._plain_rules(asked.relation)
+            self._said[id(asked)] = asked, [tuple(_as_said(asked, rule, number)) for rule in rules]
+        return self._said[id(asked)][1]
 
 
 def mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
