@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -52,6 +52,9 @@ class PolicyFile(pytest.File):
 
 class PolicyCase(pytest.Item):
     """One case of a test file."""
+
+    funcargs: ClassVar[dict[str, object]] = {}
+    """No fixtures. Plugins look for it, and pytest-lsp 1.0.1 fails each item that lacks it."""
 
     def __init__(self, *, suite: Suite, case: Case, **rest: Any) -> None:
         super().__init__(**rest)

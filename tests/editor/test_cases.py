@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from lsprotocol import types
 
@@ -72,6 +76,13 @@ async def test_a_lens_runs_the_cases_of_a_policy_or_one(editor: Editor) -> None:
     added = "  + violations: {policy: net.open_ssh, resource: bastion_sg, line: 17}"
     assert result["report"].splitlines()[0] == added
     assert [problem.partition(" / ")[0] for problem in editor.problems(TEST)] == [f"7:1-2 error [bad-test] {added}"]
+
+
+async def test_the_command_runs_cases_where_pytest_lsp_is_a_plugin(folder: Path) -> None:
+    (folder / TEST).write_text(CASES.partition("  - name: nothing")[0])
+    command = [sys.executable, "-m", "datalog_gate.doors.cli.main", "test", "rules/net"]
+    tested = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert (tested.returncode, tested.stdout.partition(" in ")[0].split("\n")[-1]) == (0, "1 passed"), tested.stdout
 
 
 async def run(editor: Editor, command: types.Command) -> list[dict[str, str]]:
