@@ -585,6 +585,7 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
     "Aggregates": (
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count(os:nova:server(_stack=x)), n > 0.\n'),
         Mistake("heat:stack(id=x), count(s : os:nova:server(_stack=x, _id=s)) > 0"),
+        Mistake("os:nova:server(_id=x), count(x) > 3"),
         Mistake("heat:stack(id=x), count(s, n), n > 0"),
         Mistake("heat:stack(id=x), count(os:nova:server) > 0"),
         Mistake('@deny("a", "{x}")\np(x, n) :- heat:stack(id=x), n = count{ os:nova:server(_stack=x) }, n > 0.\n'),

@@ -136,6 +136,18 @@ def test_only_written_variables_are_reported_as_unbound() -> None:
     assert [diagnostic.message for diagnostic in raised.value.diagnostics] == ["nothing binds x"]
 
 
+def test_what_groups_an_aggregate_is_reported_alone() -> None:
+    rule = "@deny p(x, f, n) :- heat:stack(id=x), n = count{ y : os:nova:server(_stack=x, _id=y, flavor=f) }."
+    with pytest.raises(dg.RulesError) as raised:
+        _load(m=rule)
+    assert [(found.message, found.suggestion) for found in raised.value.diagnostics] == [
+        (
+            "nothing binds f; heat:stack (m.dl:1:21) binds x",
+            "an aggregate binds no variable that groups it: use f in a relation beside it too",
+        )
+    ]
+
+
 def test_a_head_with_the_name_of_its_own_module_is_a_policy_too() -> None:
     policies = _load(m="m:error(x) :- heat:stack(id=x). @warn m:p(x) :- heat:stack(id=x).").policies
     assert [(policy.id, policy.level) for policy in policies] == [("m:error", "deny"), ("m:p", "warn")]

@@ -146,6 +146,13 @@ REFUSED: list[tuple[str, str, str | None]] = [
         "missing `:-` or `.` before `big`",
         'a policy is a rule below a line like @deny("name", "message {x}")',
     ),
+    ("p(x) :- q(x), count(x) «>» 3.",
+     "`count(...)` is a condition and has no value", "write y = count{ x : ... }, and compare y"),
+    ("p(x) :- q(x), x in «{»1}.", "found `{`, expected `[`", "write the choices in brackets, [a, b]"),
+    ('@deny «"a"» p(x) :- q(x).',
+     "found a string, expected the rule of the annotation", "write @deny(...), and the rule right below it"),
+    ('@deny("a")«;» p(x) :- q(x).',
+     "found `;`, expected the rule of the annotation", "write @deny(...), and the rule right below it"),
     ("p(x) «<»- q(x).", "missing `:-` or `.` before `<`", "write `:-` between a head and its body"),
     (
         'p(x) :- q(x, y «!=» "").',

@@ -60,6 +60,23 @@ def prompt(tmp_path: Path) -> Prompt:
         (":why link(1, _)", ["m:link(1, 2)", "  a fact"]),
         (":why rech", ["write one atom of a relation that there is, as :why open_ssh(group, src)"]),
         (":wy", ["there is no command :wy: did you mean :why?"]),
+        (
+            ":relations",
+            [
+                "m:link",
+                "m:reach",
+                "m:far",
+                "701 more have no row here: :relations PATTERN shows some, as os:nova:*",
+            ],
+        ),
+        (":relations link", ["m:link", "  a  number", "  b  number"]),
+        (
+            "count{ x : link(x, _) }",
+            [
+                "<query>:1:6: error[syntax] found `{`, expected the end of the query\n"
+                "  1 | count{ x : link(x, _) }\n    |      ^\n  help  give it a variable, `:- n = count{ ... }`"
+            ],
+        ),
         (":relations heat:scalin", ["there is no relation heat:scalin: did you mean heat:scaling?"]),
         (":rules", ["1 files of rules"]),
     ],
@@ -93,7 +110,7 @@ def test_what_is_typed_is_completed(prompt: Prompt) -> None:
         return length, [completion.label for completion in completions]
 
     assert labels(":wh") == (3, [":why", ":whynot"])
-    assert labels(":why heat:sca") == (8, ["heat:scaling"])
+    assert labels(":why heat:sca") == (8, ["heat:scaling", "os:heat:scaling_policy"])
     assert labels("heat:scaling(id=x, mi") == (2, ["min"])
 
 

@@ -35,7 +35,10 @@ def order(rule: CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> Che
     body, unbound = _order(scope_body(rule.body, head), set(), head)
     if unbound:
         slips = Slips(var.name for var in spans)
-        diagnostics += [_report(var, spans.get(var, rule.span), body, slips) for var in _named(unbound) or unbound]
+        folds = [literal for literal in rule.body if isinstance(literal, Fold)]
+        groups = {var for fold in folds for var in variables(fold) if var in unbound} - {fold.target for fold in folds}
+        for var in groups or _named(unbound) or unbound:  # what an aggregate gives is missing for want of its groups
+            diagnostics.append(_report(var, spans.get(var, rule.span), body, slips, var in groups))
         return None
     return replace(rule, body=body)
 
@@ -155,7 +158,7 @@ def _named(unbound: Iterable[Var]) -> set[Var]:
     return {var for var in unbound if var.name}
 
 
-def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips) -> Diagnostic:
+def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips, is_group: bool) -> Diagnostic:
     name = var.name or "the result"
     steps, bound = [], set[Var]()
     for literal in ordered:
@@ -164,6 +167,8 @@ def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips) -> Diagnos
         bound |= binds(literal)
     near = next(iter(slips.of(name)), None)
     quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
+    if is_group:
+        quotes = f"an aggregate binds no variable that groups it: use {name} in a relation beside it too"
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = f"did you mean {near}?" if near else quotes
     return Diagnostic("unsafe-variable", message, span, suggestion)

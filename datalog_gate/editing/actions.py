@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -28,6 +29,17 @@ _QUOTED = re.compile(r"`([^`]+)`")
 _NAMED = re.compile(r"\((\w+)=\.\.\.\)")
 _EXPORT = re.compile(r"`export (\w+)\.` in ([\w:]+)")
 _WORD = re.compile(r"[\w.:@-]+")
+_TYPE = re.compile(r"\w+(?:::\w+)+(?=\()")
+_SLIPS = (
+    ("`not (", r"\bnot +(\w+) +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
+    ("`not (", r"\b(\w+) +not +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
+    ("in brackets, [", r"\bin *[({]([^(){}\n]*)[)}]", r"in [\1]"),
+    ("without quotes", r'"([\d.]+|true|false)"', r"\1"),
+    ("behind the atom", r"\b(\w+) *(!=|[<>]=?) *([^,()\n]+)([^()\n]*\))", r"\1=\1\4, \1 \2 \3"),
+    (" x : ... }", r"\b(count|sum|avg|min|max|list)\(((?:[^()\n]|\([^()\n]*\))*)\)", r"\1{ \2 }"),
+    ("`:-` between", r"<-", ":-"),
+)
+"""What the help of a slip says, how the slip is written, and what is meant."""
 
 
 def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
@@ -74,6 +86,7 @@ def after(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, st
 def new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProblem | None) -> list[Diagnostic]:
     """The errors of the rules with these texts that they did not have; with a `problem`, that too while it is left."""
     names = [name for name, text in changed.items() if folder.sources.get(name) != text]
+    names += [problem.range.file] if problem and problem.range.file not in names else []
     edited = with_texts(folder, {Path(name): changed[name] for name in names})
     files = {parsed.file.file for name in names for parsed in folder.pack(name)}
     before = _count(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
@@ -104,6 +117,9 @@ def _edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tupl
             end = len(home.file.text)
             edit = TextEdit(TextRange(home.file.file, end, end), f"\nexport {name}.\n")
             yield f"export {name} in {module}", [edit]
+    for written in _TYPE.finditer(text, problem.range.start - 60) if "in lower case" in problem.help else ():
+        if kind := folder.catalogue.type(written[0]):
+            yield _replacing(TextRange(problem.range.file, *written.span()), kind.relation)
 
 
 def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
@@ -111,9 +127,12 @@ def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[T
     where, help_ = problem.range, problem.help
     old = text[where.start : where.end]
     for meant in _MEANT.findall(help_):
-        new = meant.strip("`'\"@")
+        new = meant.strip("`'\"")
         yield _replacing(_narrowed(text, where, new), new)
     for sign in _BEFORE.findall(help_):
+        start = len(text[: where.start].rstrip())
+        if sign in (",", ".", ")"):
+            yield f"write {sign}", [TextEdit(TextRange(where.file, start, start), sign)]
         yield f"write {sign}", [TextEdit(TextRange(where.file, where.start, where.start), f"{sign} ")]
     for quoted in _QUOTED.findall(help_):
         name, default, rest = quoted.partition(" ?? ")
@@ -121,10 +140,16 @@ def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[T
             yield from _defaults(where, old, name, rest)
         elif quoted.startswith("import "):
             yield f"write {quoted}", [TextEdit(TextRange(where.file, 0, 0), f"{quoted}\n")]
-        elif quoted.endswith("!= null"):
+        elif quoted.endswith("!= null") or quoted.startswith("is_"):
             yield f"write {quoted}", [TextEdit(TextRange(where.file, where.start, where.start), f"{quoted}, ")]
+        elif quoted == ",":
+            yield _replacing(replace(where, start=len(text[: where.start].rstrip())), quoted)
         else:
             yield _replacing(where, quoted)
+    for sign, wrong, right in _SLIPS:
+        for slip in re.finditer(wrong, text) if sign in help_ else ():
+            if slip.start() < where.end and where.start < slip.end():
+                yield _replacing(TextRange(where.file, *slip.span()), slip.expand(right))
     for column in _NAMED.findall(help_):
         start = where.start + old.find("(") + 1
         yield f"write {column}=", [TextEdit(TextRange(where.file, start, start), f"{column}=")]
@@ -149,12 +174,9 @@ def _replacing(where: TextRange, new: str) -> tuple[str, list[TextEdit]]:
 
 def _narrowed(text: str, where: TextRange, new: str) -> TextRange:
     """The word within the range that was probably meant as the new one, without quotes."""
-    words = {match[0]: match for match in _WORD.finditer(text, where.start, where.end)}
+    words = {match[0]: match for match in _WORD.finditer(text, where.start, where.end) if match[0] != new}
     near = closest(new, words) or next(iter(words), None)
-    if near is None:
-        return where
-    shift = near.startswith("@")
-    return TextRange(where.file, words[near].start() + shift, words[near].end())
+    return TextRange(where.file, *words[near].span()) if near else where
 
 
 def _codes(workspace: Workspace, path: Path, text: str) -> Counter[tuple[str, str]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
 CompletionKind = Literal["relation", "builtin", "column", "variable", "keyword", "module", "type", "property", "value"]
+
+SHORTEST = 3
+"""How long a word is that is looked for within names."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,6 +72,15 @@ class Completion:
     @property
     def text(self) -> str:
         return self.insert or self.label
+
+
+def fitting(offered: Iterable[Completion], word: str) -> list[Completion]:
+    """Those that begin with a word, then those that have it within."""
+    written = word.lower()
+    unique = dict.fromkeys(completion for completion in offered if completion.text != word)
+    places = {completion: completion.label.lower().find(written) for completion in unique}
+    within = [completion for completion, place in places.items() if place > 0 and len(word) >= SHORTEST]
+    return [*(completion for completion, place in places.items() if place == 0), *within]
 
 
 @dataclass(frozen=True, slots=True)

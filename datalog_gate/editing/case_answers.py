@@ -6,27 +6,40 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from datalog_gate.analysis.policy import ACTIONS, LEVELS
-from datalog_gate.editing.answers import Completion, Lens, TextRange
+from datalog_gate.decision.waivers import KEYS
+from datalog_gate.editing.answers import Completion, Lens, TextRange, fitting
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.workspace import TEST_FILE, Workspace
 from datalog_gate.editing.yaml_outline import entry_at, read_outline, slot_at
+from datalog_gate.files.discovery import FOLDER_TEMPLATE
 from datalog_gate.language.ast import Rule
-from datalog_gate.policytest.testfile import TOP, Shape
+from datalog_gate.policytest.testfile import CASE, Shape
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
+
+_MAPPINGS: dict[str, Shape] = {
+    "environment": {"parameters": (dict,)},
+    "caller": dict.fromkeys(("user", "project", "domain", "roles"), (str,)),
+    "waivers": [dict.fromkeys(KEYS, (str,))],
+}
+"""The keys of mappings that a test file takes whole."""
 
 
 def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, and the word that they stand for. They begin with what is written of it."""
+    """The completions at an offset, and the word that they stand for; no key that is there already."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
-    written = text[slot.start : offset].lower()
+    written = text[slot.start : offset]
     offered: list[Completion] = []
-    shape = _shape_at(slot.path)
-    if slot.is_key and isinstance(shape, dict):
-        offered += (Completion(name, "keyword", insert=f"{name}: ") for name in shape if name != "*")
+    if slot.is_key:
+        shape = _shape_at(slot.path)
+        names = [*shape] if isinstance(shape, dict) else []
+        if slot.path[2:] == ("environment", "parameters"):
+            names = [*_names_of_stacks(workspace, path, slot.path, "parameters")]
+        there = {entry.path[-1] for entry in read_outline(text) if entry.path[:-1] == slot.path}
+        offered += (Completion(name, "keyword", insert=f"{name}: ") for name in names if name not in {"*", *there})
     if slot.is_value:
-        offered += _values(workspace, path, slot.path)
-    fitting = [completion for completion in offered if completion.label.lower().startswith(written)]
-    return TextRange(str(path), slot.start, slot.end), fitting
+        offered += _values(workspace, path, slot.path, written)
+    return TextRange(str(path), slot.start, slot.end), fitting(offered, written)
 
 
 def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange]:
@@ -88,7 +101,8 @@ def policies(folder: RuleFolder) -> Iterator[tuple[str, TextRange]]:
 
 def _shape_at(path: tuple[str | int, ...]) -> Shape | None:
     """The shape of a test file below a path; None where anything may stand."""
-    shape: Shape | None = TOP
+    case: dict[str, Shape] = {**CASE, **_MAPPINGS}
+    shape: Shape | None = {"cases": [case]}
     for step in path:
         if isinstance(shape, list) and isinstance(step, int):
             shape = shape[0]
@@ -99,27 +113,36 @@ def _shape_at(path: tuple[str | int, ...]) -> Shape | None:
     return shape
 
 
-def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...]) -> Iterator[Completion]:
+def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...], written: str) -> Iterator[Completion]:
     match steps[2:]:
         case ("action",):
             yield from (Completion(action, "value") for action in ACTIONS)
-        case ("expect", "violations" | "undetermined", _, "policy"):
+        case ("expect", "violations" | "undetermined", _, "policy") | ("waivers", _, "policy"):
             for identity, where in policies(workspace.folder(path)):
                 if Path(where.file).parent == path.parent:
                     yield Completion(identity, "value", "policy")
-        case ("expect", "violations" | "undetermined", _, "resource"):
-            yield from (Completion(name, "value", "resource") for name in _resources(workspace, path, steps))
-        case ("stack",) | ("against",):
-            for file in sorted({*path.parent.glob("*.yaml"), *path.parent.glob("*/template.yaml")}):
-                if file != path and workspace.is_template(file):
-                    folder = file.parent if file.name == "template.yaml" else file
-                    yield Completion(folder.relative_to(path.parent).as_posix(), "value", "template")
+        case ("expect", "violations" | "undetermined", _, "resource") | ("waivers", _, "subject"):
+            names = _names_of_stacks(workspace, path, steps, "resources")
+            yield from (Completion(name, "value", "resource") for name in names)
+        case ("stack",) | ("against",) | ("modules", _):
+            yield from _files(workspace, path, written[: written.rfind("/") + 1])
 
 
-def _resources(workspace: Workspace, path: Path, steps: tuple[str | int, ...]) -> Iterator[str]:
-    """The resources of the stack of a case, and of that before it, which stand in the test or in a file."""
+def _files(workspace: Workspace, path: Path, folder: str) -> Iterator[Completion]:
+    """The templates in a folder, named from the test file, and the folders there."""
+    top = path.parent / folder
+    for file in sorted(top.iterdir()) if top.is_dir() else ():
+        if (file / FOLDER_TEMPLATE).is_file() or (file.suffix in TEMPLATE_ENDINGS and workspace.is_template(file)):
+            yield Completion(f"{folder}{file.name}", "value", "template")
+        elif file.is_dir() and not file.name.startswith("."):
+            yield Completion(f"{folder}{file.name}/", "value", "folder")
+    yield Completion(f"{folder}../", "value", "folder")
+
+
+def _names_of_stacks(workspace: Workspace, path: Path, steps: tuple[str | int, ...], section: str) -> Iterator[str]:
+    """What a section defines in the stack of a case, and in that before it, which stand in the test or in a file."""
     outline = read_outline(workspace.text(path).text)
-    resources: dict[str, None] = {}
+    names: dict[str, None] = {}
     for stack in ("stack", "against"):
         source = tuple(entry for entry in outline if entry.path[:3] == (*steps[:2], stack))
         if source and source[0].value:
@@ -128,5 +151,5 @@ def _resources(workspace: Workspace, path: Path, steps: tuple[str | int, ...]) -
             ways = [entry.path for entry in read_outline(workspace.text(file).text)]
         else:
             ways = [entry.path[3:] for entry in source]
-        resources |= {str(way[1]): None for way in ways if len(way) == 2 and way[0] == "resources"}
-    yield from resources
+        names |= {str(way[1]): None for way in ways if len(way) == 2 and str(way[0]).lower() == section}
+    yield from names

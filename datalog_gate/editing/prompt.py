@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, shorten
@@ -13,7 +14,7 @@ from datalog_gate.base.values import Kind, ResourceId, show
 from datalog_gate.decision.query import QueryAnswer, ask, evaluate
 from datalog_gate.editing import rule_completion
 from datalog_gate.editing.answers import Completion
-from datalog_gate.editing.relation_text import format_relation
+from datalog_gate.editing.relation_text import format_columns, format_relation
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
 from datalog_gate.engine import native
 from datalog_gate.engine.provenance import Provenance
@@ -195,15 +196,29 @@ class Prompt:
         yield f"{len(self.folder.files)} files of rules"
 
     def _relations(self, pattern: str) -> Iterator[str]:
+        own = {
+            relation.name: relation
+            for scope in self.folder.names.scopes.values()
+            for relation in scope.relations.values()
+        }
         described = describe_relations(pattern or "*", self.folder.catalogue)
-        if not described:
-            advice = did_you_mean(pattern, self.folder.catalogue.names(), ":relations lists all")
+        if not pattern:
+            filled = {line.relation for line in self.lines}
+            shown = [description.relation for description in described if description.relation.name in filled]
+            for relation in (*own.values(), *shown):
+                yield shorten(f"{relation.name}  {relation.meaning}".rstrip(), self.width)
+            yield f"{len(described) - len(shown)} more have no row here: :relations PATTERN shows some, as os:nova:*"
+            return
+        named = [
+            relation for name, relation in own.items() if fnmatchcase(name, pattern) or name.endswith(f":{pattern}")
+        ]
+        if not described and not named:
+            advice = did_you_mean(pattern, [*own, *self.folder.catalogue.names()], ":relations lists those with rows")
             yield f"there is no relation {pattern}: {advice}"
+        for relation in named:
+            yield from format_columns(relation)
         for description in described:
-            if pattern:
-                yield from format_relation(description, self.folder.catalogue)
-            else:
-                yield shorten(f"{description.relation.name}  {description.relation.meaning}", self.width)
+            yield from format_relation(description, self.folder.catalogue)
 
 
 def lines_of(facts: FactSet) -> Iterator[FactLine]:

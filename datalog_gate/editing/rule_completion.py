@@ -8,10 +8,10 @@ from pathlib import Path
 
 from datalog_gate.analysis.policy import CHOICES, LISTS
 from datalog_gate.analysis.resolve import AGGREGATES, KINDS
-from datalog_gate.editing.answers import Completion, TextRange
+from datalog_gate.editing.answers import Completion, TextRange, fitting
 from datalog_gate.editing.relation_text import format_builtin
 from datalog_gate.editing.rule_folder import RuleFolder
-from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES
+from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES, COLUMN_ATTRIBUTES
 from datalog_gate.editing.rule_tokens import Level, RuleTokens
 from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.descriptions import describe_kinds
@@ -23,34 +23,22 @@ STATEMENTS = {
     "export": "Lets other modules read relations.",
     "import": "Reads a module by bare names.",
 }
-LITERALS = {
-    "not": "There is no such row.",
-    "or": "One of several, in parentheses.",
-    "in": "One of a list.",
-    "null": "Nothing.",
-    "true": "",
-    "false": "",
-}
+CONDITIONS = {"not": "There is no such row.", "or": "One of several, in parentheses.", "in": "One of a list."}
+VALUES = {"null": "Nothing.", "true": "", "false": ""}
 
 
 def complete(folder: RuleFolder, path: Path, text: str, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, and the word that they stand for. They begin with what is written of it."""
+    """The completions at an offset, and the word that they stand for."""
     before = RuleTokens(text[:offset], str(path)).tokens
     last = before[-2] if before[1:] else before[-1]
     in_text = last.kind == "bad_string" and last.end == offset
     word = last.text[1:] if in_text else _word(text, offset)
     prefix = RuleTokens(text[: offset - len(word) - in_text], str(path))
     end = offset + len(re.match(r"[\w.:]*", text[offset:])[0])  # type: ignore[index]
-    offered = (
-        _texts(folder, path, prefix)
-        if in_text
-        else _names(folder, path, prefix, RuleTokens(text, str(path)), offset, word)
-    )
-    lower = word.lower()
-    fitting = [
-        completion for completion in offered if completion.label.lower().startswith(lower) and completion.label != word
-    ]
-    return TextRange(str(path), offset - len(word), end), list(dict.fromkeys(fitting))
+    whole = RuleTokens(text, str(path))
+    find = _texts if in_text else _names
+    offered = find(folder, path, prefix, whole, whole.at(offset))
+    return TextRange(str(path), offset - len(word), end), fitting(offered, word)
 
 
 def _word(text: str, offset: int) -> str:
@@ -59,7 +47,7 @@ def _word(text: str, offset: int) -> str:
 
 
 def _names(
-    folder: RuleFolder, path: Path, prefix: RuleTokens, whole: RuleTokens, offset: int, word: str
+    folder: RuleFolder, path: Path, prefix: RuleTokens, whole: RuleTokens, index: int | None
 ) -> Iterator[Completion]:
     last = len(prefix.tokens) - 2
     level = _level(prefix)
@@ -76,6 +64,16 @@ def _names(
     elif level and level.bracket == "declaration":
         if prefix.tokens[last].text in (":", "or"):
             yield from (Completion(kind, "keyword", "kind") for kind in KINDS)
+        elif prefix.tokens[level.owner].text == "key":
+            declared = (token.text for at, token in prefix.named("declared") if start < at < level.owner)
+            yield from (Completion(name, "column", "column") for name in declared)
+    elif start > last:
+        yield from _own_relations(folder, path)
+        yield from (Completion(name, "keyword", "", meaning) for name, meaning in STATEMENTS.items())
+        for name, meaning in ANNOTATION_MEANINGS.items():
+            yield Completion(f"@{name}", "keyword", "annotation", meaning, f"@{name}(")
+    elif first == "relation":
+        yield Completion("key", "keyword", "", "The columns that tell its rows apart.", "key(")
     elif first == "import":
         yield from (Completion(parsed.module.name, "module", "module") for parsed in folder.all())
     elif first == "export":
@@ -84,15 +82,13 @@ def _names(
     else:
         if level and level.bracket == "atom":
             yield from _columns(folder, path, prefix, level)
-        index = whole.at(offset)
         names = whole.variables(index) if index is not None else prefix.variables(len(prefix.tokens) - 1)
-        yield from (Completion(name, "variable", "variable") for name in names if name != word)
+        yield from (Completion(name, "variable", "variable") for name in names)
         if level is None or level.bracket in ("group", "aggregate"):
             yield from _relations(folder, path)
             yield from (Completion(name, "keyword", "aggregate", "", f"{name}{{ ") for name in AGGREGATES)
-            if start > last:
-                yield from (Completion(name, "keyword", "", meaning) for name, meaning in STATEMENTS.items())
-        yield from (Completion(name, "keyword", "", meaning) for name, meaning in LITERALS.items())
+            yield from (Completion(name, "keyword", "", meaning) for name, meaning in CONDITIONS.items())
+        yield from (Completion(name, "keyword", "", meaning) for name, meaning in VALUES.items())
 
 
 def _columns(folder: RuleFolder, path: Path, prefix: RuleTokens, level: Level) -> Iterator[Completion]:
@@ -108,7 +104,9 @@ def _columns(folder: RuleFolder, path: Path, prefix: RuleTokens, level: Level) -
                 yield Completion(column.name, "column", describe_kinds(column), column.meaning, f"{name}=")
 
 
-def _texts(folder: RuleFolder, path: Path, prefix: RuleTokens) -> Iterator[Completion]:
+def _texts(
+    folder: RuleFolder, path: Path, prefix: RuleTokens, whole: RuleTokens, index: int | None
+) -> Iterator[Completion]:
     """The values of the column or attribute for which a text is being written."""
     level = _level(prefix)
     listed = bool(level and level.bracket == "list")
@@ -118,26 +116,30 @@ def _texts(folder: RuleFolder, path: Path, prefix: RuleTokens) -> Iterator[Compl
     at -= listed
     if level and listed:
         level = level.outer
-    if level is None or at < 1 or prefix.tokens[at].kind not in ("=", "in"):
+    if level is None or at < 1:
         return
     name = prefix.tokens[at - 1].text
     values: Iterable[str] = ()
-    if level.bracket == "annotation":
+    is_named = prefix.tokens[at].kind in ("=", "in")
+    if level.bracket == "annotation" and is_named:
         values = CHOICES.get(name, ())
+        if name in COLUMN_ATTRIBUTES and index is not None:
+            values = whole.variables(index, of_head=True)
     elif level.bracket == "atom":
         meaning = folder.meaning(prefix.tokens[level.owner].text, _module_name(folder, path))
-        known = isinstance(meaning, Relation) and name in meaning.positions
-        values = meaning.columns[meaning.positions[name]].allowed if isinstance(meaning, Relation) and known else ()
+        columns = meaning.columns if isinstance(meaning, Relation) else ()
+        place = sum(prefix.levels[comma] == level and prefix.tokens[comma].kind == "," for comma in range(at + 1))
+        fits = (column.name == name if is_named else at == place for at, column in enumerate(columns))
+        values = next((column.allowed for column, fit in zip(columns, fits, strict=True) if fit), ())
     yield from (Completion(value, "value") for value in values)
 
 
 def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
     """The relations that a body may read, and the builtins."""
+    yield from _own_relations(folder, path)
     module = _module_name(folder, path)
     scopes = folder.names.scopes
     own = scopes.get(module)
-    for name, relation in (own.relations if own else {}).items():
-        yield Completion(name, "relation", _signature(relation), relation.meaning, f"{name}(")
     imported = {folder.names.imported(import_.module, module) for import_ in own.imports} if own else set()
     for other, scope in scopes.items():
         for name in sorted(scope.exports & scope.relations.keys() if other != module else ()):
@@ -153,6 +155,12 @@ def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
         if builtin.name.isidentifier():
             signature = next(format_builtin(builtin)).partition("  ")[0]
             yield Completion(builtin.name, "builtin", signature, builtin.meaning, f"{builtin.name}(")
+
+
+def _own_relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
+    own = folder.names.scopes.get(_module_name(folder, path))
+    for name, relation in (own.relations if own else {}).items():
+        yield Completion(name, "relation", _signature(relation), relation.meaning, f"{name}(")
 
 
 _VERSIONS = {OLD: "A relation as it was before the change.", ALL: "A relation of all stacks of the cloud."}

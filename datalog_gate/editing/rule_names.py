@@ -48,7 +48,7 @@ ANNOTATION_MEANINGS = {
     "record": "Each row is noted only.",
     "unlock": "Each row is a grant that unlocks the service.",
 }
-_PROPERTY_OF_COLUMN = ("key", "subject", "worse")
+COLUMN_ATTRIBUTES = ("key", "subject", "worse")
 """Attributes that name columns of the head."""
 
 
@@ -165,7 +165,7 @@ def _rename_variable(parsed: ParsedRules, index: int, name: str) -> Iterator[Tex
             (tokens.tokens[back - 1].text for back in range(at, level.owner, -1) if tokens.tokens[back].kind == "="), ""
         )
         text = PLACEHOLDER.sub(lambda match: f"{{{name}}}" if match[1] == old else match[0], token.text)
-        if attribute in _PROPERTY_OF_COLUMN:
+        if attribute in COLUMN_ATTRIBUTES:
             text = re.sub(rf"\b{re.escape(old)}\b", name, token.text)
         if text != token.text:
             yield TextEdit(_range(parsed, at), text)

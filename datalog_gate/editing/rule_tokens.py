@@ -88,7 +88,8 @@ class RuleTokens:
             return "declared" if is_column else "kind"
         if level and level.bracket == "atom" and after == "=":
             return "column"
-        return "other" if index == start and first in ("relation", "import", "export") else "variable"
+        is_statement = index == start and first in ("relation", "import", "export")
+        return "other" if is_statement or after == "{" else "variable"  # an aggregate has braces
 
     def at(self, offset: int) -> int | None:
         """The index of the token that the offset is on, or just behind."""
@@ -113,8 +114,9 @@ class RuleTokens:
         """The tokens that are used as one of these."""
         return ((index, token) for index, token in enumerate(self.tokens) if self.role(index) in roles)
 
-    def variables(self, index: int) -> list[str]:
-        """The variables of the statement of a token, in order."""
+    def variables(self, index: int, of_head: bool = False) -> list[str]:
+        """The variables of the statement of a token, or only those of its head, in order."""
         statement = self.statement(index)
-        names = (self.tokens[at].text for at in statement if self.role(at) == "variable")
+        body = next((at for at in statement if self.tokens[at].kind == ":-" and of_head), statement.stop)
+        names = (self.tokens[at].text for at in range(statement.start, body) if self.role(at) == "variable")
         return list(dict.fromkeys(name for name in names if name != "_"))

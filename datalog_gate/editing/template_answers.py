@@ -9,7 +9,7 @@ from pathlib import Path
 
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.values import Unknown
-from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange
+from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange, fitting
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
@@ -18,7 +18,7 @@ from datalog_gate.schema.relations import SECTIONS, VERSIONS
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.template.dialect import Dialect, dialect_of
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
-from datalog_gate.template.parameters import TYPES
+from datalog_gate.template.parameters import CFN_KEYS, CFN_TYPES, TYPES
 
 FUNCTIONS = {
     "get_param": ("NAME or [NAME, KEY...]", "The value of a parameter, or a part of it."),
@@ -56,20 +56,27 @@ FUNCTIONS = {
 """The functions of HOT, with their arguments and what they mean."""
 PARAMETER_KEYS = ("type", "default", "description", "label", "hidden", "constraints", "immutable")
 PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
-_NAMING = {"get_param": "parameters", "get_resource": "resources", "get_attr": "resources", "depends_on": "resources"}
-"""Functions and keys whose value, or first member, is a name, and the section that has it."""
-_CONDITION_KEYS = ("if", "condition", "not", "and", "or")
+_NAMING: dict[object, tuple[str, ...]] = {
+    **dict.fromkeys(("get_resource", "get_attr", "depends_on", "Fn::GetAtt"), ("resources",)),
+    "get_param": ("parameters",),
+    "Ref": ("parameters", "resources"),
+}
+"""Functions and keys whose value, or first member, is a name, and the sections that have it."""
+_CONDITION_KEYS = ("if", "condition", "not", "and", "or", "Fn::If")
+_CFN = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
+_MEMBERS = (("properties", "resource"), ("properties", "resource_def"))
+"""Where groups of Heat define the resource of their members."""
 Steps = tuple[str | int, ...]
 
 
 def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, and the word that they stand for. They begin with what is written of it."""
+    """The completions at an offset, and the word that they stand for; no key that is there already."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
-    written = text[slot.start : offset]
     view = _View(workspace, path, text)
-    fitting = [item for item in view.completions(slot) if item.label.lower().startswith(written.lower())]
-    return TextRange(str(path), slot.start, slot.end), list(dict.fromkeys(fitting))
+    keys = {way[-1] for way in view.entries if way[:-1] == slot.path} if slot.is_key else set()
+    offered = (completion for completion in view.completions(slot) if completion.label not in keys)
+    return TextRange(str(path), slot.start, slot.end), fitting(offered, text[slot.start : offset])
 
 
 def hover(workspace: Workspace, path: Path, offset: int, problems: Sequence[TextProblem] = ()) -> Hover | None:
@@ -100,9 +107,9 @@ def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange
     view = _View(workspace, path, text)
     if on_value and (file := view.file(entry)):
         return [TextRange(str(file), 0, 0)]
-    section = view.section_named(entry.path) if on_value else ""
-    target = view.entries.get((section, entry.value)) or view.entries.get((section.capitalize(), entry.value))
-    return [TextRange(str(path), target.start, target.end)] if target else []
+    sections = view.sections_named(entry.path) if on_value else ()
+    targets = (view.entries.get((name, entry.value)) for lower in sections for name in (lower, lower.capitalize()))
+    return [TextRange(str(path), target.start, target.end) for target in targets if target]
 
 
 def outline(text: str, file: str) -> list[Symbol]:
@@ -113,7 +120,8 @@ def outline(text: str, file: str) -> list[Symbol]:
         if len(entry.path) > 2 or entry.end == entry.start or not all(isinstance(step, str) for step in entry.path):
             continue
         below = [other for other in entries[at + 1 :] if other.path[: len(entry.path)] == entry.path]
-        kind = next((other.value for other in below if other.path == (*entry.path, "type")), entry.value)
+        kinds = ((*entry.path, "type"), (*entry.path, "Type"))
+        kind = next((other.value for other in below if other.path in kinds), entry.value)
         end = max([entry.end, entry.value_end, *(max(other.end, other.value_end) for other in below)])
         name = TextRange(file, entry.start, entry.end)
         symbols.append(Symbol(str(entry.path[-1]), kind, TextRange(file, entry.start, end), name))
@@ -142,90 +150,114 @@ class _View:
         self.workspace, self.path, self.text = workspace, path, text
         self.entries: dict[Steps, OutlineEntry] = {entry.path: entry for entry in read_outline(text)}
         versions: dict[object, object] = {way[0]: entry.value for way, entry in self.entries.items() if len(way) == 1}
-        dialect = dialect_of(versions)
-        newest = dialect_of({"heat_template_version": "wallaby"})
+        written = [name for name in _CFN if name in versions]
+        newest = dialect_of({name: _CFN[name] for name in written[:1]} or {"heat_template_version": "wallaby"})
         assert isinstance(newest, Dialect)
+        dialect = dialect_of(versions)
         self.dialect = newest if isinstance(dialect, str) else dialect
+        self.is_new = not versions.keys() & {"heat_template_version", *_CFN}
 
     def names(self, section: str) -> list[str]:
         sections = (section, section.capitalize())
         return [str(way[1]) for way in self.entries if len(way) == 2 and way[0] in sections]
 
-    def type_name(self, resource: str | int) -> str:
-        for way in (("resources", resource, "type"), ("Resources", resource, "Type")):
-            if way in self.entries:
-                return self.entries[way].value
-        return ""
+    def definition(self, path: Steps) -> tuple[Steps, Steps]:
+        """The definition of a resource that a path is in, and the rest of it; that of a member of a group in it."""
+        depth = 2
+        while path[depth : depth + 2] in _MEMBERS and self.type_name(path[:depth]).startswith("OS::Heat::"):
+            depth += 2
+        return path[:depth], path[depth:]
 
-    def type(self, resource: str | int) -> ResourceType | None:
-        return self.workspace.catalogue.type(self.type_name(resource))
+    def type_name(self, definition: Steps) -> str:
+        entry = self.entries.get((*definition, self.dialect.key("type")))
+        return entry.value if entry else ""
+
+    def type(self, definition: Steps) -> ResourceType | None:
+        return self.workspace.catalogue.type(self.type_name(definition))
 
     def completions(self, slot: Slot) -> Iterator[Completion]:
         path = slot.path
-        if slot.is_value and (section := self.section_named(path)):
-            pseudo = PSEUDO if section == "parameters" else ()
-            yield from (Completion(name, "value", section[:-1]) for name in (*self.names(section), *pseudo))
+        if slot.is_value and (sections := self.sections_named(path)):
+            pseudo = PSEUDO if "parameters" in sections and self.dialect.hot else ()
+            for section in sections:
+                yield from (Completion(name, "value", section[:-1]) for name in self.names(section))
+            yield from (Completion(name, "value", "parameter") for name in pseudo)
             return
-        if slot.is_value and path[-2:-1] == ("get_attr",) and path[-1] == 1:
+        if slot.is_value and path[-2:-1] in (("get_attr",), ("Fn::GetAtt",)) and path[-1] == 1:
             owner = self.entries.get((*path[:-1], 0))
-            kind = self.type(owner.value) if owner else None
+            kind = self.type((self.dialect.resources, owner.value)) if owner else None
             yield from (Completion(name, "value", "attribute") for name in (kind.attributes if kind else ()))
             return
-        match [str(step).lower() if at in (0, 2) else step for at, step in enumerate(path)]:
+        match [str(step).lower() if at == 0 else step for at, step in enumerate(path)]:
             case []:
-                yield from (Completion(name, "keyword", "section", insert=f"{name}:") for name in SECTIONS.split()[:7])
+                every = SECTIONS.split()
+                own = every if self.is_new else every[:7] if self.dialect.hot else every[7:]
+                yield from (Completion(name, "keyword", "section", insert=f"{name}:") for name in own)
             case ["heat_template_version"]:
                 yield from (Completion(name, "value") for name in VERSIONS.split()[:-2])
+            case ["awstemplateformatversion" | "heattemplateformatversion"]:
+                yield Completion(_CFN[str(path[0])], "value")
             case ["parameters", _] if slot.is_key:
-                yield from (Completion(name, "keyword", insert=f"{name}: ") for name in PARAMETER_KEYS)
-            case ["parameters", _, "type"]:
-                yield from (Completion(name, "value") for name in TYPES)
-            case ["resources", _] if slot.is_key:
+                keys = PARAMETER_KEYS if self.dialect.hot else sorted(CFN_KEYS)
+                yield from (Completion(name, "keyword", insert=f"{name}: ") for name in keys)
+            case ["parameters", _, "type" | "Type"]:
+                yield from (Completion(name, "value") for name in (TYPES if self.dialect.hot else CFN_TYPES))
+            case ["resources", _, *_]:
+                yield from self._in_definition(slot)
+
+    def _in_definition(self, slot: Slot) -> Iterator[Completion]:
+        definition, rest = self.definition(slot.path)
+        match [self.dialect.parts.get(str(step), "") if at == 0 else step for at, step in enumerate(rest)]:
+            case [] if slot.is_key:
                 yield from (Completion(name, "keyword", insert=f"{name}: ") for name in self.dialect.parts)
-            case ["resources", _, "type"]:
+            case ["type"]:
                 yield from (Completion(name, "type") for name in self.workspace.catalogue.types())
                 yield from self._templates()
-            case ["resources", name, "properties", *steps]:
-                yield from self._in_properties(slot, str(name), steps)
+            case ["deletion_policy"]:
+                yield from (Completion(name, "value") for name in ("Delete", "Retain", "Snapshot"))
+            case ["properties", *steps]:
+                yield from self._in_properties(slot, definition, steps)
 
     def _templates(self) -> Iterator[Completion]:
         for file in sorted(self.path.parent.glob("*.yaml")):
             if file != self.path and self.workspace.is_template(file):
                 yield Completion(file.name, "type", "template")
 
-    def _in_properties(self, slot: Slot, resource: str, steps: Sequence[str | int]) -> Iterator[Completion]:
-        file = self.file(self.entries.get(("resources", resource, "type")))
+    def _in_properties(self, slot: Slot, definition: Steps, steps: Sequence[str | int]) -> Iterator[Completion]:
+        file = self.file(self.entries.get((*definition, "type")))
         if file and not steps:
             nested = read_outline(self.workspace.text(file).text)
             names = [str(entry.path[1]) for entry in nested if len(entry.path) == 2 and entry.path[0] == "parameters"]
             yield from (Completion(name, "property", "parameter", insert=f"{name}: ") for name in names)
-        kind = self.type(resource)
+        kind = self.type(definition)
         schema = property_at(kind, steps) if kind else None
+        if slot.is_value and schema:
+            member = member_of(schema) if steps and isinstance(steps[-1], int) else schema
+            values = [
+                _shown(value) for value in (*member.allowed, *((True, False) if member.kind == "boolean" else ()))
+            ]
+            yield from (Completion(value, "value") for value in sorted(values, key=str.isdigit))
         if slot.is_key and kind:
             children = schema.children if schema else kind.properties if not steps else ()
             for child in children:
-                if (*slot.path, child.name) not in self.entries:
-                    yield Completion(child.name, "property", _brief(child), _about(child), f"{child.name}: ")
+                yield Completion(child.name, "property", _brief(child), _about(child), f"{child.name}: ")
         if slot.is_key and steps and not (schema and schema.children):
-            for name, (arguments, meaning) in FUNCTIONS.items():
-                if name in self.dialect.functions:
-                    yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
-        if slot.is_value and schema:
-            member = member_of(schema) if steps and isinstance(steps[-1], int) else schema
-            values = [*member.allowed, *((True, False) if member.kind == "boolean" else ())]
-            yield from (Completion(_shown(value), "value") for value in values)
+            for name in sorted(self.dialect.functions, key=[*FUNCTIONS, *self.dialect.functions].index):
+                arguments, meaning = FUNCTIONS.get(name, ("", ""))
+                yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
 
-    def section_named(self, path: Steps) -> str:
-        """The section whose names the value at a path is one of."""
+    def sections_named(self, path: Steps) -> tuple[str, ...]:
+        """The sections whose names the value at a path is one of."""
         *_, last = path or ("",)
         owner = path[-2] if len(path) > 1 and isinstance(last, int) else last
-        if owner in ("get_param", "get_attr") and last not in (owner, 0):
-            return ""
+        if owner in ("get_param", "get_attr", "Fn::GetAtt") and last not in (owner, 0):
+            return ()
+        owner = self.dialect.parts.get(str(owner), owner)
         if isinstance(owner, str) and owner in _NAMING and (owner != "depends_on" or len(path) in (3, 4)):
             return _NAMING[owner]
-        if owner in _CONDITION_KEYS and (owner != "if" or last == 0) and (owner != "condition" or len(path) == 3):
-            return "conditions"
-        return ""
+        if owner not in _CONDITION_KEYS or (owner in ("if", "Fn::If") and last != 0):
+            return ()
+        return ("conditions",) if owner != "condition" or len(path) == 3 else ()
 
     def file(self, entry: OutlineEntry | None) -> Path | None:
         """The file that a value names: a nested template, or what `get_file` reads."""
@@ -240,33 +272,34 @@ class _View:
     def describe(self, entry: OutlineEntry, on_value: bool) -> str:
         """What is known of a key or a value, in Markdown."""
         path, name = entry.path, entry.value if on_value else str(entry.path[-1])
-        section = self.section_named(path) if on_value else ""
-        if section == "parameters" or path[:-1] == ("parameters",):
+        sections = self.sections_named(path) if on_value else ()
+        section = str(path[0]).lower()
+        if ("parameters" in sections or (section == "parameters" and len(path) == 2)) and self._parameter(name):
             return self._parameter(name)
-        if section == "resources" or (path[:-1] == ("resources",) and not on_value):
-            return f"`{name}`: {self.type_name(name) or 'a resource without a type'}"
-        if (
-            on_value
-            and path[0] == "resources"
-            and path[2:] == ("type",)
-            and (kind := self.workspace.catalogue.type(name))
-        ):
-            required = [part.name for part in kind.properties if part.required]
-            needs = f" Required: {', '.join(f'`{part}`' for part in required)}." if required else ""
-            return f"**{name}**: `{kind.relation}` in rules. {len(kind.properties)} properties.{needs}"
+        if "resources" in sections or (section == "resources" and len(path) == 2 and not on_value):
+            kind_name = self.type_name((self.dialect.resources, name))
+            return f"`{name}`: {kind_name or 'a resource without a type'}"
         if not on_value and name in FUNCTIONS and name in self.dialect.functions | self.dialect.conditional:
             return f"`{name}: {FUNCTIONS[name][0]}`\n\n{FUNCTIONS[name][1]}"
-        if not on_value and path[0] == "resources" and path[2:3] == ("properties",) and path[3:]:
-            owner = self.type(path[1])
-            schema = property_at(owner, path[3:]) if owner else None
+        definition, rest = self.definition(path)
+        if section != "resources" or not rest:
+            return ""
+        part = self.dialect.parts.get(str(rest[0]))
+        if on_value and part == "type" and (kind := self.workspace.catalogue.type(name)):
+            required = [child.name for child in kind.properties if child.required]
+            needs = f" Required: {', '.join(f'`{child}`' for child in required)}." if required else ""
+            return f"**{name}**: `{kind.relation}` in rules. {len(kind.properties)} properties.{needs}"
+        if not on_value and part == "properties" and rest[1:] and (owner := self.type(definition)):
+            schema = property_at(owner, rest[1:])
             return f"**{name}**: {_brief(schema)}\n\n{_about(schema)}".strip() if schema else ""
         return ""
 
     def _parameter(self, name: str) -> str:
+        section = self.dialect.key("parameters")
         parts = [
             f"{key}: {entry.value}"
             for key in ("type", "default", "description")
-            if (entry := self.entries.get(("parameters", name, key))) and entry.value
+            if (entry := self.entries.get((section, name, self.dialect.key(key)))) and entry.value
         ]
         judged = self.workspace.judged.get(self.path)
         for parameter in judged.stack.parameters if judged else ():

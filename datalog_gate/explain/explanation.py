@@ -406,4 +406,4 @@ class _RuleMessages:
 
 
 def _word(value: Value) -> str:
-    return shorten(show(value), LONGEST_VALUE)
+    return shorten(show(value) or '""', LONGEST_VALUE)

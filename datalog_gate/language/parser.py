@@ -32,11 +32,8 @@ _BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false"
 """The tokens that a condition, an argument or a statement can begin with, except a minus sign."""
 _OTHER_WORDS = {
     "is": "write `=`",
-    "like": "write starts_with(x, ...), or matches(x, ...) for a pattern",
-    "LIKE": "write starts_with(x, ...), or matches(x, ...) for a pattern",
-    "if": "write `:-`",
-    "when": "write `:-`",
-    "where": "write `:-`",
+    **dict.fromkeys(("like", "LIKE"), "write starts_with(x, ...), or matches(x, ...) for a pattern"),
+    **dict.fromkeys(("if", "when", "where"), "write `:-`"),
 }
 """Words of other languages after a condition or a head, with what to write."""
 
@@ -46,6 +43,8 @@ _NEGATIONS = ("Not", "no", "NO", "No")
 _OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
 _WORDS_OF_CONGRESS = frozenset({*_OF_PYTHON, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
+_QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
+
 _T = TypeVar("_T")
 
 
@@ -215,6 +214,8 @@ class _Parser:
                 atom = self.atom("a condition")
                 if self.token.kind in _COMPARATORS and atom.arguments and token.text.isidentifier():
                     advice = f"give it a variable as its last argument, {token.text}(..., y), and compare y"
+                    if token.text in ("count", "sum", "avg", "list"):
+                        advice = f"write y = {token.text}{{ x : ... }}, and compare y"
                     raise self.unexpected(f"`{token.text}(...)` is a condition and has no value", advice)
                 return (atom,)
         return (self.condition(),)
@@ -247,7 +248,7 @@ class _Parser:
         if not self.take("in"):
             advice = "write `not (x in [...])`" if self.token.kind == "not" and self.peek().kind == "in" else None
             raise self.unexpected("found {found}, expected a comparison", advice)
-        if self.token.kind == "(":
+        if self.token.kind in ("(", "{"):
             raise self.unexpected("found {found}, expected `[`", "write the choices in brackets, [a, b]")
         self.expect("[", "`[`")
         return ast.Membership(left, self.sequence(self.term, "]"), span=self.since(start))
@@ -442,6 +443,9 @@ class _Parser:
             advice = "write the annotation above a rule of the relation" if below else None
             raise self.unexpected("{found} is reserved at the start of a statement", advice)
         expected = "the rule of the annotation" if annotation else "a statement"
+        if annotation and self.token.kind in ("string", ".", ";"):
+            advice = f"write @{annotation.name}(...), and the rule right below it"
+            raise self.unexpected(f"found {{found}}, expected {expected}", advice)
         head = self.action() if self.at_action() else self.atom(expected)
         body = self.body() if self.take(":-") else ()
         span = self.since(token.start)
@@ -538,7 +542,7 @@ class _Parser:
             query = self.body() if self.take(":-") else self.atom("a relation or `:-`")
         self.take(".")
         if self.token.kind != "end":
-            advice = "write `:-` before a query of several conditions" if isinstance(query, ast.Atom) else None
+            advice = _QUERIES.get(self.token.kind) if isinstance(query, ast.Atom) else None
             raise self.unexpected("found {found}, expected the end of the query", advice)
         return query
 

@@ -22,7 +22,7 @@ EXPECT: Shape = {
     "diagnostics": [{"code": (str,), "line": (int,)}],
     "rows": (dict,),
 }
-CASE: Shape = {
+CASE: dict[str, Shape] = {
     **dict.fromkeys(("name", "action", "now"), (str,)),
     **dict.fromkeys(("stack", "against", "inventory"), (str, dict)),
     **dict.fromkeys(("environment", "caller"), (dict,)),

@@ -29,7 +29,7 @@ TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
 WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
 """The kinds of a value that somebody writes for a parameter: it is there, and is no resource of the stack."""
-_CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
+CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
     "AllowedValues": ("allowed_values", None),
@@ -39,7 +39,7 @@ _CFN_CONSTRAINTS = {
     "MinLength": ("length", "min"),
     "MaxLength": ("length", "max"),
 }
-_CFN_KEYS = {"Type", "Default", "Description", "NoEcho", "ConstraintDescription", "Label", *_CFN_CONSTRAINTS}
+CFN_KEYS = {"Type", "Default", "Description", "NoEcho", "ConstraintDescription", "Label", *_CFN_CONSTRAINTS}
 _HOT_KEYS = {"type", "default", "description", "label", "hidden", "constraints", "immutable", "schema"}
 _CONSTRAINTS = {
     "modulo": ("number",),
@@ -85,7 +85,7 @@ def declared_types(template: Data) -> dict[str, Data]:
 
 def _type(definition: Mapping[str, Data], dialect: Dialect) -> Data:
     written = definition.get(dialect.key("type"))
-    return written if dialect.hot else _CFN_TYPES.get(str(written))
+    return written if dialect.hot else CFN_TYPES.get(str(written))
 
 
 def read_parameters(
@@ -139,14 +139,14 @@ def _parameter(
     no_value: Callable[[str], Unknown],
     assumed: Assumptions,
 ) -> Parameter:
-    keys = _CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
+    keys = CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
     if not isinstance(definition, dict) or (wrong := [key for key in definition if key not in keys]):
         what = f"has no key `{wrong[0]}`" if isinstance(definition, dict) else "must be a map"
         report("bad-template", f"the definition of parameter `{name}` {what}", name, None)
         return Parameter(name, "string", no_value(name), "none", False, {})
     kind = _type(definition, dialect)
     if kind not in TYPES:
-        known = ", ".join(TYPES if dialect.hot else _CFN_TYPES)
+        known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
         kind = "string"
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"

@@ -62,7 +62,19 @@ async def test_a_mistake_is_told_at_once_with_an_edit_that_was_tried(editor: Edi
             "@dney(",
             "@deny(",
             "5:1-57 error [unknown-annotation] there is no annotation @dney / did you mean @deny?",
-            "write deny",
+            "write @deny",
+        ),
+        (
+            'key=["gorup"]',
+            'key=["group"]',
+            "5:1-57 error [annotation-attribute] key names gorup, which is no column of the head / did you mean group?",
+            "write group",
+        ),
+        (
+            "src != null, not inside",
+            "src != null not inside",
+            "8:15-18 error [syntax] missing `,` or `.` before `not` / write `,` before `not`",
+            "write ,",
         ),
     ):
         text = OPEN.replace(right, wrong, 1)

@@ -25,7 +25,7 @@ from datalog_gate.language.formatter import format_text
 
 DELAY = 0.5
 """How many seconds after the last edit all rules are checked, and what they judge."""
-TRIGGERS = [":", ".", "(", ",", "@", '"', "{", "[", " "]
+TRIGGERS = [":", ".", "(", ",", "@", '"', "{", "[", " ", "/"]
 LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 _Position: TypeAlias = (

@@ -1,0 +1,128 @@
+"""What an editor is answered about rules, templates and tests, without a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from datalog_gate.editing import case_answers, rule_completion, template_answers
+from datalog_gate.editing.actions import after, rule_actions
+from datalog_gate.editing.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ('f > "m1"', 'is_string(f), f > "m1"'),
+        ('not f in ["m1", "m2"]', 'not (f in ["m1", "m2"])'),
+        ('f not in ["m1", "m2"]', 'not (f in ["m1", "m2"])'),
+        ('f in ("m1", "m2")', 'f in ["m1", "m2"]'),
+        ('f in {"m1", "m2"}', 'f in ["m1", "m2"]'),
+        ('nova:flavors(name=f, ram=r), r > "8"', "nova:flavors(name=f, ram=r), r > 8"),
+        ("n = count(v : nova:flavors(name=f, id=v)), n > 3", "n = count{ v : nova:flavors(name=f, id=v) }, n > 3"),
+        ("nova:flavors(name=f, ram > 8)", "nova:flavors(name=f, ram=ram), ram > 8"),
+        ("OS::Nova::KeyPair(name=f)", "os:nova:key_pair(name=f)"),
+        ('is_string(f) and f != "m1"', 'is_string(f), f != "m1"'),
+    ],
+)
+def test_a_slip_has_an_edit_that_keeps_what_was_meant(workspace: Workspace, wrong: str, right: str) -> None:
+    path = workspace.root / "rules" / "own.dl"
+    rule = '@deny("net.own", "{s}")\nown(s) :- os:nova:server(_id=s, flavor=f), '
+    workspace.edit(path, f"{rule}{wrong}.\n")
+    problems = workspace.check_pack(path)[str(path)]
+    actions = rule_actions(workspace.folder(path), path, problems)
+    sources = {str(path): f"{rule}{wrong}.\n"}
+    assert [after(sources, action.edits)[str(path)] for action in actions] == [f"{rule}{right}.\n"]
+
+
+def offered(workspace: Workspace, name: str, text: str) -> list[str]:
+    """What the completions at `|` insert, the first one first."""
+    path = workspace.root / name
+    before, _, behind = text.partition("|")
+    workspace.edit(path, before + behind)
+    if path.suffix == ".dl":
+        _, completions = rule_completion.complete(workspace.folder(path), path, before + behind, len(before))
+    elif workspace.is_test(path):
+        _, completions = case_answers.complete(workspace, path, len(before))
+    else:
+        _, completions = template_answers.complete(workspace, path, len(before))
+    return [completion.text for completion in completions]
+
+
+VALUES = ["null", "true", "false"]
+
+
+@pytest.mark.parametrize(
+    ("text", "completions"),
+    [
+        ("|", ["relation", "export", "import", "@deny(", "@warn(", "@record(", "@unlock("]),
+        ('relation r(a: string) "R" |', ["key("]),
+        ('relation r(a: string, b: string) "R" key(|', ["a", "b"]),
+        ("p(x) :- x = cou|", ["count{ ", "os:swift:container.X_Account_Meta(", "cidr_host_count("]),
+        ("p(n) :- n = count{ x : q(|", ["n", "x", *VALUES]),
+        ('p(x) :- heat:change(x, "|', ["create", "delete", "update", "replace", "unchanged"]),
+        ("p(x) :- server_group.rul|", ["os:nova:server_group.rules("]),
+        ("p(x) :- all:heat:stack(_pro|", ["_project="]),
+        ('@deny("p", "{x}", subject="|")\np(x, y) :- q(x, y, z).', ["x", "y"]),
+    ],
+)
+def test_rules_are_completed(workspace: Workspace, text: str, completions: list[str]) -> None:
+    assert offered(workspace, "rules/own.dl", text) == completions
+
+
+HOT = "heat_template_version: wallaby\n"
+CFN = "AWSTemplateFormatVersion: 2010-09-09\nParameters:\n  Size: {Type: String}\n"
+GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properties:\n      resource_def:\n        "
+
+
+@pytest.mark.parametrize(
+    ("text", "completions"),
+    [
+        (
+            HOT + "resources:\n  x:\n    type: t\n    properties: {}\n    de|",
+            ["depends_on: ", "deletion_policy: ", "description: "],
+        ),
+        (HOT + "resources:\n  x:\n    deletion_policy: |", ["Delete", "Retain", "Snapshot"]),
+        (HOT + "resources:\n  x:\n    type: KeyPair|", ["OS::Nova::KeyPair"]),
+        (GROUP + "typ|", ["type: "]),
+        (GROUP + "type: OS::Nova::KeyPair\n        properties:\n          pub|", ["public_key: "]),
+        ("AWSTemplateFormatVersion: |", ["2010-09-09"]),
+        (CFN + "Res|", ["Resources:"]),
+        (CFN + "  Other: {Ty|", ["Type: "]),
+        (CFN + "  Other: {Type: |", ["String", "Number", "CommaDelimitedList", "Json", "Boolean"]),
+        (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Ref: |", ["Size", "v"]),
+        (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::J|", ["Fn::Join: "]),
+        (CFN + "Resources:\n  v:\n    DeletionPolicy: R|", ["Retain"]),
+    ],
+)
+def test_templates_are_completed(workspace: Workspace, text: str, completions: list[str]) -> None:
+    assert offered(workspace, "web.yaml", text) == completions
+
+
+CASE = "cases:\n  - name: n\n    stack: web.yaml\n    "
+
+
+@pytest.mark.parametrize(
+    ("text", "completions"),
+    [
+        (CASE + "na|", []),
+        (CASE + "caller: {user: u, |", ["project: ", "domain: ", "roles: "]),
+        (CASE + "waivers:\n      - {policy: p, subj|", ["subject: "]),
+        (CASE + "waivers:\n      - {subject: |", ["web"]),
+        (CASE + "environment: {parameters: {|", ["size: "]),
+        (CASE + "against: |", ["web.yaml", "../"]),
+        (CASE + "against: ../|", ["../rules/", "../web.yaml", "../../"]),
+    ],
+)
+def test_policy_tests_are_completed(workspace: Workspace, text: str, completions: list[str]) -> None:
+    template = HOT + "parameters:\n  size: {type: number}\nresources:\n  web: {type: OS::Nova::Server}\n"
+    (workspace.root / "rules").mkdir()
+    for folder in ("rules", "."):
+        (workspace.root / folder / "web.yaml").write_text(template)
+    assert offered(workspace, "rules/test.yaml", text) == completions
