@@ -112,6 +112,7 @@ CASE = "cases:\n  - name: n\n    stack: web.yaml\n    "
     ("text", "completions"),
     [
         (CASE + "na|", []),
+        ("cases:\n  - na|me: n\n", ["name: "]),
         (CASE + "caller: {user: u, |", ["project: ", "domain: ", "roles: "]),
         (CASE + "waivers:\n      - {policy: p, subj|", ["subject: "]),
         (CASE + "waivers:\n      - {subject: |", ["web"]),

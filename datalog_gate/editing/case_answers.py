@@ -35,7 +35,9 @@ def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, 
         names = [*shape] if isinstance(shape, dict) else []
         if slot.path[2:] == ("environment", "parameters"):
             names = [*_names_of_stacks(workspace, path, slot.path, "parameters")]
-        there = {entry.path[-1] for entry in read_outline(text) if entry.path[:-1] == slot.path}
+        there = {
+            entry.path[-1] for entry in read_outline(text) if entry.path[:-1] == slot.path and entry.start != slot.start
+        }
         offered += (Completion(name, "keyword", insert=f"{name}: ") for name in names if name not in {"*", *there})
     if slot.is_value:
         offered += _values(workspace, path, slot.path, written)

@@ -74,7 +74,8 @@ def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, 
     text = workspace.text(path).text
     slot = slot_at(text, offset)
     view = _View(workspace, path, text)
-    keys = {way[-1] for way in view.entries if way[:-1] == slot.path} if slot.is_key else set()
+    beside = (entry for entry in view.entries.values() if entry.path[:-1] == slot.path and entry.start != slot.start)
+    keys = {entry.path[-1] for entry in beside} if slot.is_key else set()
     offered = (completion for completion in view.completions(slot) if completion.label not in keys)
     return TextRange(str(path), slot.start, slot.end), fitting(offered, text[slot.start : offset])
 

@@ -71,8 +71,8 @@ async def test_a_mistake_is_told_at_once_with_an_edit_that_was_tried(editor: Edi
             "write group",
         ),
         (
-            "src != null, not inside",
             "src != null not inside",
+            "src != null, not inside",
             "8:15-18 error [syntax] missing `,` or `.` before `not` / write `,` before `not`",
             "write ,",
         ),
