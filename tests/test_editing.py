@@ -1,4 +1,4 @@
-"""What an editor is answered about rules, templates and tests, without a server."""
+"""Answers to an editor about rules, templates and tests, without a server."""
 
 from __future__ import annotations
 
