@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.errors import UsageError
+from datalog_gate.base.gc import loading
 
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
@@ -28,7 +29,8 @@ def load_rules(options: argparse.Namespace) -> Rules:
     catalogue = read_catalogue(*options.catalogue)
     cache = find_cache_folder() if getattr(options, "cache", False) else None
     rules = options.rules or [default_rules()]
-    return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
+    with loading():
+        return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
 
 
 def find_log(options: argparse.Namespace) -> Path:

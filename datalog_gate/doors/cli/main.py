@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
-from datalog_gate.base.gc import paused
+from datalog_gate.base.gc import loading
 from datalog_gate.doors.cli.common import INPUT, RULES, UNDECIDED, USAGE, print_note, write_file
 from datalog_gate.doors.cli.option_parser import parse_options
 
@@ -35,13 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            try:
-                with paused():
+            with loading():
+                try:
                     options = parse_options(arguments)
-            except SystemExit:  # `--help` was printed, or what is wrong with the options
-                sys.stdout.flush()
-                raise
-            with paused():
+                except SystemExit:  # `--help` was printed, or what is wrong with the options
+                    sys.stdout.flush()
+                    raise
                 module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
