@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
@@ -21,8 +21,7 @@ FoldFunction: TypeAlias = "AggregateFunction | Literal['tuples']"
 """An aggregate function, or ``tuples``, which collects the tuples for a call of the aggregate: see `Fold`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(NamedTuple):
     """A variable of a rule."""
 
     name: str
@@ -34,8 +33,7 @@ class Var:
         return f"{self.name}#{self.generated}" if self.generated else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(NamedTuple):
     """A constant of a rule."""
 
     value: Value

@@ -70,7 +70,9 @@ def scope_body(
     where x has a value of its own: a row with an unknown x would not be found by the other side's value.
     """
     around = frozenset(outside)
-    occurrences = Counter(var for literal in body for var in set(variables(literal)))
+    occurrences: Counter[Var] = Counter()
+    if any(isinstance(literal, Without | Fold) for literal in body):
+        occurrences.update(var for literal in body for var in set(variables(literal)))
     by_binding = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
@@ -82,11 +84,20 @@ def scope_body(
         elif isinstance(literal, Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
         by_binding.append(ScopedLiteral(literal, needs))
+    tests = [
+        candidate
+        for candidate in by_binding
+        if isinstance(candidate.literal, Compare)
+        and candidate.literal.comparator == "="
+        and (candidate.literal.when_unknown or candidate.literal.null_test)
+    ]
+    if not tests:
+        return tuple(by_binding)
     matched = given.union(var for literal in body if isinstance(literal, Match) for var in variables(literal))
     result = []
     for candidate in by_binding:
         literal = candidate.literal
-        if isinstance(literal, Compare) and literal.comparator == "=" and (literal.when_unknown or literal.null_test):
+        if candidate in tests and isinstance(literal, Compare):
             own = frozenset(variables(literal))
             if not own <= matched:
                 own &= _bindable([other for other in by_binding if other is not candidate], given, literal.null_test)

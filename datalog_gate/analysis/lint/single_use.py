@@ -39,7 +39,11 @@ def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> l
 def find_quoted_variables(rule: ast.Rule, meaning: Meaning) -> list[Diagnostic]:
     """A warning for each text by the name of a variable for resources, in a column that takes one."""
     terms: list[tuple[Column, ast.Term]] = []
-    for atom in (node for node in nodes(rule.body) if isinstance(node, ast.Atom)):
+    body = list(nodes(rule.body))
+    names = {node.name for node in body if isinstance(node, ast.Variable)}
+    if not any(isinstance(node, ast.Constant) and node.value in names for node in body):
+        return []
+    for atom in (node for node in body if isinstance(node, ast.Atom)):
         if isinstance(relation := meaning(atom), Relation):
             columns = {column.name: column for column in relation.columns}
             terms += zip(relation.columns, atom.arguments, strict=False)
