@@ -101,9 +101,9 @@ class Cloud:
 
     @contextmanager
     def options(self, text: str, *processes: str) -> Iterator[None]:
-        """Options of Heat beside those that it has, for the time of the context."""
+        """Options of Heat beside those that it has and those of contexts around it, for the time of the context."""
         assert self.folder
-        path = self.folder / "etc" / "heat" / "heat.conf.d" / "test.conf"
+        path = self.folder / "etc" / "heat" / "heat.conf.d" / f"test-{time.time_ns()}.conf"
         path.write_text(text)
         try:
             self.restart(*processes)

@@ -214,7 +214,7 @@ def test_a_pool_whose_traits_lie_about_its_zone_is_refused_by_its_name(own_cloud
         message = refusal(ann, granted({"same": "zone"}, v=volume("v", availability_zone="az2")))
     finally:
         put_traits("CUSTOM_RACK_R3", "CUSTOM_ZONE_AZ2")
-    assert "cloud@p3#fake is in zone az2 for cinder-volume, and not in az1" in message
+    assert "cloud@p3#fake is in zone az2 for Cinder, and not in az1" in message
 
 
 UNSTEERED = (
