@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.editing import case_answers, rule_completion, template_answers
+from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.actions import after, rule_actions
 from datalog_gate.editing.workspace import Workspace
 
@@ -64,7 +64,7 @@ VALUES = ["null", "true", "false"]
         ("|", ["relation", "export", "import", "@deny(", "@warn(", "@record(", "@unlock("]),
         ('relation r(a: string) "R" |', ["key("]),
         ('relation r(a: string, b: string) "R" key(|', ["a", "b"]),
-        ("p(x) :- x = cou|", ["count{ ", "os:swift:container.X_Account_Meta(", "cidr_host_count("]),
+        ("p(x) :- x = cou|", ["count{ ", "cidr_host_count(", "os:swift:container.X_Account_Meta("]),
         ("p(n) :- n = count{ x : q(|", ["n", "x", *VALUES]),
         ('p(x) :- heat:change(x, "|', ["create", "delete", "update", "replace", "unchanged"]),
         ("p(x) :- server_group.rul|", ["os:nova:server_group.rules("]),
@@ -127,3 +127,32 @@ def test_policy_tests_are_completed(workspace: Workspace, text: str, completions
     for folder in ("rules", "."):
         (workspace.root / folder / "web.yaml").write_text(template)
     assert offered(workspace, "rules/test.yaml", text) == completions
+
+
+def test_a_rename_reaches_tests_as_they_are_written_and_not_as_they_were_saved(workspace: Workspace) -> None:
+    rules, test = workspace.root / "rules" / "own.dl", workspace.root / "rules" / "test.yaml"
+    rules.parent.mkdir()
+    rows = "cases:\n  - {name: n, stack: s, expect: {rows: {own:old: []}}}\n"
+    test.write_text(rows)
+    workspace.edit(rules, "old(1).\np(x) :- old(x).\n")
+    workspace.edit(test, f"# more\n{rows}")
+    edits = rule_names.rename(workspace.folder(rules), rules, 1, "new", workspace.text)
+    texts = {str(path): workspace.text(path).text for path in (rules, test)}
+    assert after(texts, edits) == {
+        str(rules): "new(1).\np(x) :- new(x).\n",
+        str(test): f"# more\n{rows}".replace("old", "new"),
+    }
+
+
+def test_a_lens_counts_the_cases_that_expect_a_policy(workspace: Workspace) -> None:
+    rules = workspace.root / "rules" / "own.dl"
+    policies = "".join(f'@deny("{name}", "") {name}(x) :- heat:stack(id=x).\n' for name in ("a", "b", "c"))
+    expected = "expect: {violations: [{policy: a}]}"
+    workspace.edit(rules, policies)
+    workspace.edit(
+        rules.with_name("test.yaml"),
+        f"cases:\n  - {{name: one, {expected}}}\n  - {{name: two, waivers: [{{policy: b}}], {expected}}}\n"
+        "  - {name: three, expect: {undetermined: [{policy: c}, {policy: c}]}}\n",
+    )
+    lenses = case_answers.policy_lenses(workspace, rules)
+    assert [(lens.policy, lens.title) for lens in lenses] == [("a", "run its 2 cases"), ("c", "run its case")]

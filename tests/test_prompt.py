@@ -69,6 +69,9 @@ def prompt(tmp_path: Path) -> Prompt:
                 "701 more have no row here: :relations PATTERN shows some, as os:nova:*",
             ],
         ),
+        ("heat:stack", ["0 rows"]),
+        ("link", ["there are rows: name columns to see them, m:link(a=x)"]),
+        (":relations far", ["m:far", "  x        number", "  column2  string"]),
         (":relations link", ["m:link", "  a  number", "  b  number"]),
         (
             "count{ x : link(x, _) }",

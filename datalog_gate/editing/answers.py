@@ -75,12 +75,13 @@ class Completion:
 
 
 def fitting(offered: Iterable[Completion], word: str) -> list[Completion]:
-    """Those that begin with a word, then those that have it within."""
+    """Those that begin with a word, then those that have it within, the shortest first."""
     written = word.lower()
     unique = dict.fromkeys(completion for completion in offered if completion.text != word)
     places = {completion: completion.label.lower().find(written) for completion in unique}
     within = [completion for completion, place in places.items() if place > 0 and len(word) >= SHORTEST]
-    return [*(completion for completion, place in places.items() if place == 0), *within]
+    begin = [completion for completion, place in places.items() if place == 0]
+    return [*begin, *sorted(within, key=lambda completion: len(completion.label))]
 
 
 @dataclass(frozen=True, slots=True)

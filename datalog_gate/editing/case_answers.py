@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,20 +72,14 @@ def case_lenses(text: str, path: Path) -> list[Lens]:
 def policy_lenses(workspace: Workspace, path: Path) -> list[Lens]:
     """A lens on each policy of a rule file, with how many cases expect it."""
     test = path.with_name(TEST_FILE)
-    named = [entry.value for entry in read_outline(workspace.text(test).text) if entry.path[-1] == "policy"]
-    cases = {
-        (entry.path[1], entry.value) for entry in read_outline(workspace.text(test).text) if entry.path[-1] == "policy"
-    }
+    expected = (entry for entry in read_outline(workspace.text(test).text) if entry.path[2:3] == ("expect",))
+    cases = {(entry.path[1], entry.value) for entry in expected if entry.path[-1] == "policy"}
+    counts = Counter(name for _, name in cases)
     return [
-        Lens(where, f"run {_count(identity, cases)}", str(test), policy=identity)
+        Lens(where, f"run its {n} cases" if n > 1 else "run its case", str(test), policy=identity)
         for identity, where in policies(workspace.folder(path))
-        if where.file == str(path) and identity in named
+        if where.file == str(path) and (n := counts[identity])
     ]
-
-
-def _count(identity: str, cases: set[tuple[str | int, str]]) -> str:
-    count = sum(name == identity for _, name in cases)
-    return f"its {count} cases" if count > 1 else "its case"
 
 
 def policies(folder: RuleFolder) -> Iterator[tuple[str, TextRange]]:

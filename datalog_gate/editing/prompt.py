@@ -110,6 +110,9 @@ class Prompt:
                 rows = tuple(dict.fromkeys(tuple(row[at] for at in places) for row in rows))
         else:
             names = list(shared(question))
+        if isinstance(question, Atom) and meaning and rows and not rows[0]:
+            yield f"there are rows: name columns to see them, {meaning.name}({meaning.columns[0].name}=x)"
+            return
         yield from table(names, [[show(value) for value in row] for row in rows], self.width)
         yield from (f"{error.span}: {error.message}" for error in answer.errors)
 
@@ -215,8 +218,9 @@ class Prompt:
         if not described and not named:
             advice = did_you_mean(pattern, [*own, *self.folder.catalogue.names()], ":relations lists those with rows")
             yield f"there is no relation {pattern}: {advice}"
-        for relation in named:
-            yield from format_columns(relation)
+        checked = self.folder.check(list(self.folder.all()))[0] if named else None
+        for relation in named:  # a rule's columns have kinds once it is checked
+            yield from format_columns(checked.program.relations.get(relation.ref, relation) if checked else relation)
         for description in described:
             yield from format_relation(description, self.folder.catalogue)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.policy import LISTS, PLACEHOLDER, TEXTS
 from datalog_gate.analysis.resolve import IDENTIFIER
-from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.errors import UsageError
 from datalog_gate.decision.policy_set import LIMITS_FILE
 from datalog_gate.editing.actions import after, new_errors
 from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange
 from datalog_gate.editing.relation_text import format_builtin, format_columns, format_relation
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder
-from datalog_gate.editing.source_text import source_text
+from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.yaml_outline import read_outline
-from datalog_gate.files.templates import read_text
 from datalog_gate.language.ast import Declaration, Rule
 from datalog_gate.language.lexer import RESERVED, Token
 from datalog_gate.schema.declaration import ALL, OLD, Relation
@@ -131,9 +130,12 @@ def references(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
     return []
 
 
-def rename(folder: RuleFolder, path: Path, offset: int, name: str) -> list[TextEdit]:
+def rename(
+    folder: RuleFolder, path: Path, offset: int, name: str, read: Callable[[Path], SourceText]
+) -> list[TextEdit]:
     """Rename the variable or relation at the offset, wherever it is named: in messages, exports, limits and tests too.
-    Errors: UsageError for what can't have the name, or for a name after which the rules have other errors."""
+    `read` gives a file as an editor has it, empty where there is none. Errors: UsageError for what can't have the
+    name, or for a name after which the rules have other errors."""
     parsed = folder.parsed(str(path))
     index = parsed.tokens.at(offset) if parsed else None
     role = parsed.tokens.role(index) if parsed and index is not None else "other"
@@ -146,7 +148,7 @@ def rename(folder: RuleFolder, path: Path, offset: int, name: str) -> list[TextE
             raise UsageError(f"the rule has a variable {name} already")
         edits = [*_rename_variable(parsed, index, name)]
     else:
-        edits = [*_rename_relation(folder, parsed, index, name)]
+        edits = [*_rename_relation(folder, parsed, index, name, read)]
     _check_edits(folder, edits)
     return edits
 
@@ -171,7 +173,9 @@ def _rename_variable(parsed: ParsedRules, index: int, name: str) -> Iterator[Tex
             yield TextEdit(_range(parsed, at), text)
 
 
-def _rename_relation(folder: RuleFolder, parsed: ParsedRules, index: int, name: str) -> Iterator[TextEdit]:
+def _rename_relation(
+    folder: RuleFolder, parsed: ParsedRules, index: int, name: str, read: Callable[[Path], SourceText]
+) -> Iterator[TextEdit]:
     written = parsed.tokens.tokens[index].text
     meaning = folder.meaning(written.rstrip("+-"), parsed.module.name)
     owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
@@ -184,25 +188,15 @@ def _rename_relation(folder: RuleFolder, parsed: ParsedRules, index: int, name: 
         whole = _range(used, at)
         start = whole.start + used.tokens.tokens[at].text.rindex(old)
         yield TextEdit(TextRange(whole.file, start, start + len(old)), name)
-    for file, text in _beside(folder, owner):
+    files = {Path(file.file).with_name("test.yaml") for file in folder.files}
+    files |= {Path(owner.file.limits_file)} if owner.file.limits_file else set()
+    for file in sorted(files):
+        text = read(file).text
         for entry in read_outline(text):
             is_limit = file.name == LIMITS_FILE and entry.path == (old,)
             is_rows = len(entry.path) == 5 and entry.path[2:4] == ("expect", "rows")
             if is_limit or (is_rows and str(entry.path[4]).removeprefix(OLD).removeprefix(ALL) == meaning.name):
                 yield TextEdit(TextRange(str(file), entry.end - len(old), entry.end), name)
-
-
-def _beside(folder: RuleFolder, owner: ParsedRules) -> Iterator[tuple[Path, str]]:
-    """The limits of a module, and the tests of all."""
-    files = {Path(file.file).with_name("test.yaml") for file in folder.files}
-    if owner.file.limits_file:
-        files.add(Path(owner.file.limits_file))
-    for file in sorted(files):
-        if file.is_file():
-            try:
-                yield file, read_text(file)
-            except InputError:
-                continue
 
 
 def _check_edits(folder: RuleFolder, edits: list[TextEdit]) -> None:

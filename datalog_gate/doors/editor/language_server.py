@@ -224,7 +224,7 @@ class Session:
         if place is None or place[0].suffix != ".dl":
             return None
         try:
-            work = partial(rule_names.rename, self.gate.folder(place[0]), *place, params.new_name)
+            work = partial(rule_names.rename, self.gate.folder(place[0]), *place, params.new_name, self.gate.text)
             return self.wire.edit(await self.run(work))
         except UsageError as error:
             self.show(types.MessageType.Error, str(error))
