@@ -156,3 +156,18 @@ def test_a_lens_counts_the_cases_that_expect_a_policy(workspace: Workspace) -> N
     )
     lenses = case_answers.policy_lenses(workspace, rules)
     assert [(lens.policy, lens.title) for lens in lenses] == [("a", "run its 2 cases"), ("c", "run its case")]
+
+
+def test_cases_run_by_rules_and_templates_as_they_are_written(workspace: Workspace) -> None:
+    folder = workspace.root / "rules"
+    folder.mkdir()
+    rules, test, web = folder / "own.dl", folder / "test.yaml", folder / "web.yaml"
+    rules.write_text('@deny("old", "") p(x) :- os:nova:server(_id=x).\n')
+    web.write_text(HOT)
+    case = "cases:\n  - {name: n, stack: web.yaml, expect: {violations: [{policy: new, resource: web}]}}\n"
+    workspace.edit(test, case)
+    assert [problem.code for problem in workspace.check_test(test)[str(test)]] == ["bad-test"]
+    workspace.edit(rules, rules.read_text().replace("old", "new"))
+    workspace.edit(web, f"{HOT}resources:\n  web: {{type: OS::Nova::Server, properties: {{flavor: f}}}}\n")
+    assert workspace.check_test(test) == {str(test): ()}
+    assert workspace.run_cases(test) == ([("n", "")], {str(test): ()})

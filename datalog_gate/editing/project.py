@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +58,6 @@ class Project:
     def read_rules(self) -> list[RuleFile]:
         """Read the rules on disk. Errors: RulesError."""
         return read_rules(self.rules, self.value("congress"))
-
-    def with_texts(self, files: Sequence[RuleFile], unsaved: Mapping[Path, str]) -> list[RuleFile]:
-        """The rules with texts that an editor has, new ones among them."""
-        rules = {file.file: file for file in files}
-        for path, text in unsaved.items():
-            if path.suffix != ".dl":
-                continue
-            if known := rules.get(str(path)):
-                rules[str(path)] = replace(known, text=text)
-            elif folder := next((folder for folder in self.rules if path.is_relative_to(folder)), None):
-                module = ":".join(path.relative_to(folder).with_suffix("").parts)
-                rules[str(path)] = RuleFile(module, str(path), text)
-        return list(rules.values())
 
 
 def load_project(root: Path) -> Project:

@@ -15,7 +15,7 @@ from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
 from datalog_gate.decision.policy_set import RuleFile, texts
 from datalog_gate.editing.rule_tokens import RuleTokens
-from datalog_gate.files.rules import PACK_FILE, read_rules
+from datalog_gate.files.rules import PACK_FILE, read_rules, replace_texts
 from datalog_gate.files.templates import list_files, read_text
 from datalog_gate.language.ast import Atom, Module, Rule
 from datalog_gate.schema.catalogue import Catalogue
@@ -169,18 +169,8 @@ def read_folder(
 
 def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
     """The folder with the texts of files below it, new ones among them."""
-    from dataclasses import replace
-
-    files = {file.file: file for file in folder.files}
-    for path, text in unsaved.items():
-        if path.suffix != ".dl" or not path.is_relative_to(folder.top):
-            continue
-        module = ":".join(path.relative_to(folder.top).with_suffix("").parts)
-        file = files.get(str(path)) or RuleFile(module, str(path), "")
-        if file.text != text:
-            file = replace(file, text=text)
-        files[str(path)] = file
-    return RuleFolder(folder.top, list(files.values()), folder.catalogue, folder._parsed)
+    files = replace_texts(folder.files, unsaved, [folder.top])
+    return RuleFolder(folder.top, files, folder.catalogue, folder._parsed)
 
 
 def _readable(top: Path) -> Iterator[RuleFile]:

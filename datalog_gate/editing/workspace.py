@@ -26,6 +26,7 @@ from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.tolerated_findings import find_modes, tolerate
 from datalog_gate.files.check_options import LIVE_PREFIX
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
+from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
 from datalog_gate.policytest.suite import suite_of, top_folder
 from datalog_gate.policytest.testfile import read_cases
@@ -143,7 +144,8 @@ class Workspace:
         try:
             if self._rule_files is None:
                 self._rule_files = project.read_rules()
-            self._rules = Rules(load(project.with_texts(self._rule_files, self.unsaved), project.catalogue))
+            files = replace_texts(self._rule_files, self.unsaved, project.rules)
+            self._rules = Rules(load(files, project.catalogue))
         except RulesError:
             if self._rules is None:
                 raise
@@ -239,7 +241,7 @@ class Workspace:
         """Check a test file, and that the policies that it names stand beside it."""
         text = self.text(path).text
         try:
-            suite_of(path, read_cases(path, text))
+            suite_of(path, read_cases(path, text), unsaved=self.unsaved)
         except InputError as error:
             return self._problems(error.diagnostics, {**error.sources, str(path): text}, path)
         except RulesError:
@@ -249,7 +251,7 @@ class Workspace:
     def run_cases(self, path: Path, policy: str = "", case: str = "") -> tuple[list[tuple[str, str]], Problems]:
         """Run cases of a test file: those that name a policy, the one of a name, or all. Returns each with how it
         differs from what it expects, and that as problems. Errors: InputError, RulesError."""
-        suite = suite_of(path, read_cases(path, self.text(path).text))
+        suite = suite_of(path, read_cases(path, self.text(path).text), unsaved=self.unsaved)
         reports, problems = [], []
         for member in suite.cases:
             if policy not in ("", *(name for name, _ in member.policies)) or case not in ("", member.name):

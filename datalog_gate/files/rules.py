@@ -92,6 +92,18 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     ]
 
 
+def replace_texts(files: Iterable[RuleFile], texts: Mapping[Path, str], tops: Sequence[Path]) -> list[RuleFile]:
+    """The rule files with the texts that an editor has, new ones below the `tops` among them."""
+    rules = {file.file: file for file in files}
+    for path, text in texts.items():
+        top = next((top for top in tops if path.is_relative_to(top)), None)
+        if path.suffix == ".dl" and (top or str(path) in rules):
+            module = ":".join(path.relative_to(top).with_suffix("").parts) if top else ""
+            file = rules.get(str(path)) or RuleFile(module, str(path), "")
+            rules[str(path)] = file if file.text == text else replace(file, text=text)
+    return list(rules.values())
+
+
 def _rule_files(folder: Path) -> list[Path]:
     """The files that may hold rules, and links to folders; not the ``..data`` of a folder that Kubernetes mounts.
     Errors: InputError for a folder that can't be read."""

@@ -124,6 +124,7 @@ def read_before(
     files_root: str | Path | None = None,
     stack_name: str | None = None,
     catalogue: Catalogue = SHIPPED,
+    unsaved: Mapping[Path, str] = MappingProxyType({}),
 ) -> Stack:
     """Read the stack before it changed to that of `after`. Errors: those of `read_stack`.
 
@@ -146,6 +147,7 @@ def read_before(
         files_root=files_root if inside else None,
         stack_name=stack_name,
         catalogue=catalogue,
+        unsaved=unsaved,
     )
 
 

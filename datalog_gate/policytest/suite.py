@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from datalog_gate.decision.judgement import judge
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
-from datalog_gate.files.rules import read_rules
+from datalog_gate.files.rules import read_rules, replace_texts
 from datalog_gate.files.templates import (
     list_files,
     read_before,
@@ -49,6 +49,8 @@ class Suite:
     rules: PolicySet
     policies: frozenset[str]
     """The ids of the policies under test: those beside the test file, and those below it that a case names."""
+    unsaved: Mapping[Path, str] = field(default_factory=dict)
+    """The texts of files that an editor has."""
 
     def place(self, case: Case) -> Span:
         return Span(str(self.file), case.line, 1, case.line, 2)
@@ -110,9 +112,16 @@ class Suite:
             environments=_beside(given["stack"]),
             environment=given.get("environment"),
             catalogue=catalogue,
+            unsaved=self.unsaved,
         )
         modules = [
-            read_stack(_file(source), environments=_beside(source), stack_name=name, catalogue=catalogue)
+            read_stack(
+                _file(source),
+                environments=_beside(source),
+                stack_name=name,
+                catalogue=catalogue,
+                unsaved=self.unsaved,
+            )
             for name, source in given.get("modules", {}).items()
         ]
         return tuple(_with_live((stack, *modules), case, self.file))
@@ -127,6 +136,7 @@ class Suite:
             environment=case.given.get("environment"),
             stack_name=name,
             catalogue=self.rules.catalogue,
+            unsaved=self.unsaved,
         )
 
 
@@ -171,11 +181,14 @@ def suite_of(
     catalogues: Sequence[str] = (),
     packs: Sequence[str] = (),
     tests_all: bool = False,
+    unsaved: Mapping[Path, str] | None = None,
 ) -> Suite:
-    """Make a suite of these cases, as if the file held them. If it `tests_all`, every policy below the file's folder is
-    under test, as `check --rules FOLDER` judges by it. Errors: those of `read_suite`."""
-    top = top_folder(file.parent, packs)
-    rules = load(read_rules([relative_path(top)]), read_catalogue(*catalogues))
+    """Make a suite of these cases, as if the file held them, of files as they are or, `unsaved`, as an editor has them.
+    If it `tests_all`, every policy below the file's folder is under test, as `check --rules FOLDER` judges by it.
+    Errors: those of `read_suite`."""
+    top = relative_path(top_folder(file.parent, packs))
+    texts = {relative_path(path): text for path, text in (unsaved or {}).items()}
+    rules = load(replace_texts(read_rules([top]), texts, [top]), read_catalogue(*catalogues))
     homes = {policy.id: Path(os.path.realpath(policy.span.file)).parent for policy in rules.policies}
     inside = {policy for policy, home in homes.items() if home.is_relative_to(file.parent)}
     named = {name for case in cases for name, _ in case.policies}
@@ -193,8 +206,8 @@ def suite_of(
         if name not in policies
     ]
     if diagnostics:
-        raise InputError(diagnostics, {str(file): read_text(file)})
-    return Suite(file, top, cases, rules, policies)
+        raise InputError(diagnostics, {str(file): (unsaved or {}).get(file) or read_text(file)})
+    return Suite(file, resolve(top), cases, rules, policies, unsaved or {})
 
 
 def relative_path(path: Path) -> Path:
