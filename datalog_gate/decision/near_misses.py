@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -16,22 +13,27 @@ from typing import NamedTuple
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import (
     LONGEST,
-    TESTS,
     constants,
-    is_within,
     name_of,
     quoted,
-    read_network,
     takes_given,
-    twins,
 )
-from datalog_gate.analysis.patterns import searcher
 from datalog_gate.analysis.same_values import SameValues
-from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, in_order
-from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, kind_of
+from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
+from datalog_gate.base.values import Kind, ResourceId, Row, Value
 from datalog_gate.decision.judgement import Judgement
+from datalog_gate.decision.slips import (
+    MOST_ROWS,
+    Asked,
+    Slip,
+    find_conditions,
+    find_exchanged,
+    find_slip,
+    find_stack,
+    fold,
+)
 from datalog_gate.schema import cloud
-from datalog_gate.schema.declaration import Column, Relation, RelationRef, is_old
+from datalog_gate.schema.declaration import Relation, RelationRef, is_old
 
 FORMS: Sequence[tuple[str, str, str, str]] = (
     ("os:neutron:security_group.rules", "", "aws:ec2:security_group.SecurityGroupIngress", "AWS::EC2::SecurityGroup"),
@@ -48,19 +50,14 @@ FORMS: Sequence[tuple[str, str, str, str]] = (
     ("os:cinder:volume_attachment", "", "os:nova:server.block_device_mapping_v2", "OS::Nova::Server"),
 )  # fmt: skip
 """What a rule reads, a column that it reads if any, and another relation that may say the same, with its type."""
-GUARDS = {"is_string": Kind.STRING, "is_number": Kind.NUMBER, "is_boolean": Kind.BOOLEAN}
 _BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
 _READ = ir.ProgramCache[frozenset[RelationRef]]()
 _RELATIONS = ir.ProgramCache[dict[int, tuple[frozenset[RelationRef], bool]]]()
 _MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
+_RULES = ir.ProgramCache[list[ir.CheckedRule]]()
 _ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
+_OTHER_NAMES = ir.ProgramCache["dict[tuple[int, ...], list[_OtherName]]"]()
 _JOINS = ir.ProgramCache[dict[tuple[int, ...], list[tuple[str, list[tuple[ir.Match, int]]]]]]()
-NUMBERS = re.compile(r"\d+").findall
-ENDINGS = ("yaml", "yml", "json", "template")
-"""How the names of templates' files end."""
-WORLD = ("0.0.0.0/0", "::/0")
-MOST_ROWS = 1000
-"""How many rows of a relation are looked at."""
 
 
 def find_near_misses(judgement: Judgement) -> tuple[Diagnostic, ...]:
@@ -69,9 +66,19 @@ def find_near_misses(judgement: Judgement) -> tuple[Diagnostic, ...]:
     stacks say in another form what they read."""
     review = _Review(judgement)
     known = {warning.span for warning in judgement.reader.rules.warnings}
-    rules = [rule for rule in review.rules if review.may_warn(rule)]
-    warnings = [warning for rule in rules for warning in review.body(rule.body, ())]
+    warnings = [warning for rule in review.find_rules() for warning in review.body(rule.body, ())]
     return in_order([*review.forms(), *(warning for warning in warnings if warning.span not in known)])
+
+
+class _OtherName(NamedTuple):
+    """A join with a literal's column `own`, beside which `other` names the same thing; `at` is the joined column."""
+
+    literal: ir.Match
+    own: str
+    other: str
+    own_at: int
+    other_at: int
+    at: int
 
 
 class _Review:
@@ -84,13 +91,20 @@ class _Review:
         self._by_relation = _BY_RELATION.get(self._program, None, lambda: _by_relation(self._program))
         self._questions = _ASKED.get(self._program, None, dict)
         self._joins = _JOINS.get(self._program, None, dict)
+        self._other_names = _OTHER_NAMES.get(self._program, None, dict)
         self._read = _READ.get(self._program, None, lambda: _read_relations(self._program))
         self._matches = _MATCHES.get(self._program, None, lambda: _matches_of_rules(self._program))
         self._relations = _RELATIONS.get(self._program, None, dict)
         self._stacks = reader.stacks
 
+    def find_rules(self) -> list[ir.CheckedRule]:
+        """The rules that could give a policy without a finding one, if they held, and that may warn. Stacks with the
+        same clean policies and relations have the same."""
+        key = frozenset(policy.relation for policy in self._clean), frozenset(self._rows)
+        return _RULES.get(self._program, key, lambda: list(filter(self._may_warn, self._reaching)))
+
     @cached_property
-    def rules(self) -> list[ir.CheckedRule]:
+    def _reaching(self) -> list[ir.CheckedRule]:
         """The rules that could give a policy without a finding one, if they held: none that a `not` reads."""
         rules = []
         waiting: list[RelationRef] = [policy.relation for policy in self._clean]
@@ -104,7 +118,7 @@ class _Review:
                         waiting.append(match.relation)
         return rules
 
-    def may_warn(self, rule: ir.CheckedRule) -> bool:
+    def _may_warn(self, rule: ir.CheckedRule) -> bool:
         """Whether a rule reads facts that there are, or joins columns that may be null: of others nothing is said."""
         known = self._relations.get(id(rule))
         if known is None:
@@ -119,24 +133,29 @@ class _Review:
             bool(self._joined_columns(body, around)) or any(self._may_join_nulls(fold.body, around) for fold in folds)
         )
 
-    def body(self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        around = (*outer, *body)
+    def body(
+        self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral], ids: tuple[int, ...] = ()
+    ) -> Iterator[Diagnostic]:
+        """Review a body within the literals of outer ones, and the `ids` of these bodies."""
+        around, ids = (*outer, *body), (*ids, id(body))  # the program, with which these are freed, holds them
         if len(around) > LONGEST:
             return
-        yield from self._null_joins(body, around)
+        yield from self._null_joins(body, around, ids)
         for literal in body:
             if isinstance(literal, ir.Match):
                 if not is_old(literal.relation) and literal.relation in self._rows:
-                    yield from self._match(literal, around)
-                    if not cloud.relation(str(literal.relation)):
-                        yield from self._other_names(literal, around)
+                    yield from self._match(literal, around, ids)
+                    for other in self._names_beside(literal, around, ids):
+                        yield from self._other_name(literal, other)
             elif isinstance(literal, ir.Fold):
-                yield from self.body(literal.body, around)
+                yield from self.body(literal.body, around, ids)
                 yield from self._root_alone(literal, around)
 
-    def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
+    def _match(
+        self, match: ir.Match, around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]
+    ) -> Iterator[Diagnostic]:
         relation = self._program.relations[match.relation]
-        key = id(match), *map(id, around)  # the program, with which these are freed, holds all of them
+        key = id(match), *ids
         if key not in self._questions:
             self._questions[key] = self._question(relation, match, around)
         asked, conditions = self._questions[key]
@@ -145,14 +164,16 @@ class _Review:
         reported: set[tuple[Span, Value]] = set()
         for row in islice(self._rows[match.relation], MOST_ROWS):
             missed = [column for column in asked if row[column.at] not in column.given]
-            slips: Sequence[_Slip] = ()
+            slips: Sequence[Slip] = ()
             if len(missed) == 1:
                 slips = missed[0].recall_slips(row[missed[0].at]) or self._named_slips(match, missed[0], row)
-                slips = slips or list(_of_stack(missed[0], relation, row))
+                slips = slips or list(find_stack(missed[0], relation, row))
             elif missed and not relation.named_only:
-                slips = list(_exchanged(missed, row))
+                slips = list(find_exchanged(missed, row))
             elif not missed:
-                found = (_slip(at, relation.columns[at], literal, row[at], bool(asked)) for at, literal in conditions)
+                found = (
+                    find_slip(at, relation.columns[at], literal, row[at], bool(asked)) for at, literal in conditions
+                )
                 slips = [slip for slip in found if slip]
             for slip in slips:
                 shown = self._secrets.row(match.relation, row)[slip.at] == row[slip.at]
@@ -161,7 +182,7 @@ class _Review:
                     where = f" in {row[0].path}" if isinstance(row[0], ResourceId) else ""
                     yield _near_miss(f"{relation.columns[slip.at].name}{where} {slip.message}", slip.span, slip.advice)
 
-    def _named_slips(self, match: ir.Match, missed: _Asked, row: Row) -> list[_Slip]:
+    def _named_slips(self, match: ir.Match, missed: Asked, row: Row) -> list[Slip]:
         """The slip where the rule asks for what a resource is called in the template, and not for its property `name`,
         or the other way round."""
         resource = row[0]
@@ -177,7 +198,7 @@ class _Review:
         if not isinstance(other, str) or other not in missed.given:
             return []
         message = f"is {quoted(row[missed.at])}: {what} {quoted(other)}"
-        return [_Slip(missed.at, other, missed.given[other], message, advice.format(other))]
+        return [Slip(missed.at, other, missed.given[other], message, advice.format(other))]
 
     @cached_property
     def _names(self) -> Mapping[ResourceId, object]:
@@ -191,9 +212,9 @@ class _Review:
 
     def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
         """What the body asks of the rows of a match, which is the same for all stacks."""
-        asked = [_Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
+        asked = [Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
         conditions = [
-            (at, literal) for at, term in match.column_terms for literal in _conditions(relation, at, term, around)
+            (at, literal) for at, term in match.column_terms for literal in find_conditions(relation, at, term, around)
         ]
         return [column for column in asked if column.given], conditions
 
@@ -214,9 +235,17 @@ class _Review:
                             given[argument.value] = fact.span
         return given
 
-    def _other_names(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Warn of a join with the ids of an inventory's table where the stack gives names, or the other way round; and
-        with the names of resources where it refers to them."""
+    def _names_beside(
+        self, match: ir.Match, around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]
+    ) -> list[_OtherName]:
+        """The joins of a row of the stack that may be with the other name, the same for all stacks."""
+        key = id(match), *ids
+        if key not in self._other_names:
+            of_stack = not cloud.relation(str(match.relation))
+            self._other_names[key] = list(self._find_names_beside(match, around)) if of_stack else []
+        return self._other_names[key]
+
+    def _find_names_beside(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[_OtherName]:
         for literal in around:
             if not isinstance(literal, ir.Match) or literal is match:
                 continue
@@ -229,37 +258,39 @@ class _Review:
                 continue
             for own in other.keys() & positions.keys():
                 term, twin = literal.arguments[positions[own]], positions.get(other[own])
-                if not isinstance(term, ir.Var) or term not in match.arguments or twin is None:
-                    continue
-                at = match.arguments.index(term)
-                inventory = self._rows.get(literal.relation, {})
-                known = {row[positions[own]] for row in inventory}
-                folded = {_fold(value): value for value in known if isinstance(value, str)}
-                names = {row[twin] for row in inventory if row[twin] is not None}
-                for row in islice(self._rows[match.relation], MOST_ROWS):
-                    shown = self._secrets.row(match.relation, row)[at] == row[at]
-                    value = row[at]
-                    if shown and isinstance(value, str) and value not in known and _fold(value) in folded:
-                        column = self._program.relations[match.relation].columns[at].name
-                        message = f"{column} is {quoted(value)}, and {own} of {literal.relation} is"
-                        message = f"{message} {quoted(folded[_fold(value)])}"
-                        advice = f"join what lower gives of both, `lower({column}, low)`"
-                        yield _near_miss(message, literal.span, advice)
-                        break
-                    if shown and row[at] in names and row[at] not in known:
-                        column = self._program.relations[match.relation].columns[at].name
-                        message = f"{column} is {quoted(row[at])}, the {other[own]} of a row of {literal.relation}"
-                        advice = f"join it with {other[own]} too: either may stand in a template"
-                        yield _near_miss(f"{message}, and the rule asks for the {own}", literal.span, advice)
-                        break
+                if isinstance(term, ir.Var) and term in match.arguments and twin is not None:
+                    yield _OtherName(literal, own, other[own], positions[own], twin, match.arguments.index(term))
+
+    def _other_name(self, match: ir.Match, join: _OtherName) -> Iterator[Diagnostic]:
+        """Warn of a join with the ids of an inventory's table where the stack gives names, or the other way round; and
+        with the names of resources where it refers to them."""
+        at, relation, span = join.at, join.literal.relation, join.literal.span
+        inventory = self._rows.get(relation, {})
+        known = {row[join.own_at] for row in inventory}
+        folded = {fold(value): value for value in known if isinstance(value, str)}
+        names = {row[join.other_at] for row in inventory if row[join.other_at] is not None}
+        column = self._program.relations[match.relation].columns[at].name
+        for row in islice(self._rows[match.relation], MOST_ROWS) if inventory else ():
+            shown = self._secrets.row(match.relation, row)[at] == row[at]
+            value = row[at]
+            if shown and isinstance(value, str) and value not in known and fold(value) in folded:
+                message = f"{column} is {quoted(value)}, and {join.own} of {relation} is"
+                message = f"{message} {quoted(folded[fold(value)])}"
+                advice = f"join what lower gives of both, `lower({column}, low)`"
+                yield _near_miss(message, span, advice)
+                break
+            if shown and value in names and value not in known:
+                message = f"{column} is {quoted(value)}, the {join.other} of a row of {relation}"
+                advice = f"join it with {join.other} too: either may stand in a template"
+                yield _near_miss(f"{message}, and the rule asks for the {join.own}", span, advice)
+                break
 
     def _null_joins(
-        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
+        self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]
     ) -> Iterator[Diagnostic]:
-        key = tuple(map(id, around))
-        if key not in self._joins:
-            self._joins[key] = self._joined_columns(body, around)
-        for name, columns in self._joins[key]:
+        if ids not in self._joins:
+            self._joins[ids] = self._joined_columns(body, around)
+        for name, columns in self._joins[ids]:
             several = [literal for literal, at in columns if self._holds_null(literal, at)]
             if len(several) > 1:
                 message = f"{name} is null in rows of both sides, and two nulls never join"
@@ -328,7 +359,7 @@ class _Review:
         for form, column, other, kind in FORMS:
             if other in self._read or (kind, other.partition(".")[2]) not in self._said:
                 continue
-            matches = (match for rule in self.rules for match in self._matches[id(rule)])
+            matches = (match for rule in self._reaching for match in self._matches[id(rule)])
             reading = [match for match in matches if match.relation == form]
             if column:
                 at = self._program.relations[form].positions[column] if reading else 0
@@ -351,78 +382,7 @@ class _Review:
         return said
 
 
-class _Slip(NamedTuple):
-    """How the value of a column differs from what a rule asks of it: the rest of a message that begins with the
-    column."""
-
-    at: int
-    asked: Value
-    span: Span
-    message: str
-    advice: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A column of a literal, and the values that the body asks of it, each with its place."""
-
-    at: int
-    column: Column
-    given: Mapping[Value, Span]
-    recalled: dict[str, list[_Slip]] = field(default_factory=dict)
-    """The slips of texts that were looked at: stacks have few of them, again and again."""
-
-    def recall_slips(self, value: Value) -> list[_Slip]:
-        """As `slips`, of a text once."""
-        if not isinstance(value, str):
-            return list(self.slips(value))
-        if value not in self.recalled:
-            if len(self.recalled) >= MOST_ROWS:
-                self.recalled.clear()
-            self.recalled[value] = list(self.slips(value))
-        return self.recalled[value]
-
-    def slips(self, value: Value) -> Iterator[_Slip]:
-        """The values that probably mean this one."""
-        name = self.column.name.strip("_")
-        for given, span in self.given.items():
-            message = f"is {quoted(value)}, and the rule asks for {quoted(given)}"
-            match given, value:
-                case str(), None if not given or (given in WORLD and self.column.name == "remote_ip_prefix"):
-                    message = "is left out, which lets everyone in" if given else "is left out, which is null"
-                    advice = f'give it that default, `{name} ?? "{given}"`'
-                case str(), str() if _is_file_of(given, value):
-                    advice = f"write {quoted(value)}: a stack's name is no file's"
-                case str(), str() if _fold(given) == _fold(value) or _is_part(given, value):
-                    advice = f"write {quoted(value)} beside it, or in its place"
-                case str(), str() if (
-                    name != "path" and _letters(given) == _letters(value) != "" and NUMBERS(given) == NUMBERS(value)
-                ):
-                    advice = f"write {quoted(value)} beside it, or in its place"
-                case str(), str() if sorted(given) == sorted(value) and Slips([value]).of(given):
-                    advice = f"write {quoted(value)}: two letters are swapped"
-                case str(), str() if name == "path" and value == re.sub(r"[/\[\]]+", ".", given).strip("."):
-                    advice = f"write {quoted(value)}"
-                case str(), str() if name == "path" and value.startswith(f"{given}."):
-                    message, advice = (
-                        f"is {quoted(value)}, below {quoted(given)}",
-                        f"write {quoted(value)}, or starts_with",
-                    )
-                case str(), str() if self.column.custom and _lies_in(value, given):
-                    message = f"is {quoted(value)}, which lies in {quoted(given)}"
-                    advice = f'write cidr_contains("{given}", {name})'
-                case str(), str() if value != given and value in re.split(r"[,;|\s]+", given):
-                    advice = f"state each by itself, {quoted(value)} among them"
-                case str(), ResourceId() if given == value.path or _fold(given) == _fold(value.name):
-                    advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
-                case _ if value in twins(given) or given in twins(value):
-                    advice = f"write `{name} in [{quoted(value)}, {quoted(given)}]`"
-                case _:
-                    continue
-            yield _Slip(self.at, None if value is None else given, span, message, advice)
-
-
-_Question = tuple[Sequence[_Asked], Sequence[tuple[int, ir.Call | ir.Compare]]]
+_Question = tuple[Sequence[Asked], Sequence[tuple[int, ir.Call | ir.Compare]]]
 
 
 def _by_relation(program: ir.CheckedProgram) -> dict[RelationRef, list[ir.CheckedRule]]:
@@ -441,37 +401,6 @@ def _matches_of_rules(program: ir.CheckedProgram) -> dict[int, tuple[ir.Match, .
     return {id(rule): tuple(_matches(rule.body, negated=False)) for rule in program.rules}
 
 
-def _exchanged(missed: Sequence[_Asked], row: Row) -> Iterator[_Slip]:
-    """Constants that stand in each other's columns: ``heat:metadata(x, "front", "tier")``."""
-    columns = {column.at: next((other for other in missed if row[column.at] in other.given), None) for column in missed}
-    places = {other.at for other in columns.values() if other}
-    if len(places) == len(missed):
-        first = missed[0]
-        other = next(column for column in missed if row[column.at] in first.given)
-        span = next(iter(first.given.values()))
-        message = f"is {quoted(row[first.at])}, and the rule asks for that as {other.column.name}"
-        yield _Slip(
-            first.at, None, span, message, f"name the columns, {first.column.name}=..., {other.column.name}=..."
-        )
-
-
-def _of_stack(missed: _Asked, relation: Relation, row: Row) -> Iterator[_Slip]:
-    """The name or path of something where its stack is asked for: ``heat:resource(x, "server")``."""
-    if missed.column.name not in ("stack", "_stack"):
-        return
-    given = {_fold(text): text for text in missed.given if isinstance(text, str)}
-    for column, value in zip(relation.columns, row, strict=True):
-        names = (value.name, value.path) if isinstance(value, ResourceId) else (value,) if column.name == "name" else ()
-        for name in (name for name in names if isinstance(name, str) and _fold(name) in given):
-            asked = given[_fold(name)]
-            own = value.name if isinstance(value, ResourceId) else name
-            message = f"is {quoted(row[missed.at])}, and {quoted(name)} is {'the name' if name == own else 'a path'}"
-            joined = relation.named_only and isinstance(value, ResourceId)
-            advice = f'join it: `heat:resource(id=x, name="{own}")`' if joined else f'write name="{own}"'
-            yield _Slip(missed.at, asked, missed.given[asked], message, advice)
-            return
-
-
 def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
     """The matches of a body and its aggregates, and if `negated` those that a `not` holds."""
     for literal in body:
@@ -479,51 +408,6 @@ def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterato
             yield literal
         elif isinstance(literal, ir.Fold) or (negated and isinstance(literal, ir.Without)):
             yield from _matches(literal.body, negated)
-
-
-def _conditions(
-    relation: Relation, at: int, term: ir.Operand, around: Sequence[ir.CheckedLiteral]
-) -> Iterator[ir.Call | ir.Compare]:
-    """What the body says of a column, or of its value where it is not null, that `_slip` can judge."""
-    column = relation.columns[at]
-    twin = column.name.replace("min", "max") if "min" in column.name else column.name.replace("max", "min")
-    is_bound = twin != column.name and twin in relation.positions
-    names = {term} | {
-        literal.outputs[0]
-        for literal in around
-        if isinstance(literal, ir.Call) and literal.builtin == "??" and literal.inputs[0] == term
-    }
-    for literal in around:
-        match literal:
-            case ir.Call(name, (ir.Var() as text, ir.Const(str()))) if name in TESTS and text in names:
-                yield literal
-            case ir.Call(name, (ir.Var() as value,)) if name in GUARDS and value == term and column.kinds == Kind.ANY:
-                yield literal
-            case ir.Compare("!=", left, right) if is_bound and literal.null_test and term in (left, right):
-                yield literal
-
-
-def _slip(at: int, column: Column, literal: ir.Call | ir.Compare, value: Value, placed: bool) -> _Slip | None:
-    """How the value fails the condition, if it is by case, by its kind, or by being left out. `placed` says that the
-    rule names a place in a map, whose value is to have one kind."""
-    match literal, value:
-        case ir.Call(name, (text, ir.Const(str() as part))), str() if _differs_in_case(name, value, part):
-            message = f"is {quoted(value)}: {name} with {quoted(part)} minds case"
-            folded = f'lower({name_of(text)}, low), {name}(low, "{part.lower()}")'
-            advice = f'write "(?i){part}"' if name == "matches" else f"write {folded}"
-            return _Slip(at, part, literal.span, message, advice)
-        case ir.Call("matches", (_, ir.Const(str() as pattern))), str() if meant := _other_pattern(pattern, value):
-            message = f"is {quoted(value)}, which {quoted(pattern)} does not match, and {quoted(meant)} does"
-            return _Slip(at, pattern, literal.span, message, f'write "{meant}"')
-        case ir.Call(name, (ir.Var(),)), str() | int() | Boolean() if placed and not kind_of(value) & GUARDS[name]:
-            kind = kind_of(value).describe()
-            message = f"is {quoted(value)}, a {kind}, which {name} leaves out"
-            return _Slip(at, name, literal.span, message, f"write a second rule with is_{kind}")
-        case ir.Compare(), None:
-            wide = 0 if "min" in column.name else 65535
-            advice = f"give it the widest default, `{column.name} ?? {wide}`, in place of `!= null`"
-            return _Slip(at, None, literal.span, "is left out, which means no bound", advice)
-    return None
 
 
 def _of_root(stack: ir.Match, around: Sequence[ir.CheckedLiteral]) -> bool:
@@ -534,58 +418,6 @@ def _of_root(stack: ir.Match, around: Sequence[ir.CheckedLiteral]) -> bool:
         for term, value in ((parent, None), (depth, 0))
         for constant, _ in constants(term, stack.span, around)
     )
-
-
-def _differs_in_case(builtin: str, text: str, part: str) -> bool:
-    with suppress(ValueError):  # a text that is too long for the pattern
-        if TESTS[builtin](text, part):
-            return False
-        if builtin == "matches":
-            return searcher(part, ignore_case=True)(text)
-        return TESTS[builtin](text.casefold(), part.casefold())
-    return False
-
-
-def _is_file_of(name: str, stack: str) -> bool:
-    """Whether it is the name of a file whose template gives a stack that name."""
-    stem, _, ending = name.rpartition(".")
-    return ending.lower() in ENDINGS and stem.lower() == stack.lower()
-
-
-def _other_pattern(pattern: str, text: str) -> str | None:
-    """The pattern that was meant in the place of one which does not match the text: without the slashes around it,
-    with `.*` for a shell's `*`, with one backslash for two."""
-    with suppress(ValueError):
-        if searcher(pattern)(text):
-            return None
-    for meant in (
-        re.sub("^/(.*)/$", r"\1", pattern), re.sub(r"(?<=[\w-]{2})\*", ".*", pattern), pattern.replace(2 * "\\", "\\"),
-    ):  # fmt: skip
-        with suppress(ValueError):
-            if meant != pattern and searcher(meant)(text):
-                return meant
-    return None
-
-
-def _is_part(given: str, value: str) -> bool:
-    """Whether the value is a network and the text its address, or a path in a stack and the text its end."""
-    head, _, tail = value.rpartition("/")
-    return (given == head and tail.isdigit() and given[-1:] in "0123456789:") or value.endswith(f"/{given}")
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.casefold())
-
-
-def _lies_in(text: str, around: str) -> bool:
-    """Whether both are networks, and the first lies in the other, which is not all there is."""
-    network = read_network(around)
-    inner = read_network(text) if network and network.prefixlen else None
-    return inner is not None and network is not None and is_within(inner, network)
-
-
-def _fold(text: str) -> str:
-    return "_".join(text.casefold().replace("-", " ").replace("_", " ").split())
 
 
 def _near_miss(message: str, span: Span, suggestion: str) -> Diagnostic:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -97,7 +97,7 @@ def check(options: argparse.Namespace) -> int:
 
     # an explanation is computed as it is shown, and pydatalog has a process of its own
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
-    for entry in _show_progress(map_in_processes(judge, groups, jobs), len(groups), options):
+    for entry in _show_progress(_judge_groups(judge, groups, jobs, rules.sources), len(groups), options):
         entries.append(entry)
         if isinstance(entry.answer, EngineError):
             print_note(f"{entry.name}: {entry.answer}")
@@ -127,6 +127,28 @@ def check(options: argparse.Namespace) -> int:
             write_file(path, format_report(form, entries, rules.policies, failing_tests))
     code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
     return code if decisions or code != OK else INPUT
+
+
+def _judge_groups(
+    judge: Callable[[list[RootTemplate]], ReportEntry],
+    groups: Sequence[list[RootTemplate]],
+    jobs: int,
+    sources: Mapping[str, str],
+) -> Iterator[ReportEntry]:
+    """Judge groups of templates, in several processes if there are more jobs. Decisions come from these without the
+    `sources` of the rules, which are most of what they hold."""
+
+    def judge_there(group: list[RootTemplate]) -> ReportEntry:
+        entry = judge(group)
+        if not isinstance(entry.answer, Decision):
+            return entry
+        own = {file: text for file, text in entry.answer.sources.items() if sources.get(file) is not text}
+        return replace(entry, answer=replace(entry.answer, sources=own))
+
+    for entry in map_in_processes(judge if jobs == 1 else judge_there, groups, jobs):
+        if jobs > 1 and isinstance(entry.answer, Decision):
+            entry = replace(entry, answer=replace(entry.answer, sources={**sources, **entry.answer.sources}))
+        yield entry
 
 
 def _show_progress(entries: Iterator[ReportEntry], total: int, options: argparse.Namespace) -> Iterator[ReportEntry]:
