@@ -144,18 +144,18 @@ def decode(text: str, files: Sequence[RuleFile]) -> PolicySet:
 def _decode(items: Sequence[Any]) -> list[Any]:
     """The values of items: atoms themselves, and objects, each of which is made of values before it."""
     values: list[Any] = []
-    add = values.append
+    add, value_at = values.append, values.__getitem__
     for item in items:
         if type(item) is not list:
             add(item)
             continue
         code, *parts = item
         if code >= 0:
-            add(CLASSES[code](*[values[at] for at in parts]))
+            add(CLASSES[code](*map(value_at, parts)))
         elif code == TUPLE:
-            add(tuple([values[at] for at in parts]))
+            add(tuple(map(value_at, parts)))
         elif code == FROZENSET:
-            add(frozenset([values[at] for at in parts]))
+            add(frozenset(map(value_at, parts)))
         elif code == DICT:
             add({values[key]: values[value] for key, value in zip(parts[::2], parts[1::2], strict=True)})
         else:

@@ -19,7 +19,8 @@ def nodes(roots: Iterable[Node]) -> Iterator[Node]:
     while waiting:
         node = waiting.pop()
         yield node
-        waiting += children(node)[::-1]
+        if not isinstance(node, ast.Variable | ast.Constant):
+            waiting += children(node)[::-1]
 
 
 def children(node: Node) -> tuple[Node, ...]:

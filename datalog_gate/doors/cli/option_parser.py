@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -135,13 +136,13 @@ def _add_part(
     return parts.add_parser(name, help=summary, description=description, allow_abbrev=False)
 
 
-def _add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    check = _add_command(commands, "check", "check_stacks")
-    config = _add_command(commands, "config", "project_configuration")
-    for command in (check, config):
-        help_ = "template file, or a folder of them (default: those of the configuration)"
-        command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
-        _add_configured(command, *BY_NAME)
+def _add_check(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str = "check", module: str = "check_stacks"
+) -> None:
+    command = _add_command(commands, name, module)
+    help_ = "template file, or a folder of them (default: those of the configuration)"
+    command.add_argument("template", nargs="*", metavar="TEMPLATE", help=help_)
+    _add_configured(command, *BY_NAME)
 
 
 def _add_configured(command: argparse.ArgumentParser, *names: str) -> None:
@@ -525,7 +526,8 @@ def _rate(text: str) -> float:
 
 
 _GROUPS = (
-    (("check", "config"), _add_check),
+    (("check",), _add_check),
+    (("config",), partial(_add_check, name="config", module="project_configuration")),
     (("facts", "relations", "query", "simulate"), _add_facts_and_query),
     (("test",), _add_test),
     (("fmt", "check-rules", "rules", "docs"), _add_rule_commands),
