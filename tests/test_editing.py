@@ -69,10 +69,15 @@ VALUES = ["null", "true", "false"]
         ('p(x) :- heat:change(x, "|', ["create", "delete", "update", "replace", "unchanged"]),
         ("p(x) :- server_group.rul|", ["os:nova:server_group.rules("]),
         ("p(x) :- all:heat:stack(_pro|", ["_project="]),
+        ("p(x) :- old:server_group.rul|", ["os:nova:server_group.rules("]),
+        ("p(x) :- old:gate:role|", []),
+        ("p(x) :- old:p|", ["p("]),
+        ("import net:ssh.\np(x) :- open_s|", ["open_ssh(", "net:ssh:open_ssh("]),
         ('@deny("p", "{x}", subject="|")\np(x, y) :- q(x, y, z).', ["x", "y"]),
     ],
 )
 def test_rules_are_completed(workspace: Workspace, text: str, completions: list[str]) -> None:
+    workspace.edit(workspace.root / "rules" / "net" / "ssh.dl", "open_ssh(1).\nexport open_ssh.\n")
     assert offered(workspace, "rules/own.dl", text) == completions
 
 
@@ -93,6 +98,7 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
         (GROUP + "typ|", ["type: "]),
         (GROUP + "type: OS::Nova::KeyPair\n        properties:\n          pub|", ["public_key: "]),
         ("AWSTemplateFormatVersion: |", ["2010-09-09"]),
+        ("|", ["heat_template_version:", "AWSTemplateFormatVersion:", "HeatTemplateFormatVersion:"]),
         (CFN + "Res|", ["Resources:"]),
         (CFN + "  Other: {Ty|", ["Type: "]),
         (CFN + "  Other: {Type: |", ["String", "Number", "CommaDelimitedList", "Json", "Boolean"]),
@@ -171,3 +177,22 @@ def test_cases_run_by_rules_and_templates_as_they_are_written(workspace: Workspa
     workspace.edit(web, f"{HOT}resources:\n  web: {{type: OS::Nova::Server, properties: {{flavor: f}}}}\n")
     assert workspace.check_test(test) == {str(test): ()}
     assert workspace.run_cases(test) == ([("n", "")], {str(test): ()})
+
+
+def test_hover_tells_the_columns_of_the_version_that_is_written(workspace: Workspace) -> None:
+    path = workspace.root / "rules" / "own.dl"
+    workspace.edit(path, "p(x) :- all:heat:root(stack=x).")
+    hover = rule_names.hover(workspace.folder(path), path, 15)
+    assert hover
+    assert hover.text.splitlines()[2:4] == [
+        "  stack*    string          The id of a stack.",
+        "  _project  string or null  The project of the root stack; null where it is not known.",
+    ]
+
+
+def test_hover_tells_a_bound_that_is_alone(workspace: Workspace) -> None:
+    path = workspace.root / "web.yaml"
+    workspace.edit(path, GROUP.replace("resource_def", "count"))
+    hover = template_answers.hover(workspace, path, GROUP.index("resource_def"))
+    assert hover
+    assert hover.text == "**count**: integer\n\ndefault: 1; from 0; changes in place"

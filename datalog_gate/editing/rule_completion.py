@@ -38,6 +38,11 @@ def complete(folder: RuleFolder, path: Path, text: str, offset: int) -> tuple[Te
     whole = RuleTokens(text, str(path))
     find = _texts if in_text else _names
     offered = find(folder, path, prefix, whole, whole.at(offset))
+    version = next((version for version in _VERSIONS if word.startswith(version) and not in_text), "")
+    if version:
+        word, known = word.removeprefix(version), folder.catalogue.relation
+        relations = (completion for completion in offered if completion.kind == "relation")
+        offered = (item for item in relations if known(version + item.label) or not known(item.label))
     return TextRange(str(path), offset - len(word), end), fitting(offered, word)
 
 
@@ -144,8 +149,8 @@ def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
     for other, scope in scopes.items():
         for name in sorted(scope.exports & scope.relations.keys() if other != module else ()):
             relation = scope.relations[name]
-            shown = name if other in imported else f"{other}:{name}"
-            yield Completion(shown, "relation", _signature(relation), relation.meaning, f"{shown}(")
+            for shown in (name, f"{other}:{name}")[other not in imported :]:
+                yield Completion(shown, "relation", _signature(relation), relation.meaning, f"{shown}(")
     for name in folder.catalogue.names():
         known = folder.catalogue.relation(name)
         assert known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
@@ -85,7 +86,8 @@ def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked |
     if isinstance(meaning, Builtin):
         lines = format_builtin(meaning)
     elif folder.catalogue.relation(meaning.name):
-        lines = format_relation(describe_relation(meaning.name, folder.catalogue), folder.catalogue)
+        description = replace(describe_relation(meaning.name, folder.catalogue), relation=meaning)
+        lines = format_relation(description, folder.catalogue)
     else:
         known = checked.program.relations.get(meaning.ref) if checked else None
         lines = format_columns(known or meaning)

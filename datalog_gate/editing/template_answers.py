@@ -64,6 +64,7 @@ _NAMING: dict[object, tuple[str, ...]] = {
 """Functions and keys whose value, or first member, is a name, and the sections that have it."""
 _CONDITION_KEYS = ("if", "condition", "not", "and", "or", "Fn::If")
 _CFN = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
+_VERSIONS = ("heat_template_version", *_CFN)
 _MEMBERS = (("properties", "resource"), ("properties", "resource_def"))
 """Where groups of Heat define the resource of their members."""
 Steps = tuple[str | int, ...]
@@ -156,7 +157,7 @@ class _View:
         assert isinstance(newest, Dialect)
         dialect = dialect_of(versions)
         self.dialect = newest if isinstance(dialect, str) else dialect
-        self.is_new = not versions.keys() & {"heat_template_version", *_CFN}
+        self.is_new = versions.keys().isdisjoint(_VERSIONS)
 
     def names(self, section: str) -> list[str]:
         sections = (section, section.capitalize())
@@ -192,7 +193,7 @@ class _View:
         match [str(step).lower() if at == 0 else step for at, step in enumerate(path)]:
             case []:
                 every = SECTIONS.split()
-                own = every if self.is_new else every[:7] if self.dialect.hot else every[7:]
+                own = _VERSIONS if self.is_new else every[:7] if self.dialect.hot else every[7:]
                 yield from (Completion(name, "keyword", "section", insert=f"{name}:") for name in own)
             case ["heat_template_version"]:
                 yield from (Completion(name, "value") for name in VERSIONS.split()[:-2])
@@ -332,8 +333,8 @@ def _about(schema: Property) -> str:
     if schema.allowed:
         parts.append(f"one of {', '.join(map(_shown, schema.allowed))}")
     if schema.range != (None, None):
-        low, high = ("" if bound is None else bound for bound in schema.range)
-        parts.append(f"from {low} to {high}")
+        bounds = zip(("from", "to"), schema.range, strict=True)
+        parts.append(" ".join(f"{word} {bound}" for word, bound in bounds if bound is not None))
     if schema.custom:
         parts.append(f"names a {schema.custom}" if "." in schema.custom else f"is checked as {schema.custom}")
     parts.append("changes in place" if schema.update_allowed else "a change replaces the resource")
