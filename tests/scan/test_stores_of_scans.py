@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -13,6 +14,8 @@ from datalog_gate.scan.scan_run import Judges, run
 from datalog_gate.scan.scan_store import ScanStore
 from tests.stores.database_servers import DatabaseServer
 from tests.test_rejudge import (  # noqa: F401
+    ENTRIES,
+    fill,
     test_packs_find_the_same_in_stored_facts_as_in_stacks,
     test_rules_find_the_same_in_stored_facts_as_in_stacks,
     test_the_stored_facts_answer_where_they_are_those_of_this_version,
@@ -35,6 +38,13 @@ from tests.test_scan import (  # noqa: F401
     test_two_ways_to_judge_agree,
     test_what_is_gone_has_no_open_finding,
 )
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgresql"])
+def filled(request: pytest.FixtureRequest, server: DatabaseServer) -> Iterator[ScanStore]:
+    """A store of `ENTRIES` in each sort of database, in which no test changes anything."""
+    with open_database(server.database("filled")) if request.param == "postgresql" else open_database() as opened:
+        yield fill(ScanStore(opened), ENTRIES)
 
 
 def test_two_runs_never_write_one_store_at_once(server: DatabaseServer) -> None:
