@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -88,8 +89,8 @@ def new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProb
     names = [name for name, text in changed.items() if folder.sources.get(name) != text]
     names += [problem.range.file] if problem and problem.range.file not in names else []
     edited = with_texts(folder, {Path(name): changed[name] for name in names})
-    files = {parsed.file.file for name in names for parsed in folder.pack(name)}
-    before = _count(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
+    files = frozenset(parsed.file.file for name in names for parsed in folder.pack(name))
+    before = _codes_of(folder, files)
     _, now = edited.check([parsed for parsed in edited.all() if parsed.file.file in files])
     left = _count(now) - before
     for name in names:  # the parsed files are shared: those of the folder as it is come back
@@ -98,6 +99,12 @@ def new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProb
     if problem and _count(now)[problem.code, problem.message] >= before[problem.code, problem.message]:
         wrong += [diagnostic for diagnostic in now if _key(diagnostic) == (problem.code, problem.message)]
     return wrong
+
+
+@lru_cache(maxsize=2)
+def _codes_of(folder: RuleFolder, files: frozenset[str]) -> Counter[tuple[str, str]]:
+    """What is wrong with some files of a folder as it is, asked once for each edit that is tried."""
+    return _count(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
 
 
 def _count(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, str]]:
