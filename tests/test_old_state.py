@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
           "read as old: a relation whose rules read neither old: nor heat:change")]),
     "kinds that never meet, once": (
         "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:stack(parent=s, depth=d), d = \"x\".",
-        [("m.dl:3:9", "kind-mismatch", "d can never be the number that depth is",
+        [("m.dl:3:9", "kind-mismatch", "d can never be the number that depth of heat:stack is",
           "the two never meet: compare values of one kind")]),
     "a value that nothing holds, once": (
         'p(s) :- old:heat:restricted(s, "updat"), not old:q(s).\nq(s) :- heat:hook(s, "pre-creat").',

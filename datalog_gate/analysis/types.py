@@ -276,8 +276,8 @@ class Inference:
                     what = f"the column {column.name} of {match.relation} is"
                     self._mismatch(what, column.kinds, given, match.span, argument)
             elif given == Kind(0) and not self._is_reported(argument):
-                message = f"{name_of(argument)} can never be the {column.kinds.describe()} that {column.name} is"
-                self._report("kind-mismatch", message, match.span, NEVER_MEET)
+                what = f"the {column.kinds.describe()} that {column.name} of {match.relation} is"
+                self._report("kind-mismatch", f"{name_of(argument)} can never be {what}", match.span, NEVER_MEET)
 
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
