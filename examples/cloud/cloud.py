@@ -174,12 +174,12 @@ class _Start:
         cell = self._layout.database("nova_cell0")
         self._manage("nova", "nova-manage", ("api_db", "sync"), ("cell_v2", "map_cell0", "--database_connection", cell),
                      ("db", "sync"), ("cell_v2", "create_cell", "--name", "cell1"))  # fmt: skip
-        self._start("nova", "nova-conductor")
-        self._start_api("nova", {"OS_NOVA_CONFIG_DIR": self._layout.conf("nova").parent})
         self._identity.result()
         self._placement.result()
-        self._wait_for_api("placement")  # without it nova-scheduler ends
-        self._start("nova", "nova-scheduler")
+        self._wait_for_api("placement")  # without it nova-scheduler ends, and others never look for it again
+        for part in ("nova-conductor", "nova-scheduler"):
+            self._start("nova", part)
+        self._start_api("nova", {"OS_NOVA_CONFIG_DIR": self._layout.conf("nova").parent})
         for host in self._layout.hosts:
             options = ("--config-file", self._layout.conf("nova"), "--config-file", self._layout.compute_conf(host))
             self._processes.start(host, [BIN / "nova-compute", *options])
