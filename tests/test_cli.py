@@ -407,14 +407,13 @@ OF_RULES = ("datalog_gate.analysis.check", "datalog_gate.analysis.lint", "datalo
 
 def test_check_imports_nothing_that_it_does_not_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert main(["check", "ok.yaml", "--rules", "m.dl"]) == 0
     program = (
         "import sys; from datalog_gate.doors.cli.main import main; code = main(sys.argv[1:]); "
         f"print(code, [name for name in sys.modules if name.startswith({HEAVY + OF_RULES})])"
     )
     command = [sys.executable, "-c", program, "check", "deny.yaml", "--rules", "m.dl", "--output", "json=o"]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert output.splitlines()[-1] == "1 []"
+    outputs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert outputs[1].splitlines()[-1] == "1 []"
 
 
 def test_a_denial_that_nobody_reads_is_no_success() -> None:
