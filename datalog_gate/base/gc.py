@@ -22,13 +22,3 @@ def paused() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-@contextmanager
-def loading() -> Iterator[None]:
-    """A pause for what lives long: no collection of young values looks through what was made meanwhile."""
-    with paused():
-        yield
-        if not gc.get_freeze_count():
-            gc.freeze()
-            gc.unfreeze()  # which makes them old values

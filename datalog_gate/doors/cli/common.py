@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.base.errors import UsageError
-from datalog_gate.base.gc import loading
 
 if TYPE_CHECKING:
     from datalog_gate.api import Rules
@@ -29,8 +28,7 @@ def load_rules(options: argparse.Namespace) -> Rules:
     catalogue = read_catalogue(*options.catalogue)
     cache = find_cache_folder() if getattr(options, "cache", False) else None
     rules = options.rules or [default_rules()]
-    with loading():
-        return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
+    return api.load_rules(*rules, catalogue=catalogue, congress=options.congress, cache=cache)
 
 
 def find_log(options: argparse.Namespace) -> Path:

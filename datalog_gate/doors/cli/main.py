@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
-from datalog_gate.base.gc import loading
+from datalog_gate.base.gc import paused
 from datalog_gate.doors.cli.common import INPUT, RULES, UNDECIDED, USAGE, print_note, write_file
 from datalog_gate.doors.cli.option_parser import parse_options
 
@@ -31,11 +31,13 @@ atexit.register(gc.freeze)  # at its end Python would look for cycles in all tha
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = None
+    if arguments is None:  # the process ends with the command, and most of what it makes lives as long
+        gc.set_threshold(50_000)
     if isinstance(sys.stdout, io.TextIOWrapper):  # JSON can hold half of a surrogate pair, which is not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
-            with loading():
+            with paused():
                 try:
                     options = parse_options(arguments)
                 except SystemExit:  # `--help` was printed, or what is wrong with the options
