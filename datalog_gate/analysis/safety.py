@@ -84,26 +84,25 @@ def scope_body(
         elif isinstance(literal, Compare) and literal.comparator != "=":
             needs = frozenset(variables(literal))
         by_binding.append(ScopedLiteral(literal, needs))
-    tests = [
-        candidate
-        for candidate in by_binding
-        if isinstance(candidate.literal, Compare)
-        and candidate.literal.comparator == "="
-        and (candidate.literal.when_unknown or candidate.literal.null_test)
-    ]
+    tests = {id(literal) for literal in body if isinstance(literal, Compare) and _may_test(literal)}
     if not tests:
         return tuple(by_binding)
     matched = given.union(var for literal in body if isinstance(literal, Match) for var in variables(literal))
     result = []
     for candidate in by_binding:
         literal = candidate.literal
-        if candidate in tests and isinstance(literal, Compare):
+        if id(literal) in tests and isinstance(literal, Compare):
             own = frozenset(variables(literal))
             if not own <= matched:
                 own &= _bindable([other for other in by_binding if other is not candidate], given, literal.null_test)
             candidate = ScopedLiteral(literal, own)
         result.append(candidate)
     return tuple(result)
+
+
+def _may_test(literal: Compare) -> bool:
+    """Whether the comparison is an equation that tests a value which something else binds."""
+    return literal.comparator == "=" and (literal.when_unknown or literal.null_test)
 
 
 def scope_inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[ScopedLiteral, ...]:
