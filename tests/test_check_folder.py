@@ -213,6 +213,19 @@ def test_ctrl_c_ends_a_check_with_the_code_of_a_shell(tmp_path: Path) -> None:
     assert (process.returncode, error.splitlines()[-1]) == (130, "datalog-gate: interrupted")
 
 
+@pytest.mark.slow
+def test_ctrl_c_while_a_process_is_forked_ends_a_check(tmp_path: Path) -> None:
+    for at in range(300):
+        (tmp_path / "repo" / f"s{at}.yaml").write_text(STACK)
+    script = (
+        "import os, signal, sys; from datalog_gate.doors.cli.main import main; "
+        "os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGINT)); sys.exit(main())"
+    )
+    command = [sys.executable, "-c", script, "check", "repo", "--rules", "m.dl", "--jobs", "2"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr.splitlines()[-1]) == (130, "datalog-gate: interrupted")
+
+
 def test_a_process_that_ends_is_an_error_and_no_answer_is_waited_for() -> None:
     answers = map_in_processes(lambda item: os._exit(9) if item else item, [0, 1, 2, 3], 2)
     with pytest.raises(EngineError, match="give fewer --jobs"):

@@ -35,8 +35,12 @@ def map_in_processes(work: Callable[[Item], Answer], items: Sequence[Item], jobs
     gc.collect()
     gc.freeze()  # the collector of a fork would copy what it only looks at
     pool = ProcessPoolExecutor(min(jobs, len(rest)), get_context("fork"), partial(_start, work))
-    answers: Iterator[Any] = pool.map(_do, rest, chunksize=CHUNK)
     try:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # in a hook of a fork Ctrl-C would be lost
+        try:
+            answers: Iterator[Any] = pool.map(_do, rest, chunksize=CHUNK)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         yield from answers
     except BrokenProcessPool:
         raise EngineError("a process was ended from outside, probably for want of memory: give fewer --jobs") from None
