@@ -140,7 +140,7 @@ def test_what_groups_an_aggregate_is_reported_alone() -> None:
     rule = "@deny p(x, f, n) :- heat:stack(id=x), n = count{ y : os:nova:server(_stack=x, _id=y, flavor=f) }."
     with pytest.raises(dg.RulesError) as raised:
         _load(m=rule)
-    assert [(found.message, found.suggestion) for found in raised.value.diagnostics] == [
+    assert [(diagnostic.message, diagnostic.suggestion) for diagnostic in raised.value.diagnostics] == [
         (
             "nothing binds f; heat:stack (m.dl:1:21) binds x",
             "an aggregate binds no variable that groups it: use f in a relation beside it too",

@@ -171,10 +171,10 @@ class _Review:
             elif missed and not relation.named_only:
                 slips = list(find_exchanged(missed, row))
             elif not missed:
-                found = (
+                by_condition = (
                     find_slip(at, relation.columns[at], literal, row[at], bool(asked)) for at, literal in conditions
                 )
-                slips = [slip for slip in found if slip]
+                slips = [slip for slip in by_condition if slip]
             for slip in slips:
                 shown = self._secrets.row(match.relation, row)[slip.at] == row[slip.at]
                 if shown and (slip.span, slip.asked) not in reported:

@@ -84,9 +84,10 @@ class _Resource:
     def __init__(self, conf: Any, server: PolicyServer, endpoints: Sequence[Endpoint]) -> None:
         shown = next((endpoint for endpoint in endpoints if endpoint.method == "GET"), None)
         for endpoint in endpoints:
-            setattr(self, f"on_{endpoint.method.lower()}", _Responder(conf, server, endpoint, shown))
+            responder = _Responder(conf, server, endpoint, shown)
+            setattr(self, f"on_{endpoint.method.lower()}", responder)
             if endpoint is shown:
-                self.on_head = _Responder(conf, server, endpoint, shown)
+                self.on_head = responder
 
 
 class _Responder:
