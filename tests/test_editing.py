@@ -196,3 +196,24 @@ def test_hover_tells_a_bound_that_is_alone(workspace: Workspace) -> None:
     hover = template_answers.hover(workspace, path, GROUP.index("resource_def"))
     assert hover
     assert hover.text == "**count**: integer\n\ndefault: 1; from 0; changes in place"
+
+
+def test_a_check_sees_what_changed_in_the_files_below(workspace: Workspace) -> None:
+    below, above = workspace.root / "rules" / "below.dl", workspace.root / "rules" / "above.dl"
+    workspace.edit(above, '@deny("net.large", "{r}")\nlarge(r) :- below:size(r, n), n > 3.\n')
+    told = []
+    for body in (
+        "os:cinder:volume(_id=r, size=n), n != null",
+        "os:cinder:volume(_id=r, name=n), n != null",
+        'os:cinder:volume(_id=r, size=n), n != null, not gate:unlocked("quota", r)',
+        "os:cinder:volume(_id=r, size=n), above:large(r)",
+    ):
+        workspace.edit(below, f"export size.\nsize(r, n) :- {body}.\n")
+        problems = workspace.check_pack(below) | workspace.check_pack(above)
+        told.append([problem.message for own in problems.values() for problem in own])
+    assert told == [
+        [],
+        ["> compares string, not number"],
+        ["no rule unlocks the service quota"],
+        ["large is private to the module above"],
+    ]

@@ -6,7 +6,7 @@ Every error and warning of all passes is reported together.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.annotations import Policies
@@ -41,6 +41,9 @@ from datalog_gate.schema.declaration import (
 )
 from datalog_gate.schema.relations import EFFECTIVE, FIXED, TRANSITION, UNLOCKED
 
+SERVICES: Mapping[str, int] = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}
+"""The relations of services, each with the column that names one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -54,6 +57,19 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Lowered:
+    """Modules as checked rules."""
+
+    modules: Sequence[Module] = ()
+    rules: Sequence[CheckedRule] = ()
+    relations: Mapping[RelationRef, Relation] = field(default_factory=dict)
+    """All that occur in the rules, with their kinds."""
+    marked: Mapping[RelationRef, Relation] = field(default_factory=dict)
+    """Those of the heads, as `Inference` has them."""
+    diagnostics: Sequence[Diagnostic] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Focus:
     """One module that a check is about."""
 
@@ -62,6 +78,10 @@ class Focus:
     """The module, and those without which it can't be checked: what they define counts, not what is wrong with them."""
     read: frozenset[str]
     """The relations that other modules read: those of the module by their full names."""
+    below: frozenset[str]
+    """The needed modules that don't rest on the module."""
+    lowered: list[Lowered]
+    """What the modules below were lowered to last, if anything: it outlives the check."""
 
 
 def check(
@@ -92,8 +112,11 @@ def check(
     own = [module for module in modules if focus is None or module.name == focus.module]
     for module in own:
         diagnostics += find_rare_texts(module)
-    rules, relations, wrong = _lower(modules, names)
-    diagnostics += wrong
+    below = _lower_below(modules, names, focus) if focus and not names.congress else Lowered()
+    known = {module.name for module in below.modules}
+    lowered = _lower([module for module in modules if module.name not in known], names, below)
+    rules, relations = [*lowered.rules], dict(lowered.relations)
+    diagnostics += lowered.diagnostics
     if names.query is None and not _has_error(found):  # what can't be parsed may read them
         diagnostics += names.unread(own, focus.read if focus else ())
     policies = Policies(modules, names, relations)
@@ -108,7 +131,8 @@ def check(
     diagnostics += [*policies.diagnostics, *wrong_cycles, *wrong_old]
     diagnostics += _check_services(rules, policies.unlocks)
     in_order_of_strata = [rule for stratum in strata for rule in stratum.rules]
-    diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=not _has_error(diagnostics))
+    whole, files = not _has_error(diagnostics), {module.file for module in own} if focus else None
+    diagnostics += check_values(in_order_of_strata, relations, catalogue, whole=whole, files=files)
     if not _has_error(diagnostics):
         diagnostics += _doubts(own, in_order_of_strata, relations, policies, names, focus.read if focus else ())
     if _has_error(diagnostics):
@@ -152,14 +176,34 @@ def _translate_congress(modules: Sequence[Module], names: Names) -> tuple[tuple[
     first inferred from a translation without them.
     """
     untyped, _ = translate(modules, names, {})
-    _, relations, _ = _lower(untyped, names)
-    return translate(modules, names, relations)
+    return translate(modules, names, _lower(untyped, names, Lowered()).relations)
 
 
-def _lower(
-    modules: Sequence[Module], names: Names
-) -> tuple[list[CheckedRule], dict[RelationRef, Relation], list[Diagnostic]]:
-    """The checked rules of the modules, all relations that occur in them, with their kinds, and what is wrong.
+def _lower_below(modules: Sequence[Module], names: Names, focus: Focus) -> Lowered:
+    """Lower the modules below the one that a check is about, unless they are the same as last."""
+    below = [module for module in modules if module.name in focus.below]
+    if not below:
+        return Lowered()
+    known = focus.lowered[0].modules if focus.lowered else ()
+    if len(known) != len(below) or any(module is not other for module, other in zip(below, known, strict=True)):
+        count = len(names.diagnostics)
+        lowered = _lower(below, names, Lowered())
+        if len(names.diagnostics) > count:
+            return Lowered()  # names that are nowhere: what is told of them depends on all modules
+        elsewhere = names.scopes.keys() - focus.below
+        relations = {
+            name: relation
+            for name, relation in lowered.relations.items()
+            if relation_name(name).rpartition(":")[0] not in elsewhere
+        }
+        earlier = set(names.diagnostics)
+        own = [diagnostic for diagnostic in lowered.diagnostics if diagnostic not in earlier]
+        focus.lowered[:] = [replace(lowered, relations=relations, diagnostics=own)]
+    return focus.lowered[0]
+
+
+def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
+    """The checked rules of the modules, and of those below, which read none of them.
 
     Names are resolved, bodies reduced to conjunctions of simple literals and ordered: ``p(x) :- x > 1, not r(x), q(x)``
     => ``p(x) :- q(x), x > 1, not r(x)``. Kinds are inferred: ``q(1). p(x) :- q(x), x = "a"`` is a `kind-mismatch`.
@@ -170,16 +214,20 @@ def _lower(
             if isinstance(rule, Rule):
                 lowering.lower(rule, module.name)
     own = names.own()
-    relations = dict(lowering.relations)
+    relations = {**below.relations, **lowering.relations}
     relations.update(own)
     diagnostics = [diagnostic for diagnostic in names.diagnostics if diagnostic not in names.consequences]
     diagnostics += lowering.diagnostics
     ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
     written = [checked_rule for checked_rule in ordered if checked_rule]
     rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
-    inference = infer(rules, relations, own.keys() - names.undeclared, names.given, names.congress)
-    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, written, inference.relations, names.given)]
-    return rules, inference.relations, diagnostics
+    rules = [rule for rule in rules if rule.relation not in below.marked]
+    fixed = own.keys() - names.undeclared
+    inference = infer(rules, relations, fixed, names.given, names.congress, known=below.marked)
+    every_rule = [*below.rules, *rules]
+    diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, every_rule, inference.relations, names.given)]
+    marked = {rule.relation: inference.marked[rule.relation] for rule in every_rule}
+    return Lowered(modules, every_rule, inference.relations, marked, [*below.diagnostics, *diagnostics])
 
 
 def _given_rules(
@@ -248,11 +296,10 @@ def _define_live(
 def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> Iterator[Diagnostic]:
     """Report a service that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant of a misspelt one."""
     services = {unlock.service for unlock in unlocks}
-    columns = {UNLOCKED: 0, "gate:service": 0, "gate:grant": 1}
     for rule in rules:
         for match in matches(rule.body):
             name = relation_name(match.relation)
-            service = match.arguments[columns[name]] if name in columns else None
+            service = match.arguments[SERVICES[name]] if name in SERVICES else None
             if not isinstance(service, Const) or service.value in services:
                 continue
             if name == UNLOCKED or slip(str(service.value), services):

@@ -20,6 +20,7 @@ ANNOTATIONS = ("deny", "warn", "record", "unlock")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _KINDS = (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE, Kind.ANY)
 AGGREGATES = get_args(AggregateFunction)
+NO_KIND = Kind(0)
 KINDS = {str(kind.name).lower(): kind for kind in _KINDS}
 
 
@@ -320,7 +321,7 @@ class Names:
         if bare not in scope.relations:
             terms = enumerate(rule.head.arguments, 1)
             names = (term.name if isinstance(term, Variable) else f"column{at}" for at, term in terms)
-            scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(Column(name, Kind(0)) for name in names))
+            scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(Column(name, NO_KIND) for name in names))
         elif len(scope.relations[bare].columns) != len(rule.head.arguments):
             message = f"{bare} has {len(scope.relations[bare].columns)} columns, here {len(rule.head.arguments)}"
             self._report("arity", message, rule.head.span, "give every rule of a relation the same arguments")

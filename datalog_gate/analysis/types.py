@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import name_of
@@ -41,11 +42,13 @@ def infer(
     fixed: Iterable[str],
     given: Container[str] = (),
     congress: Container[str] = (),
+    known: Mapping[RelationRef, Relation] = MappingProxyType({}),
 ) -> Inference:
     """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations.
 
     Columns of several kinds are marked as `MIXED` while kinds are inferred, but for those of `given` relations, whose
     facts whoever asks has chosen: a rule must say which of the kinds it means, unless its module is one of `congress`.
+    The `known` relations are `marked` as another inference left them, and no rule is one of theirs.
     """
     derived = {rule.relation for rule in rules}
     fixed = frozenset(fixed)
@@ -55,11 +58,12 @@ def infer(
         else relation
         for name, relation in relations.items()
     }
-    inference = Inference(rules, marked, fixed, congress)
+    inference = Inference(rules, {**marked, **known}, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
     for rule in rules:
         inference.judge(rule)
+    inference.marked = inference.relations
     inference.relations = {name: _unmark(relation) for name, relation in inference.relations.items()}
     return inference
 
@@ -89,6 +93,7 @@ class Inference:
     congress: Container[str] = ()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
+    marked: Mapping[RelationRef, Relation] = field(default_factory=dict)
     _asks_for_kinds: bool = True
     """Whether the rule that is judged must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)

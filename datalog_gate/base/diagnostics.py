@@ -210,7 +210,8 @@ class Slips:
 
 def slip(word: str, candidates: Iterable[str]) -> str | None:
     """The first candidate that `word` is one slip away from."""
-    return next(iter(Slips(candidates).of(word)), None)
+    near = (name for name in sorted(set(candidates)) if name != word and abs(len(name) - len(word)) < 2)
+    return next((name for name in near if len(word) < 100 and _one_slip(*sorted((word, name), key=len))), None)
 
 
 def _rests(word: str) -> set[str]:

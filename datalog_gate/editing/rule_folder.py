@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from datalog_gate.analysis.check import Checked, Focus, check
+from datalog_gate.analysis.check import SERVICES, Checked, Focus, Lowered, check
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.rule_index import reached_modules
 from datalog_gate.base.diagnostics import Diagnostic
@@ -42,6 +42,10 @@ class ParsedRules:
         modules = [token.text for _, token in self.tokens.named("module")]
         return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
 
+    def may_read(self, modules: Collection[str]) -> bool:
+        """Whether it may read one of the modules; in a pack that is loaded alone, it names more before them."""
+        return any(name in modules or name.rpartition(":")[2] in modules for name in self.reads)
+
     @cached_property
     def unlocks(self) -> bool:
         rules = (statement for statement in self.module.statements if isinstance(statement, Rule))
@@ -55,13 +59,18 @@ class ParsedRules:
 
 class RuleFolder:
     """Rule files, as they are at one moment. Those that did not change are parsed once: `parsed` is shared by all
-    states of a folder, and holds the last text of each file."""
+    states of a folder, and holds the last text of each file; `lowered` is what checks of one file share."""
 
     def __init__(
-        self, top: Path, files: Sequence[RuleFile], catalogue: Catalogue, parsed: dict[str, ParsedRules]
+        self,
+        top: Path,
+        files: Sequence[RuleFile],
+        catalogue: Catalogue,
+        parsed: dict[str, ParsedRules],
+        lowered: list[Lowered],
     ) -> None:
         self.top, self.files, self.catalogue = top, tuple(files), catalogue
-        self._parsed = parsed
+        self._parsed, self._lowered = parsed, lowered
         self._by_name = {file.file: file for file in files}
 
     def parsed(self, name: str) -> ParsedRules | None:
@@ -105,12 +114,20 @@ class RuleFolder:
         module = self._by_name[name].module
         own = {module, *(parsed.module.title for parsed in files if parsed.module.name == module)} - {""}
         trees = [parsed.module for parsed in files]
-        needed = reached_modules(trees, [module, *(parsed.module.name for parsed in files if parsed.unlocks)])
+        needed = reached_modules(trees, [module])
+        if any(name in parsed.file.text for parsed in files if parsed.module.name in needed for name in SERVICES):
+            needed |= reached_modules(trees, [parsed.module.name for parsed in files if parsed.unlocks])
         others = [parsed for parsed in files if parsed.module.name != module]
         read = {name for parsed in others for name in parsed.relations}
         readers = (parsed for parsed in others if parsed.reads & own)
         read |= {f"{module}:{name.rpartition(':')[2]}" for parsed in readers for name in parsed.relations}
-        return self._check(files, Focus(module, frozenset(needed), frozenset(read)))
+        resting = own | {module}
+        while more := {parsed.module.name for parsed in others if parsed.may_read(resting)} - resting:
+            resting |= more
+        focus = Focus(
+            module, frozenset(needed), read=frozenset(read), below=frozenset(needed - resting), lowered=self._lowered
+        )
+        return self._check(files, focus)
 
     def _check(
         self, files: Sequence[ParsedRules], focus: Focus | None
@@ -164,13 +181,13 @@ def read_folder(
     except RulesError as error:
         wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
         files = [*_readable(top)]
-    return with_texts(RuleFolder(top, files, catalogue, parsed), unsaved), wrong
+    return with_texts(RuleFolder(top, files, catalogue, parsed, []), unsaved), wrong
 
 
 def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
     """The folder with the texts of files below it, new ones among them."""
     files = replace_texts(folder.files, unsaved, [folder.top])
-    return RuleFolder(folder.top, files, folder.catalogue, folder._parsed)
+    return RuleFolder(folder.top, files, folder.catalogue, folder._parsed, folder._lowered)
 
 
 def _readable(top: Path) -> Iterator[RuleFile]:

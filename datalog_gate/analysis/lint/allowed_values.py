@@ -95,10 +95,14 @@ Known = dict[ir.Var, Domain | None]
 
 
 def check_values(
-    rules: Sequence[ir.CheckedRule], relations: Mapping[RelationRef, Relation], catalogue: Catalogue, whole: bool
+    rules: Sequence[ir.CheckedRule],
+    relations: Mapping[RelationRef, Relation],
+    catalogue: Catalogue,
+    whole: bool,
+    files: Collection[str] | None,
 ) -> list[Diagnostic]:
-    """What is wrong with the constants of the rules, which best stand in the order of their strata. Of derived columns
-    nothing is known unless the rules are the `whole` program."""
+    """What is wrong with the constants of the rules of the files, or of all. The rules best stand in the order of their
+    strata. Of derived columns nothing is known unless they are the `whole` program."""
     types = catalogue.types()
     tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
     others = [rule for rule in rules if rule.body]
@@ -133,7 +137,8 @@ def check_values(
         settle(others, flow)
     computed = {rule.relation for rule in others if not takes_given(rule)}
     judge = _Judge(domains, relations, facts, computed, catalogue)
-    return [diagnostic for rule in others for diagnostic in judge.body(rule.body, {}, ())]
+    own = (rule for rule in others if files is None or rule.span.file in files)
+    return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
 
 
 def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Collection[str]) -> Domain | None:
