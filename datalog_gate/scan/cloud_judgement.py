@@ -146,7 +146,7 @@ def _read_facts(
         if (name := relation_name(match.relation)) in names:
             table = fact_table(name, request.rules.catalogue).names[1:]
             columns[name].update(table[at] for at in match.columns if at < len(table))
-    apart = {(root, name) for root, name, column in store.unfit() if column in columns.get(name, ())}
+    apart = {(root, name) for root, name, column in store.unfit(names) if column in columns[name]}
 
     def add(name: str, root: str, project: str | None, row: Row, uncertain: bool = False) -> None:
         for relation in relations:

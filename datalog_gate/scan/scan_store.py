@@ -305,7 +305,7 @@ class ScanStore:
 
     def filled(self) -> set[str]:
         """The relations of which a stack has a row, or may have one that no table holds."""
-        filled = {relation for _, relation, _ in self.unfit()}
+        filled = {relation for (relation,) in self._fetch("SELECT DISTINCT relation FROM unfit")}
         for relation, table in self._fact_tables.items():
             if relation not in filled:
                 query = exp.select("1").from_(_place(table)).limit(1)
@@ -375,9 +375,13 @@ class ScanStore:
             self.database.execute(exp.Copy(this=query.subquery(), kind=False, files=[target], params=[form]))
         return sorted(queries)
 
-    def unfit(self) -> set[tuple[str, str, str]]:
-        """Root, relation and column of what no table holds; without a column of rows that may not be there."""
-        return set(self._fetch('SELECT root, relation, "column" FROM unfit'))
+    def unfit(self, relations: Collection[str] | None = None) -> set[tuple[str, str, str]]:
+        """Root, relation and column of what no table holds, in these relations if not in all; without a column of rows
+        that may not be there."""
+        query = exp.select("root", "relation", exp.column("column", quoted=True)).from_("unfit")
+        if relations is not None:
+            query = query.where(exp.column("relation").isin(*relations) if relations else exp.false())
+        return set(self.database.fetch(query))
 
     def digest(self) -> str:
         """The digest of all that is stored, whatever its order."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from datalog_gate.engine.sql.compiler import compile_program
 from datalog_gate.engine.sql.database import open_database
 from datalog_gate.engine.sql.evaluation import SqlAnswer, Unfit, load_facts, temporary_facts
 from datalog_gate.engine.sql.evaluation import evaluate as evaluate_sql
-from datalog_gate.scan.batch import Finding, ScanRequest, facts_version
+from datalog_gate.scan.batch import BatchResult, Finding, ScanRequest, facts_version
 from datalog_gate.scan.cloud_judgement import judge_cloud
 from datalog_gate.scan.feed import read
 from datalog_gate.scan.scan_run import BATCH, Judges
@@ -32,8 +32,10 @@ from datalog_gate.stack.model import Stack
 
 COUNTED = ("holds", "undetermined")
 """The states of findings that a forecast counts."""
-STORED_BATCH = 20_000
+STORED_BATCH = 50_000
 """The stacks whose stored facts are judged at once: more take more memory."""
+AHEAD = 4
+"""The batches of stacks that processes judge while the next facts are asked."""
 Left = Mapping[str, Collection[str]]
 """Policies by the root of a stack."""
 
@@ -64,6 +66,7 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: b
     judgement = _StoredJudgement(store, request) if ask_facts else None
     everything = frozenset(local_policies(request.rules).values())
     ordered = sorted(projects)
+    waiting: deque[Callable[[], BatchResult]] = deque()
     for start in range(0, len(ordered), STORED_BATCH):
         roots = ordered[start : start + STORED_BATCH]
         findings, left = judgement.judge(roots) if judgement else ([], dict.fromkeys(roots, everything))
@@ -72,8 +75,11 @@ def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: b
         open_ = sorted(root for root, policies in left.items() if policies)
         for at in range(0, len(open_), BATCH):
             roots = open_[at : at + BATCH]
-            batch = judges.judge(store.entries(roots), False, {root: frozenset(left[root]) for root in roots})()
-            count(finding for result in batch.results for finding in result.findings)
+            waiting.append(judges.judge(store.entries(roots), False, {root: frozenset(left[root]) for root in roots}))
+            if len(waiting) > AHEAD:
+                count(finding for result in waiting.popleft()().results for finding in result.findings)
+    for judged in waiting:
+        count(finding for result in judged().results for finding in result.findings)
     return [
         Forecast(project or None, policy, sum(numbers), len(numbers))
         for (project, policy), numbers in sorted(groups.items())
@@ -91,9 +97,9 @@ class _StoredJudgement:
         self._lacking: dict[tuple[str, int], set[str]] = defaultdict(set)
         """The roots in which rows of a relation lack values of a column."""
         columns: dict[str, set[int]] = {}
-        for root, name, column in store.unfit():
+        for root, name, column in store.unfit([*asked.tables, *(name + MAYBE for name in asked.tables)]):
             plain = name.removesuffix(MAYBE)
-            if plain not in asked.tables or root in self._outdated:
+            if root in self._outdated:
                 continue
             if column == UNCERTAIN:
                 columns.setdefault(name + MAYBE, set())
