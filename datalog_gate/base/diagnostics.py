@@ -254,9 +254,7 @@ def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
     start = min(span.column - 1, len(row))
     end = span.end_column - 1 if span.end_line == span.line else len(row)
     cut = max(0, min(start - WIDTH // 2, len(row) - WIDTH))
-    shown = "".join(
-        char if char.isprintable() else " " if char == "\t" else "\ufffd" for char in row[cut : cut + WIDTH]
-    )
+    shown = printable(row[cut : cut + WIDTH].replace("\t", " "))
     length = max(1, min(end, cut + len(shown)) - start)
     margin = str(span.line)
     return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{'^' * length}"]
@@ -269,4 +267,4 @@ def shorten(text: str, limit: int) -> str:
 
 def printable(line: str) -> str:
     """The text as one line that a template's author can't write escapes or further lines into."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in line)
+    return line if line.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in line)

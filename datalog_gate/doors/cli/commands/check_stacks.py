@@ -136,14 +136,14 @@ def _judge_groups(
     sources: Mapping[str, str],
 ) -> Iterator[ReportEntry]:
     """Judge groups of templates, in several processes if there are more jobs. Decisions come from these without the
-    `sources` of the rules, which are most of what they hold."""
+    `sources` of the rules and without derived rows, which are most of what they hold and no report shows."""
 
     def judge_there(group: list[RootTemplate]) -> ReportEntry:
         entry = judge(group)
         if not isinstance(entry.answer, Decision):
             return entry
         own = {file: text for file, text in entry.answer.sources.items() if sources.get(file) is not text}
-        return replace(entry, answer=replace(entry.answer, sources=own))
+        return replace(entry, answer=replace(entry.answer, sources=own, derived={}))
 
     for entry in map_in_processes(judge if jobs == 1 else judge_there, groups, jobs):
         if jobs > 1 and isinstance(entry.answer, Decision):
