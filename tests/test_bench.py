@@ -149,6 +149,7 @@ def test_a_scan_is_measured_beside_single_checks() -> None:
         "| `scan run`, nothing changed",
         "| `scan run`, 1 % changed",
         "| `scan rejudge`, a new rule",
+        "| `scan rejudge`, a new rule over flavors",
         "| `scan rejudge`, the three rules above",
         "| `scan rejudge`, two rules over the whole cloud",
         "| `scan rejudge`, all packs",
