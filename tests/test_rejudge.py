@@ -21,6 +21,7 @@ from datalog_gate.files.rules import read_rules
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.policytest.testfile import read_cases
+from datalog_gate.scan import stored_judgement
 from datalog_gate.scan.batch import ScanRequest, judge_batch
 from datalog_gate.scan.feed import StackEntry, TemplateFiles
 from datalog_gate.scan.scan_run import Judges, run
@@ -217,3 +218,14 @@ def test_the_stored_facts_answer_where_they_are_those_of_this_version(store: Sca
     assert rejudge(store, asked, Judges(asked, 1)) == []
     store.database.execute(sqlglot.exp.update("definition", {"judged_by": "other"}, where="root = 'a'"))
     assert rejudge(store, asked, Judges(asked, 1)) == [Forecast("p1", "size", 1, 1)]
+
+
+def test_stacks_that_facts_leave_open_are_judged_in_many_batches(
+    filled: ScanStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, number in (("STORED_BATCH", 5), ("BATCH", 1), ("AHEAD", 2)):
+        monkeypatch.setattr(stored_judgement, name, number)
+    text, given = CASES["a waiver"]
+    asked = Rules(policy_set(text)).scan_request(NOW, **given)
+    forecasts = judge_again(filled, asked)
+    assert forecasts == forecast(ENTRIES, asked)
