@@ -150,7 +150,7 @@ class Names:
     def _version(self, atom: Atom, module: str, prefix: str) -> Relation | Builtin | None:
         """The relation as it was, or that of all stacks, after the prefix."""
         rest, span = atom.name.removeprefix(prefix), atom.name_span
-        now = self._meaning(replace(atom, name=rest, name_span=replace(span, column=span.column + len(prefix))), module)
+        now = self._meaning(replace(atom, name=rest, name_span=span._replace(column=span.column + len(prefix))), module)
         if now is None or now.name in self._empty:
             return now
         advice = f"read {rest} itself"

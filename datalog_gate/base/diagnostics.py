@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note"]
 WIDTH = 100
@@ -18,8 +18,7 @@ SENT = "<template>"
 """The file of a template that was sent in a request."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters.
 
     Data that was sent parsed has no lines: there all numbers are 0.

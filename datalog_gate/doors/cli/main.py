@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = None
     if arguments is None:  # the process ends with the command, and most of what it makes lives as long
-        gc.set_threshold(50_000)
+        gc.set_threshold(200_000)
     if isinstance(sys.stdout, io.TextIOWrapper):  # JSON can hold half of a surrogate pair, which is not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
