@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Literal as OneOf
 from typing import get_args
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 
 Level = OneOf["deny", "warn", "record"]
 Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "resume", "check", "snapshot", "rollback"]

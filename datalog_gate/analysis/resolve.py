@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import get_args
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.diagnostics import MOST_SUGGESTIONS, Diagnostic, Severity, Slips, Span, closest, did_you_mean
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue

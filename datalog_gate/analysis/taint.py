@@ -6,11 +6,12 @@ A column that merely depends on a secret, by a comparison or by a row that exist
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.strata import fixpoint, settle
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.schema.declaration import RelationRef, possible_version
 
 PASSED, MADE = 1, 2

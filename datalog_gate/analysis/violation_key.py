@@ -10,7 +10,6 @@ measure is the only other column, if all rules compare it with a bound in the sa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal as OneOf
 
@@ -18,6 +17,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.analysis.strata import fixpoint, settle
 from datalog_gate.analysis.taint import Cell
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from datalog_gate.base.records import dataclass
 
 Severity = Literal["error", "warning", "note"]
 WIDTH = 100

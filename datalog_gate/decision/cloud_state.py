@@ -6,7 +6,7 @@ Any number of decisions share it, and none changes it. When rows change, a new o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from datalog_gate.analysis.slices import grounded
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.decision.decision import read_instant
 from datalog_gate.decision.policy_set import PolicySet

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.program import CheckedProgram, ProgramCache
 from datalog_gate.analysis.slices import layers, resting
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.decision.cloud_state import AGES, Inventory
 from datalog_gate.decision.grants import effective

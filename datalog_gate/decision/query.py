@@ -6,7 +6,7 @@ An operator asks it while writing rules. It sees private relations, too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from datalog_gate.analysis.check import Checked, check
@@ -15,6 +15,7 @@ from datalog_gate.analysis.slices import rests_on
 from datalog_gate.analysis.types import NOT_NULL
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind, Row, kind_of, row_key
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings

@@ -14,12 +14,13 @@ action ``move(x)`` makes the updates that the rules of an action policy derive. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import RulesError, UsageError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
 from datalog_gate.decision.query import ANSWER, Evaluated, evaluate, read_kinds, whole_rule
 from datalog_gate.engine.least_model import Engine, ModelError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import read_instant
 
 LOG = logging.getLogger(__name__)

@@ -15,7 +15,6 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from errno import ENOSPC
 from functools import partial
@@ -28,6 +27,7 @@ from datalog_gate import __version__
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, InputError
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import SHORT, Decision, Waiver
 from datalog_gate.decision_point.operation import Answer, Operation

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,6 +18,7 @@ from oslo_policy import policy
 
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision_point.roles import BREAK_GLASS, GRANT, list_rules
 from datalog_gate.files.templates import list_files, read_text
 from datalog_gate.template.document import Document, read_document

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
+
+from datalog_gate.base.records import dataclass
 
 GROUP = "datalog_gate"
 MODES = ("enforce", "warn", "record", "off")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.files.baseline import Baseline, read_baseline
 from datalog_gate.files.configuration import Configuration, load_configuration

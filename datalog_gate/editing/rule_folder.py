@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from datalog_gate.analysis.rule_index import reached_modules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import RuleFile, texts
 from datalog_gate.editing.rule_tokens import RuleTokens
 from datalog_gate.files.rules import PACK_FILE, read_rules, replace_texts

@@ -9,13 +9,13 @@ a whole folder of rules and of a template may run beside the edits that come aft
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.policy_set import RuleFile, load

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
+
+from datalog_gate.base.records import dataclass
 
 Path = tuple[str | int, ...]
 _KEY = re.compile(r"""(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#{}\[\],"'&*!|>%@`-][^\n]*?|-[^\s][^\n]*?))[ \t]*:(?=\s|$)""")

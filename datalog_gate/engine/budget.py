@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import attrgetter
 from time import monotonic
 from typing import Literal, NoReturn
 
 from datalog_gate.analysis.program import CheckedRule
 from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.records import dataclass
 
 BETWEEN_CHECKS = 10_000
 """The rows that may be read between two checks: a few milliseconds of work."""

@@ -7,12 +7,13 @@ make a computation fail are ignored: the least of 5 and an unknown is at most 5,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, DecimalException
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import EXACT, OPEN, Bounds, Kind, Row, Unknown, Value, kind_of, number
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from operator import attrgetter
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Boolean, ResourceId, Row, Unknown, Value, in_order
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.schema.declaration import RelationRef

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 
@@ -16,6 +15,7 @@ from datalog_gate.base import values
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.schema import cloud

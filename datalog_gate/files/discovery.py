@@ -12,12 +12,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import dataclass
 from datalog_gate.files.templates import MAX_BYTES, unreadable
 from datalog_gate.stack.model import Data
 from datalog_gate.template.document import read_document

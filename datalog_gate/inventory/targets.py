@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.inventory.snapshot import Snapshot, lines_by_relation, parse_snapshot, read_snapshot, write_snapshot
 
 if TYPE_CHECKING:  # who pulls into a file needs no SQLAlchemy

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import RulesError
+from datalog_gate.base.records import dataclass
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.lexer import Source, Token
 from datalog_gate.language.parser import parse

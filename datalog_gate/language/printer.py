@@ -6,10 +6,11 @@ A statement stands on one line if it fits and has no comment. Else lines are fil
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, assert_never
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import ResourceId, Value
 from datalog_gate.language import ast
 from datalog_gate.language.ast import NOWHERE

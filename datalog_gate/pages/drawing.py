@@ -7,9 +7,9 @@ nested stack is one node, which has the findings of all that is in it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.pages.layout import Point, arrange
 from datalog_gate.stack.model import GROUPS, Resource, Stack
 

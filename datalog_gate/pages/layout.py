@@ -8,8 +8,9 @@ allows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+
+from datalog_gate.base.records import dataclass
 
 HEIGHT = 42.0
 """The height of a node, in pixels as all lengths here."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+from datalog_gate.base.records import dataclass
 
 WIDTH, HEIGHT = 640, 160
 LINES = 4

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -19,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from datalog_gate.base.diagnostics import printable
+from datalog_gate.base.records import dataclass
 from datalog_gate.pages.decision_page import FEW, OUTCOMES, DecisionPage, count, name_file
 from datalog_gate.pages.drawing import HEADINGS, SIGNS
 from datalog_gate.pages.layout import HEIGHT

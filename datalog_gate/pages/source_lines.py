@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Stack

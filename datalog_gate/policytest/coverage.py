@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from datalog_gate.analysis.strata import matches
 from datalog_gate.analysis.unknowns import MAY_FAIL
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import BudgetError
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.judgement import Judgement
 from datalog_gate.decision.policy_set import parse_all
 from datalog_gate.engine.assignments import Assignments, Binding

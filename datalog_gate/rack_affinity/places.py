@@ -16,11 +16,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.rack_affinity.availability import SCHEDULER, Promise, Service, count_left, find_services, sum_own
 from datalog_gate.rack_affinity.demand import SERVERS, VOLUMES
 from datalog_gate.rack_affinity.hints import RACK_TRAIT, ZONE_TRAIT

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from sqlglot import exp, parse_one
 
 from datalog_gate.analysis.doubts import MAYBE
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.engine.sql.database import Database, Statement
 from datalog_gate.engine.sql.tables import ROOT, RelationTable, SqlValue, identifier

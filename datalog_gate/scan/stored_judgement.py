@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.slices import resting
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row, Unknown, in_order
 from datalog_gate.decision.request import read_caller
 from datalog_gate.engine.native import evaluate

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from datalog_gate.analysis.lifting import Lifted, lift, stack_inputs
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import reads
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
 from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.sql.tables import RelationTable

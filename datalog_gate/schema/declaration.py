@@ -5,10 +5,11 @@ They are relations with their columns, references to them, and resource types wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 
 

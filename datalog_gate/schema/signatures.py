@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Column
 

@@ -6,9 +6,10 @@ Source: heat/engine/translation.py:210-320.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import Unknown
 from datalog_gate.schema.declaration import Property, ResourceType

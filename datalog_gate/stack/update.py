@@ -6,9 +6,10 @@ Source: heat/engine/update.py:98-224, resource.py:646-698 and 1369-1403.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from datalog_gate.base.expression import phrase
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.unknown import resources_read
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.catalogue import Catalogue

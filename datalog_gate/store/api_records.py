@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.store.tables import api_decisions, api_writes
 from datalog_gate.store.transaction import Store
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from datalog_gate.base.errors import GateError
+from datalog_gate.base.records import dataclass
 from datalog_gate.store import old_files, tables
 from datalog_gate.store.transaction import Store, catch_up, lock_all, read_revision
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.store.tables import inventory_generations as generations
 from datalog_gate.store.tables import inventory_rows, inventory_tables
 from datalog_gate.store.transaction import Store, take_turn

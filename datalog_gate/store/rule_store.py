@@ -10,13 +10,13 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Table, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.errors import GateError
+from datalog_gate.base.records import dataclass
 from datalog_gate.store.tables import (
     data_sources,
     library_policies,

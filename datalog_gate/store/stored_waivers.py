@@ -6,12 +6,12 @@ Each change takes a turn of the lock `waivers`, so that doors see by one number 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.store.tables import locks, waivers
 from datalog_gate.store.transaction import Store, take_turn
 

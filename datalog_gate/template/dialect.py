@@ -6,8 +6,9 @@ Source: heat/engine/hot/template.py and heat/engine/cfn/template.py. Other maps 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from datalog_gate.base.records import dataclass
 
 _NAMES = {
     "newton": "2016-10-14",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 
 from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.records import dataclass
 from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import Document
 from datalog_gate.template.parameters import Given

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import ResourceId
 from datalog_gate.stack.model import Data
 

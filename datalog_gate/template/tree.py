@@ -6,13 +6,14 @@ Diagnostics hold no hidden value. Past a bound it raises an InputError.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from dataclasses import replace as with_changes
 from typing import Never
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision_point.settings import Settings, parse_plugin_options
 from datalog_gate.files.templates import read_text, unreadable
 

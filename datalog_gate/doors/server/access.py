@@ -6,10 +6,10 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision_point.roles import Entitlements
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiError, Endpoint
 

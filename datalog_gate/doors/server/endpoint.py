@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.errors import GateError
+from datalog_gate.base.records import dataclass
 
 if TYPE_CHECKING:
     from datalog_gate.doors.server.access import Client

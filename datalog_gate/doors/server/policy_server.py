@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision_point.config_options import build_settings
 from datalog_gate.decision_point.point import DecisionPoint, create_point
 from datalog_gate.doors.server.access import list_rules

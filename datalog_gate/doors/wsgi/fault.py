@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from xml.sax.saxutils import escape
+
+from datalog_gate.base.records import dataclass
 
 TITLES = {400: "Bad Request", 403: "Forbidden", 503: "Service Unavailable"}
 _TYPES = {400: "HTTPBadRequest", 403: "Forbidden", 503: "ServiceUnavailable"}

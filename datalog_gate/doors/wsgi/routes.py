@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import MutableMapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
+
+from datalog_gate.base.records import dataclass
 
 Environ = MutableMapping[str, Any]
 

@@ -16,7 +16,7 @@ none is missing. A builtin without exact SQL is a table, which the evaluation fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
@@ -25,6 +25,7 @@ from datalog_gate.analysis.lifting import Lifted
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
 from datalog_gate.analysis.slices import resting
 from datalog_gate.analysis.strata import reads
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.engine.builtins import CHARACTERS
 from datalog_gate.engine.sql.database import Statement

@@ -8,12 +8,13 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from datalog_gate import api
 from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
+from datalog_gate.base.records import dataclass
 from datalog_gate.doors.cli.common import FINDINGS, OK, replace_file
 from datalog_gate.files.pack_file import read_pack_file
 from datalog_gate.files.rules import GROUP, PACK_FILE, default_rules, find_rules

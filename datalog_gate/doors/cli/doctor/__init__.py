@@ -9,11 +9,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, printable
 from datalog_gate.base.errors import DiagnosticsError, UsageError
+from datalog_gate.base.records import dataclass
 
 Level = Literal["finding", "note", "ok"]
 SCHEMA = "datalog-gate/doctor/1"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.doors.cli.doctor import CheckResult
 from datalog_gate.doors.cli.heat_conf import IniFile
 

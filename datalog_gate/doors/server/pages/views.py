@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 from urllib.parse import urlencode
 
+from datalog_gate.base.records import dataclass
 from datalog_gate.doors.server.pages.api_client import ApiClient, RefusedRequestError
 from datalog_gate.pages.plots import plot_days
 from datalog_gate.pages.rendering import part
