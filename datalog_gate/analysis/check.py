@@ -6,7 +6,7 @@ Every error and warning of all passes is reported together.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from datalog_gate.analysis.aggregate_keys import check_sets
 from datalog_gate.analysis.annotations import Policies
@@ -16,6 +16,7 @@ from datalog_gate.analysis.lint.contradictions import find_contradictions
 from datalog_gate.analysis.lint.idle_policies import find_idle_policies
 from datalog_gate.analysis.lint.misuse import find_misuse
 from datalog_gate.analysis.lint.single_use import find_rare_texts
+from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lower import Lowering
 from datalog_gate.analysis.old_state import copy_of, stand_ins, with_old_state
 from datalog_gate.analysis.policy import Policy, Unlock
@@ -27,6 +28,7 @@ from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
 from datalog_gate.base.errors import RulesError
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import NOWHERE, Module, Rule
 from datalog_gate.schema import cloud
@@ -64,8 +66,8 @@ class Lowered:
     rules: Sequence[CheckedRule] = ()
     relations: Mapping[RelationRef, Relation] = field(default_factory=dict)
     """All that occur in the rules, with their kinds."""
-    marked: Mapping[RelationRef, Relation] = field(default_factory=dict)
-    """Those of the heads, as `Inference` has them."""
+    kinds: Mapping[RelationRef, list[Kind]] = field(default_factory=dict)
+    """The kinds of the relations of the heads, as `Inference` has them."""
     diagnostics: Sequence[Diagnostic] = ()
 
 
@@ -158,9 +160,10 @@ def _doubts(
     """Yield the warnings about rules without an error that let stacks pass which they were hardly meant to."""
     written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
     heads = {rule.span: rule.head.name_span for rule in written}
-    yield from find_contradictions(rules, relations, heads, names.catalogue.owner)
+    unfolding = Unfolding(rules)
+    yield from find_contradictions(rules, relations, heads, names.catalogue.owner, unfolding)
     annotated = {policy.relation for policy in policies.policies.values()}
-    yield from find_misuse(rules, relations, annotated, names.congress)
+    yield from find_misuse(rules, relations, annotated, names.congress, unfolding)
     own = [policy for policy in policies.policies.values() if policy.relation.rpartition(":")[0] not in names.congress]
     yield from find_idle_policies(rules, own, read)
 
@@ -221,13 +224,13 @@ def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
     ordered = [order(rule, spans, diagnostics) for rule, spans in lowering.rules]
     written = [checked_rule for checked_rule in ordered if checked_rule]
     rules = [*written, *_given_rules(written, relations, names), *stand_ins(relations, own)]
-    rules = [rule for rule in rules if rule.relation not in below.marked]
+    rules = [rule for rule in rules if rule.relation not in below.kinds]
     fixed = own.keys() - names.undeclared
-    inference = infer(rules, relations, fixed, names.given, names.congress, known=below.marked)
+    inference = infer(rules, relations, fixed, names.given, names.congress, known=below.kinds)
     every_rule = [*below.rules, *rules]
     diagnostics += [*inference.diagnostics, *check_sets(lowering.sets, every_rule, inference.relations, names.given)]
-    marked = {rule.relation: inference.marked[rule.relation] for rule in every_rule}
-    return Lowered(modules, every_rule, inference.relations, marked, [*below.diagnostics, *diagnostics])
+    kinds = {rule.relation: inference.kinds[rule.relation] for rule in every_rule}
+    return Lowered(modules, every_rule, inference.relations, kinds, [*below.diagnostics, *diagnostics])
 
 
 def _given_rules(

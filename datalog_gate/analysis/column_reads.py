@@ -7,7 +7,6 @@ message.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 
 from datalog_gate.analysis.program import (
@@ -66,7 +65,7 @@ class _Uses:
 
     def __init__(self, rule: CheckedRule) -> None:
         self.matches: list[Match] = []
-        self.counts: Counter[Var] = Counter()
+        self.counts: dict[Var, int] = {}
         """How often a variable stands in the body."""
         self.nullable: set[Var] = set()
         """The variables of which the rule says what null means."""
@@ -99,7 +98,7 @@ class _Uses:
         match literal:
             case Match():
                 self.matches.append(literal)
-                self._count(term for _, term in literal.column_terms)
+                self._count([term for _, term in literal.column_terms])
             case Compare():
                 operands = literal.left, literal.right
                 if literal.null_test:
@@ -118,4 +117,6 @@ class _Uses:
                     self._add(inner)
 
     def _count(self, terms: Iterable[Pattern]) -> None:
-        self.counts.update(term for term in terms if isinstance(term, Var))
+        for term in terms:
+            if isinstance(term, Var):
+                self.counts[term] = self.counts.get(term, 0) + 1

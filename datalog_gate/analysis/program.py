@@ -6,11 +6,12 @@ Everything is resolved. The literals of a body stand in one of the orders that b
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Value
 from datalog_gate.schema.declaration import Relation, RelationRef, whole_version
 
@@ -211,7 +212,9 @@ def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:
 def variables(literal: CheckedLiteral) -> Iterator[Var]:
     """Each occurrence of a variable in a literal and its inner bodies."""
     if isinstance(literal, Match):
-        yield from [term for _, term in literal.column_terms if isinstance(term, Var)]
+        for _, term in literal.column_terms:
+            if isinstance(term, Var):
+                yield term
         return
     yield from [operand for operand in operands(literal) if isinstance(operand, Var)]
     if isinstance(literal, Without | Fold):
@@ -227,7 +230,11 @@ def renamed(part: Any, names: Mapping[Var, Operand]) -> Any:
         case None | Const():
             return part
         case Match(relation, arguments, span, new):
-            return Match(relation, renamed(arguments, names), span, new)
+            row = list(arguments)
+            for at, term in part.column_terms:
+                if isinstance(term, Var):
+                    row[at] = names.get(term, term)
+            return Match(relation, tuple(row), span, new)
         case Compare(comparator, left, right, span, unknown):
             return Compare(comparator, renamed(left, names), renamed(right, names), span, unknown)
         case Call(builtin, inputs, outputs, span, unknown):

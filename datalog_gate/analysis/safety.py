@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.program import (
@@ -24,6 +24,7 @@ from datalog_gate.analysis.program import (
 )
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
+from datalog_gate.base.records import dataclass
 
 if TYPE_CHECKING:
     from datalog_gate.analysis.lower import Conjunction, Spans
@@ -40,7 +41,7 @@ def order(rule: CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> Che
         for var in groups or _named(unbound) or unbound:  # what an aggregate gives is missing for want of its groups
             diagnostics.append(_report(var, spans.get(var, rule.span), body, slips, var in groups))
         return None
-    return replace(rule, body=body)
+    return CheckedRule(rule.relation, rule.arguments, body, rule.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class ScopedLiteral:
 
     def ready(self, bound: Container[Var]) -> bool:
         """Whether the literal can run; an equation needs one side at least."""
-        if not all(need in bound for need in self.needs):
+        if self.needs and not all(need in bound for need in self.needs):
             return False
         if isinstance(self.literal, Compare):
             return any(isinstance(term, Const) or term in bound for term in (self.literal.left, self.literal.right))
@@ -70,9 +71,8 @@ def scope_body(
     where x has a value of its own: a row with an unknown x would not be found by the other side's value.
     """
     around = frozenset(outside)
-    occurrences: Counter[Var] = Counter()
-    if any(isinstance(literal, Without | Fold) for literal in body):
-        occurrences.update(var for literal in body for var in set(variables(literal)))
+    has_inner = any(isinstance(literal, Without | Fold) for literal in body)
+    occurrences = Counter(var for literal in body for var in set(variables(literal))) if has_inner else {}
     by_binding = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
@@ -148,12 +148,12 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
     pending = list(body)
     bound, unbound = set(bound), set[Var]()
     while pending and not unbound:
-        ready = next((candidate for candidate in pending if candidate.ready(bound)), None)
-        if ready is None:
+        at = next((at for at, candidate in enumerate(pending) if candidate.ready(bound)), None)
+        if at is None:
             needed = {var for item in pending for var in (item.needs or variables(item.literal))} - bound
             unbound = _named(needed) or needed
             break
-        pending.remove(ready)
+        ready = pending.pop(at)
         literal = ready.literal
         if isinstance(literal, Without | Fold):
             terms = {term for term in literal.terms if isinstance(term, Var)} if isinstance(literal, Fold) else set()

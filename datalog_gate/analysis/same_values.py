@@ -22,8 +22,9 @@ class SameValues:
         self._leader: dict[ir.Operand, ir.Operand] = {}
         computed: dict[Hashable, ir.Var] = {}
         for literal in body:
-            match literal:
-                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
+            if isinstance(literal, ir.Compare) and literal.comparator == "=":
+                left, right = literal.left, literal.right
+                if isinstance(left, ir.Var) and isinstance(right, ir.Var):
                     self._join(left, right)
         pairs = list(twins(body, relations, self))
         present = set(_present(body)) if pairs else set()
@@ -34,15 +35,15 @@ class SameValues:
                 is_there = Kind.NULL not in column.kinds or not present.isdisjoint((term, twin))
                 if is_there and isinstance(term, ir.Var) and isinstance(twin, ir.Var):
                     self._join(term, twin)  # of two nulls neither equals the other
-        uses: Counter[ir.Var] = Counter()
-        if any(isinstance(literal, ir.Fold) for literal in body):
-            uses.update(var for literal in body for var in set(variables(literal)))
-        for literal in body:
+        computing = [literal for literal in body if isinstance(literal, ir.Call | ir.Fold)]
+        uses: Counter[ir.Var] | None = None
+        for literal in computing:
             match literal:
                 case ir.Call(name, inputs, (ir.Var() as output,)):
-                    key: Hashable = name, tuple(self.of(term) for term in inputs)
+                    key: Hashable = name, tuple(map(self.of, inputs))
                     self._join(computed.setdefault(key, output), output)
                 case ir.Fold(function, terms, inner, target):
+                    uses = uses or Counter(var for other in body for var in set(variables(other)))
                     names: dict[ir.Var, ir.Operand] = {}
                     for at, var in enumerate(dict.fromkeys(variables(literal))):
                         names[var] = ir.Var("", f"own {at}") if uses[var] == 1 else self.of(var)
@@ -76,10 +77,10 @@ def twins(
     body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], same: SameValues
 ) -> Iterator[tuple[ir.Match, ir.Match]]:
     """Yield the pairs of literals that match one row: those with the same key."""
-    rows: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
-    matches = [literal for literal in body if isinstance(literal, ir.Match)]
-    if not relations or len({literal.relation for literal in matches}) == len(matches):
+    matches = [literal for literal in body if isinstance(literal, ir.Match)] if relations else []
+    if len({literal.relation for literal in matches}) == len(matches):
         return
+    rows: dict[tuple[RelationRef, tuple[ir.Pattern, ...]], ir.Match] = {}
     names = Counter(literal.relation for literal in matches)
     for literal in matches:
         if names[literal.relation] > 1 and (described := relations[literal.relation]).key:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from datalog_gate.analysis import program as ir
@@ -13,11 +12,14 @@ from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
+NOTHING = Kind(0)
 NOT_NULL = Kind.ANY & ~Kind.NULL
+BUT_NULL = ~Kind.NULL
 ORDERED = Kind.NUMBER | Kind.STRING
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 NEVER_MEET = "the two never meet: compare values of one kind"
@@ -42,45 +44,45 @@ def infer(
     fixed: Iterable[str],
     given: Container[str] = (),
     congress: Container[str] = (),
-    known: Mapping[RelationRef, Relation] = MappingProxyType({}),
+    known: Mapping[RelationRef, list[Kind]] = MappingProxyType({}),
 ) -> Inference:
     """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations.
 
     Columns of several kinds are marked as `MIXED` while kinds are inferred, but for those of `given` relations, whose
     facts whoever asks has chosen: a rule must say which of the kinds it means, unless its module is one of `congress`.
-    The `known` relations are `marked` as another inference left them, and no rule is one of theirs.
+    Of the `known` relations another inference left the `kinds`, and no rule is one of theirs.
     """
     derived = {rule.relation for rule in rules}
     fixed = frozenset(fixed)
-    marked = {
-        name: _mark_mixed(relation)
-        if relation_name(name) not in given and (name not in derived or relation.name in fixed)
-        else relation
+    kinds = {
+        name: [
+            _mark_mixed(column.kinds)
+            if relation_name(name) not in given and (name not in derived or relation.name in fixed)
+            else column.kinds
+            for column in relation.columns
+        ]
         for name, relation in relations.items()
     }
-    inference = Inference(rules, {**marked, **known}, fixed, congress)
+    kinds |= known
+    inference = Inference(rules, dict(relations), kinds, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
     for rule in rules:
         inference.judge(rule)
-    inference.marked = inference.relations
-    inference.relations = {name: _unmark(relation) for name, relation in inference.relations.items()}
+    inference.relations = {name: _with_kinds(relation, kinds[name]) for name, relation in relations.items()}
     return inference
 
 
-def _mark_mixed(relation: Relation) -> Relation:
-    columns = tuple(
-        replace(column, kinds=column.kinds | Kind.MIXED) if (column.kinds & ~Kind.NULL).bit_count() > 1 else column
-        for column in relation.columns
-    )
-    return relation if columns == relation.columns else replace(relation, columns=columns)
+def _mark_mixed(kinds: Kind) -> Kind:
+    return kinds | Kind.MIXED if (kinds & NOT_NULL).bit_count() > 1 else kinds
 
 
-def _unmark(relation: Relation) -> Relation:
-    if not any(column.kinds & Kind.MIXED for column in relation.columns):
+def _with_kinds(relation: Relation, kinds: Sequence[Kind]) -> Relation:
+    plain = [kind & ~Kind.MIXED for kind in kinds]
+    if all(column.kinds == kind for column, kind in zip(relation.columns, plain, strict=True)):
         return relation
-    columns = tuple(replace(column, kinds=column.kinds & ~Kind.MIXED) for column in relation.columns)
-    return replace(relation, columns=columns)
+    columns = zip(relation.columns, plain, strict=True)
+    return replace(relation, columns=tuple(replace(column, kinds=kind) for column, kind in columns))
 
 
 @dataclass(slots=True)
@@ -89,44 +91,42 @@ class Inference:
 
     rules: Sequence[ir.CheckedRule]
     relations: dict[RelationRef, Relation]
+    kinds: Mapping[RelationRef, list[Kind]]
+    """Those of the columns, as far as they have spread."""
     fixed: frozenset[str]
     congress: Container[str] = ()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
-    marked: Mapping[RelationRef, Relation] = field(default_factory=dict)
     _asks_for_kinds: bool = True
     """Whether the rule that is judged must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)
-    _binders: dict[int, Counter[ir.Var]] = field(default_factory=dict)
+    _binders: dict[int, dict[ir.Var, int]] = field(default_factory=dict)
     """Those of the bodies of `rules`, by their ids."""
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
-        relation = self.relations[rule.relation]
-        if relation.name in self.fixed:
+        if self.relations[rule.relation].name in self.fixed:
             return False
         kinds = self._settle(rule.body, {})
-        columns = list(relation.columns)
+        columns = self.kinds[rule.relation]
+        before = list(columns)
         for at, argument in enumerate(rule.arguments):
-            given = self._kind(argument, kinds)
-            if given not in columns[at].kinds:
-                columns[at] = replace(columns[at], kinds=columns[at].kinds | given)
-        if tuple(columns) == relation.columns:
-            return False
-        self.relations[rule.relation] = replace(relation, columns=tuple(columns))
-        return True
+            columns[at] |= self._kind(argument, kinds)
+        return columns != before
 
     def judge(self, rule: ir.CheckedRule) -> None:
         self._mismatched.clear()
         self._asks_for_kinds = relation_name(rule.relation).rpartition(":")[0] not in self.congress
         kinds = self._settle(rule.body, {})
         relation = self.relations[rule.relation]
-        for column, argument in zip(relation.columns, rule.arguments, strict=True):
+        if relation.name not in self.fixed:
+            return
+        for column, wanted, argument in zip(relation.columns, self.kinds[rule.relation], rule.arguments, strict=True):
             given = self._kind(argument, kinds)
-            if relation.name in self.fixed and given & ~column.kinds:
-                if not given & column.kinds:
-                    self._mismatch(f"the column {column.name} of {relation.name} is", column.kinds, given, rule.span)
-                elif Kind.NULL in given & ~column.kinds:
+            if given & ~wanted:
+                if not given & wanted:
+                    self._mismatch(f"the column {column.name} of {relation.name} is", wanted, given, rule.span)
+                elif Kind.NULL in given & ~wanted:
                     message = f"null may flow into the column {column.name} of {relation.name}"
                     self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
 
@@ -148,7 +148,7 @@ class Inference:
                     self._judge_default(literal, body, kinds)
         return kinds
 
-    def _binders_of(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Counter[ir.Var]:
+    def _binders_of(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> dict[ir.Var, int]:
         """The binders of a body, which for one of a rule are counted once."""
         if outer:
             return _binders(body, outer)
@@ -157,12 +157,13 @@ class Inference:
             known = self._binders[id(body)] = _binders(body, ())
         return known
 
-    def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: Counter[ir.Var]) -> None:
+    def _narrow(self, literal: ir.CheckedLiteral, kinds: Kinds, binders: dict[ir.Var, int]) -> None:
         match literal:
             case ir.Match():
-                for column, argument in self._columns(literal):
+                columns = self._columns(literal)
+                for at, argument in literal.column_terms:
                     if isinstance(argument, ir.Var):
-                        self._meet(kinds, argument, column.kinds, binders[argument] > 1)
+                        self._meet(kinds, argument, columns[at], binders[argument] > 1)
             case ir.Compare("=" | "!=", left, right):
                 for term, other in ((left, right), (right, left)):
                     if isinstance(term, ir.Var) and literal.comparator == "=":
@@ -189,21 +190,18 @@ class Inference:
             case ir.Without() | ir.Compare():
                 pass
 
-    def _columns(self, match: ir.Match) -> list[tuple[Column, ir.Operand]]:
-        """The columns of a match that it reads, with what stands there. While judging, a column that no rule fills has
-        any kind but null."""
-        columns = self.relations[match.relation].columns
-        return [
-            (replace(columns[at], kinds=NOT_NULL) if self.judging and not columns[at].kinds else columns[at], term)
-            for at, term in match.column_terms
-        ]
+    def _columns(self, match: ir.Match) -> list[Kind]:
+        """The kinds of the columns of a match. While judging, a column that no rule fills has any kind but null."""
+        kinds = self.kinds[match.relation]
+        return [kind or NOT_NULL for kind in kinds] if self.judging and NOTHING in kinds else kinds
 
     @staticmethod
     def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
         if joined:
-            given &= ~Kind.NULL
-        met = kinds[var] & given if var in kinds else given
-        kinds[var] = met if met & Kind.ANY else Kind(0)
+            given &= BUT_NULL
+        before = kinds.get(var, given)
+        met = given if before is given else before & given
+        kinds[var] = met if met & Kind.ANY else NOTHING
 
     def _given(self, call: ir.Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":
@@ -274,14 +272,15 @@ class Inference:
             self.diagnostics.append(Diagnostic("kind-mismatch", message, call.span, advice, severity))
 
     def _judge_match(self, match: ir.Match, kinds: Kinds) -> None:
-        for column, argument in self._columns(match):
+        columns, wanted = self.relations[match.relation].columns, self._columns(match)
+        for at, argument in match.column_terms:
             given = self._kind(argument, kinds)
             if isinstance(argument, ir.Const):
-                if not given & column.kinds:
-                    what = f"the column {column.name} of {match.relation} is"
-                    self._mismatch(what, column.kinds, given, match.span, argument)
-            elif given == Kind(0) and not self._is_reported(argument):
-                what = f"the {column.kinds.describe()} that {column.name} of {match.relation} is"
+                if not given & wanted[at]:
+                    what = f"the column {columns[at].name} of {match.relation} is"
+                    self._mismatch(what, wanted[at], given, match.span, argument)
+            elif given == NOTHING and not self._is_reported(argument):
+                what = f"the {wanted[at].describe()} that {columns[at].name} of {match.relation} is"
                 self._report("kind-mismatch", f"{name_of(argument)} can never be {what}", match.span, NEVER_MEET)
 
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
@@ -378,21 +377,19 @@ def _widest(sign: str, limit: ir.Operand) -> str:
     return "65535" if 0 < limit.value < 65535 else str(limit.value + (sign == ">"))
 
 
-def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> Counter[ir.Var]:
+def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> dict[ir.Var, int]:
     """Count the literals that bind each variable: several are a join; an equation shares what binds either side."""
-    counts = Counter(outer)
+    counts = dict.fromkeys(outer, 1)
     same: dict[ir.Var, set[ir.Var]] = {}
     for literal in body:
         if not isinstance(literal, ir.Compare):
-            counts.update(variables(literal) if isinstance(literal, ir.Match) else binds(literal))
+            for var in variables(literal) if isinstance(literal, ir.Match) else binds(literal):
+                counts[var] = counts.get(var, 0) + 1
         elif literal.comparator == "=":
             pair = {side for side in (literal.left, literal.right) if isinstance(side, ir.Var)}
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
-    joined = {var: sum(counts[var] for var in group) for var, group in same.items()}
-    for var, count in joined.items():
-        counts[var] = count
-    return counts
+    return counts | {var: sum(counts.get(member, 0) for member in group) for var, group in same.items()}
 
 
 def _has_constant(compare: ir.Compare) -> bool:

@@ -5,13 +5,14 @@ They find nodes, variables, and the scopes of names.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from datalog_gate.language import ast
 
 Node = ast.Literal | ast.Term
+LEAVES = (ast.Variable, ast.Constant)
 
 
 def nodes(roots: Iterable[Node]) -> Iterator[Node]:
@@ -19,7 +20,7 @@ def nodes(roots: Iterable[Node]) -> Iterator[Node]:
     while waiting:
         node = waiting.pop()
         yield node
-        if not isinstance(node, ast.Variable | ast.Constant):
+        if not isinstance(node, LEAVES):
             waiting += children(node)[::-1]
 
 
@@ -43,7 +44,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def terms(atom: ast.Atom) -> tuple[ast.Term, ...]:
     """The arguments of an atom, those of named columns last."""
-    return (*atom.arguments, *(named.term for named in atom.named))
+    return (*atom.arguments, *[named.term for named in atom.named])
 
 
 def with_terms(atom: ast.Atom, terms: Sequence[ast.Term]) -> ast.Atom:
@@ -62,18 +63,21 @@ def shared(body: Iterable[Node], more: Iterable[ast.Term] = ()) -> dict[str, Non
     """The names that belong to this level: written on it, or in a negation below it and in something else there (whose
     locals they then can't be). What only one negation holds is local there; aggregates have separate locals."""
     direct: dict[str, None] = {}
-    inner_names: Counter[str] = Counter()
+    inside: list[str] = []
     negated: dict[str, None] = {}
-    pending: deque[Node] = deque([*body, *more])
+    pending: list[Node] = [*body, *more][::-1]
     while pending:
-        node = pending.popleft()
+        node = pending.pop()
         match node:
             case ast.Variable():
                 direct[node.name] = None
+            case ast.Constant():
+                pass
             case ast.Negation() | ast.Aggregate():
                 inner = dict.fromkeys(variable.name for variable in variables(children(node)))
-                inner_names.update(inner.keys())
+                inside += inner
                 negated |= inner if isinstance(node, ast.Negation) else {}
             case _:
-                pending.extendleft(reversed(children(node)))
-    return {**direct, **{name: None for name in negated if inner_names[name] > 1}}
+                pending += children(node)[::-1]
+    counts = Counter(inside) if negated else {}
+    return {**direct, **{name: None for name in negated if counts[name] > 1}}

@@ -6,8 +6,8 @@ What is found is certain: `ranges`, `entailment` and `same_values` read what can
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from itertools import combinations, product
 
 from datalog_gate.analysis import program as ir
@@ -18,6 +18,7 @@ from datalog_gate.analysis.lint.unfolding import Unfolding, mentioned
 from datalog_gate.analysis.same_values import SameValues, twins
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.schema.cloud import LIVE
 from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relation_name
 
@@ -58,22 +59,20 @@ def find_contradictions(
     relations: Mapping[RelationRef, Relation],
     heads: Mapping[Span, Span],
     type_of: Callable[[str], str | None],
+    unfolding: Unfolding,
 ) -> Iterator[Diagnostic]:
     """Report the rules that never hold: those all of whose alternatives contradict themselves; and such bodies of
     negations and aggregates. `heads` are the places of the heads' names by those of the rules: other files are left
-    out. `type_of` gives the type of a relation of resources."""
+    out. `type_of` gives the type of a relation of resources, `unfolding` is by all rules."""
     lists: Lists = {}
     for rule in rules:
         if relations[rule.relation].generated == "in":
             lists.setdefault(rule.relation, []).extend(term for term in rule.arguments if isinstance(term, ir.Const))
-    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
-    for rule in rules:
-        by_relation.setdefault(rule.relation, []).append(rule)
-    review = _Contradictions(relations, by_relation, lists, type_of, Unfolding(by_relation))
+    review = _Contradictions(relations, unfolding.rules, lists, type_of, unfolding)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
-    inputs = frozenset(name for rule in rules for name in mentioned(rule.body)) - by_relation.keys()
-    live = fixpoint(lambda some: some | {rule.relation for rule in rules if not _nothing_in(rule.body, some)}, inputs)
+    inputs = frozenset(name for rule in rules for name in mentioned(rule.body)) - unfolding.rules.keys()
+    live = fixpoint(lambda some: _grown(some, rules), inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
             reason = _nothing_in(rule.body, live) or review.contradiction(rule.body)
@@ -91,6 +90,15 @@ def find_contradictions(
             if name == "not":
                 message, suggestion = f"this `not` always holds: {reasons[0]}", f"{suggestion}, or leave the `not` out"
             yield Diagnostic("never-fires", message, span, suggestion, "warning")
+
+
+def _grown(live: frozenset[RelationRef], rules: Iterable[ir.CheckedRule]) -> frozenset[RelationRef]:
+    """The relations, with those that have a row by rules that read no others."""
+    grown = set(live)
+    for rule in rules:
+        if rule.relation not in grown and not _nothing_in(rule.body, grown):
+            grown.add(rule.relation)
+    return frozenset(grown)
 
 
 def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> str | None:
@@ -148,9 +156,10 @@ class _Contradictions:
         literal may be a query, which only asks."""
         for literal in body if len(body) > 1 else ():
             match literal:
-                case ir.Match(relation, arguments) if relation in self.rules and relation not in self.lists:
-                    if not any(_is_given(literal, rule) for rule in self.rules[relation]):
-                        shown = ", ".join(quoted(term.value) for term in arguments if isinstance(term, ir.Const))
+                case ir.Match(relation) if relation in self.rules and relation not in self.lists:
+                    asked = [(at, term) for at, term in literal.column_terms if isinstance(term, ir.Const)]
+                    if asked and not any(_is_given(asked, rule) for rule in self.rules[relation]):
+                        shown = ", ".join(quoted(term.value) for _, term in asked)
                         return f"no rule gives {relation_name(relation)} a row with {shown}"
         return None
 
@@ -255,10 +264,9 @@ def _oftwins(pairs: Pairs) -> Iterator[ir.Compare]:
                     yield ir.Compare("=", term, constant, other.span)
 
 
-def _is_given(asked: ir.Match, rule: ir.CheckedRule) -> bool:
+def _is_given(asked: Iterable[tuple[int, ir.Const]], rule: ir.CheckedRule) -> bool:
     """Whether the constants of a rule's head are those that are asked for."""
-    pairs = zip(asked.arguments, rule.arguments, strict=True)
-    return all(term == own for term, own in pairs if isinstance(term, ir.Const) and isinstance(own, ir.Const))
+    return all(isinstance(own := rule.arguments[at], ir.Var) or own == term for at, term in asked)
 
 
 def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
@@ -309,9 +317,12 @@ def _cases_of_defaults(calls: Sequence[ir.Call]) -> Iterator[list[ir.Compare]]:
 
 def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
     """Why two variables would have to stand in two orders, ``low < high, high < low``."""
+    compared = [literal for literal in body if isinstance(literal, ir.Compare) and _is_of_variables(literal)]
+    if len(compared) < 2:
+        return None
     orders: dict[tuple[ir.Operand, ir.Operand], tuple[str, str]] = {}
     folds = {literal.target: literal.function for literal in body if isinstance(literal, ir.Fold)}
-    for literal in body:
+    for literal in compared:
         match literal:
             case ir.Compare(sign, ir.Var() as left, ir.Var() as right) if same.of(left) != same.of(right):
                 names = (side.name or folds.get(side) or name_of(side) for side in (left, right))
@@ -323,6 +334,10 @@ def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None
                         return f"{written} and {shown} exclude each other"
                     orders[same.of(operand), same.of(other)] = left_over, shown
     return None
+
+
+def _is_of_variables(compare: ir.Compare) -> bool:
+    return isinstance(compare.left, ir.Var) and isinstance(compare.right, ir.Var)
 
 
 def _two_networks(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.entailment import NEGATED
 from datalog_gate.analysis.same_values import SameValues
+from datalog_gate.base.records import dataclass
 
 MOST = 150
 """With more conditions at a time the search ends: they are taken for possible."""
@@ -28,29 +28,28 @@ class Linear:
 def conditions_of(body: Sequence[ir.CheckedLiteral], same: SameValues) -> Iterator[Linear]:
     """Yield the sums, differences, multiples and comparisons of a body's variables."""
     for at, literal in enumerate(body):
-        source = frozenset((at,))
         match literal:
             case ir.Compare("<" | "<=" | ">" | ">=" as sign, ir.Var() as left, ir.Var() as right):
-                yield _ordered(sign, same.of(left), same.of(right), source)
+                yield _ordered(sign, same.of(left), same.of(right), at)
             case ir.Without((ir.Compare("<" | "<=" | ">" | ">=" as sign, ir.Var() as left, ir.Var() as right),)):
-                yield _ordered(NEGATED[sign], same.of(left), same.of(right), source)
+                yield _ordered(NEGATED[sign], same.of(left), same.of(right), at)
             case ir.Call("+" | "-" as sign, (left, right), (ir.Var() as result,)):
                 parts = ((left, 1), (right, 1 if sign == "+" else -1), (result, -1))
-                yield from _equal([(same.of(operand), Fraction(factor)) for operand, factor in parts], source)
+                yield from _equal([(same.of(operand), Fraction(factor)) for operand, factor in parts], at)
             case ir.Call("*", (left, right), (ir.Var() as result,)):
                 for term, factor in ((left, same.of(right)), (right, same.of(left))):
                     if isinstance(factor, ir.Const) and isinstance(factor.value, int | Decimal):
                         parts_of = [(same.of(term), Fraction(factor.value)), (same.of(result), Fraction(-1))]
-                        yield from _equal(parts_of, source)
+                        yield from _equal(parts_of, at)
 
 
-def _ordered(sign: str, left: ir.Operand, right: ir.Operand, source: frozenset[int]) -> Linear:
+def _ordered(sign: str, left: ir.Operand, right: ir.Operand, source: int) -> Linear:
     less, more = (left, right) if sign.startswith("<") else (right, left)
     factors = {less: Fraction(1), more: Fraction(-1)} if less != more else {}
-    return Linear(factors, Fraction(0), len(sign) == 1, source)
+    return Linear(factors, Fraction(0), len(sign) == 1, frozenset((source,)))
 
 
-def _equal(parts: Iterable[tuple[ir.Operand, Fraction]], source: frozenset[int]) -> Iterator[Linear]:
+def _equal(parts: Iterable[tuple[ir.Operand, Fraction]], source: int) -> Iterator[Linear]:
     """Yield that the sum of multiples is 0, as two conditions."""
     factors: dict[ir.Operand, Fraction] = {}
     limit = Fraction(0)
@@ -62,8 +61,9 @@ def _equal(parts: Iterable[tuple[ir.Operand, Fraction]], source: frozenset[int])
         else:
             return
     factors = {operand: factor for operand, factor in factors.items() if factor}
-    yield Linear(factors, limit, sources=source)
-    yield Linear({operand: -factor for operand, factor in factors.items()}, -limit, sources=source)
+    sources = frozenset((source,))
+    yield Linear(factors, limit, sources=sources)
+    yield Linear({operand: -factor for operand, factor in factors.items()}, -limit, sources=sources)
 
 
 def find_infeasible(conditions: Sequence[Linear]) -> frozenset[int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from datalog_gate.analysis import program as ir
@@ -30,6 +30,7 @@ from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
@@ -56,8 +57,9 @@ def find_misuse(
     relations: Mapping[RelationRef, Relation],
     policies: Collection[RelationRef],
     congress: Collection[str],
+    unfolding: Unfolding,
 ) -> Iterator[Diagnostic]:
-    """Check the rules but those of the `congress` modules, whose language is another."""
+    """Check the rules but those of the `congress` modules, whose language is another. `unfolding` is by all rules."""
     own = [rule for rule in rules if relation_name(rule.relation).rpartition(":")[0] not in congress]
     facts: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in own:
@@ -66,16 +68,13 @@ def find_misuse(
     derived = {rule.relation for rule in rules}
     computed = {rule.relation for rule in rules if rule.body and not takes_given(rule)}
     lists = {name: rules for name, rules in facts.items() if name not in computed}
-    by_relation: dict[RelationRef, list[ir.CheckedRule]] = {}
-    for rule in own:
-        by_relation.setdefault(rule.relation, []).append(rule)
     checked = {name for name, relation in relations.items() if _is_checked_through_rules(relation)}
     telling = {
-        name: rules
-        for name, rules in by_relation.items()
-        if any(isinstance(literal, ir.Match) and literal.relation in checked for rule in rules for literal in rule.body)
+        rule.relation
+        for rule in own
+        if any(isinstance(literal, ir.Match) and literal.relation in checked for literal in rule.body)
     }
-    review = _Review(relations, facts, derived, lists, Unfolding(telling), find_sizes(rules, relations))
+    review = _Review(relations, facts, derived, lists, unfolding, telling, find_sizes(rules, relations))
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -98,7 +97,8 @@ class _Review:
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """The facts of the relations that hold nothing else."""
     unfolding: Unfolding
-    """By the rules of the relations that are looked through."""
+    telling: Collection[RelationRef]
+    """The relations that are looked through."""
     sizes: Sizes
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
@@ -140,7 +140,7 @@ class _Review:
                     yield from self._unjoined(inner, beside, function)
                     yield from self.body(inner, around, negated)
         yield from find_other_units(body, around, self.sizes, lambda term: self._listed(term, around))
-        for way in (body, *self.unfolding.unfold(body)) if not negated else ():
+        for way in (body, *self.unfolding.unfold(body, self.telling)) if not negated else ():
             yield from find_narrow_ranges(way, self.relations, partial(self._listed, around=way))
             for literal in way[len(body) :]:
                 if isinstance(literal, ir.Match):

@@ -31,6 +31,8 @@ def find_narrow_ranges(
         columns, positions = relations[match.relation].columns, relations[match.relation].positions
         if relation_name(match.relation) in FILTERS:
             yield from _narrow_defaults(match, positions, body, listed)
+        if not any("min" in columns[at].name or "max" in columns[at].name for at, _ in match.column_terms):
+            continue
         for low, at in positions.items():
             high = low.replace("min", "max")
             if low == high or high not in positions:

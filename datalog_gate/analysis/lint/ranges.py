@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from math import ceil, floor
+from typing import NamedTuple
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, name_of, quoted
@@ -16,6 +17,7 @@ from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.same_values import SameValues
+from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Column, Range, Relation, RelationRef
 
@@ -36,8 +38,17 @@ _QUOTIENT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 
 Lists = dict[RelationRef, list[ir.Const]]
 """The constants of the relations that lists of constants became."""
-Bounded = dict[RelationRef, Collection[int]]
-"""The columns of whose values anything is known, by relation: filled as relations are met."""
+Bounded = dict[RelationRef, Mapping[int, "_Bound"]]
+"""What is known of the values of columns, by relation and position: filled as relations are met."""
+
+
+class _Bound(NamedTuple):
+    """What is known of the values of a column: all that there are, if they are few, and their range."""
+
+    column: Column
+    choices: tuple[Value, ...] | None
+    low: int | None
+    high: int | None
 
 
 @dataclass(slots=True)
@@ -52,10 +63,12 @@ class Ranges:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why nothing is left of a value, or None."""
-        rows = [literal for literal in body if isinstance(literal, ir.Match)]
         others = [literal for literal in body if not isinstance(literal, ir.Match)]
+        for literal in body:
+            if isinstance(literal, ir.Match) and (reason := self._add_row(literal)):
+                return reason
         again = others if any(isinstance(literal, ir.Call | ir.Fold) for literal in others) else []
-        for literal in (*rows, *others, *again):  # what is computed may be of values that are narrowed only later
+        for literal in (*others, *again):  # what is computed may be of values that are narrowed only later
             if reason := self._add(literal):
                 return reason
         return self._no_text() or self._no_numbers(others)
@@ -106,14 +119,22 @@ class Ranges:
 
     def _add(self, literal: ir.CheckedLiteral) -> str | None:
         match literal:
-            case ir.Match():
-                return self._add_row(literal)
             case ir.Compare():
                 return self._add_comparison(literal, False)
+            case ir.Call():
+                return self._add_call(literal)
             case ir.Without((ir.Compare() as compare,)):
                 return self._add_comparison(compare, True)
             case ir.Without((ir.Match(relation, (ir.Var() as subject,)),)) if relation in self.lists:
                 return self._exclude(subject, self.lists[relation])
+            case ir.Without((ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()),)) if name in TESTS:
+                return self._add_test(text, TextTest(name, part, negated=True))
+            case ir.Fold():
+                self._add_fold(literal)
+        return None
+
+    def _add_call(self, call: ir.Call) -> str | None:
+        match call:
             case ir.Call("??", (value, default), (ir.Var() as result,)):
                 self._of(result).take_default(self._of(value), default)
             case ir.Call("+" | "-" | "*" | "/" as sign, (left, right), (ir.Var() as result,)):
@@ -124,8 +145,6 @@ class Ranges:
                 return self._limit_rest(result, divisor)
             case ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()) if name in TESTS:
                 return self._add_test(text, TextTest(name, part))
-            case ir.Without((ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()),)) if name in TESTS:
-                return self._add_test(text, TextTest(name, part, negated=True))
             case ir.Call(name, inputs, (ir.Var() as result,)):
                 known = self._of(result)
                 known.apart.append(None)
@@ -136,16 +155,17 @@ class Ranges:
                     self._of(inputs[0]).length = known
                     known.whole = True
                     return self._limit(result, length.low, length.high)
-            case ir.Fold(function, (first, *_), inner, target):
-                of_values = [_without_default(row, first) for row in inner]  # nulls are left out
-                within = Ranges(self.relations, self.lists, SameValues(of_values, self.relations), self.bounded)
-                if within.contradiction(of_values):
-                    return None
-                known = self._of(target)
-                known.apart.append(None)
-                known.limit(*_of_fold(function, within._of(first)))
-                known.whole |= function == "count"
         return None
+
+    def _add_fold(self, fold: ir.Fold) -> None:
+        first = fold.terms[0]
+        of_values = [_without_default(row, first) for row in fold.body]  # nulls are left out
+        within = Ranges(self.relations, self.lists, SameValues(of_values, self.relations), self.bounded)
+        if not within.contradiction(of_values):
+            known = self._of(fold.target)
+            known.apart.append(None)
+            known.limit(*_of_fold(fold.function, within._of(first)))
+            known.whole |= fold.function == "count"
 
     def _bounds(self, operand: ir.Operand) -> _Bounds:
         if isinstance(operand, ir.Const):
@@ -187,28 +207,28 @@ class Ranges:
     def _add_row(self, row: ir.Match) -> str | None:
         if row.relation in self.lists and isinstance(subject := row.arguments[0], ir.Var):
             return self._add_list(subject, self.lists[row.relation])
-        columns = self.relations[row.relation].columns
         bounded = self.bounded.get(row.relation)
         if bounded is None:
-            bounded = {at for at, column in enumerate(columns) if _is_bounded(row.relation, column)}
-            self.bounded[row.relation] = bounded
+            columns = self.relations[row.relation].columns
+            bounded = self.bounded[row.relation] = {
+                at: _bound(row.relation, column)
+                for at, column in enumerate(columns)
+                if _is_bounded(row.relation, column)
+            }
         for at, term in row.column_terms if bounded else ():
             if at not in bounded:
                 continue
-            column = columns[at]
-            low, high = RANGES.get(f"{row.relation}.{column.name}", column.range)
-            booleans = (TRUE, FALSE) if _is_boolean(column) else ()
-            if isinstance(term, ir.Var) and (column.closed or column.numbers or booleans):
-                nothing = (None,) if Kind.NULL in column.kinds else ()
-                self._of(term).choices = (*column.allowed, *column.numbers, *booleans, *nothing)
+            column, choices, low, high = bounded[at]
+            known = self._of(term)
+            if isinstance(term, ir.Var) and choices is not None:
+                known.choices = choices
             strange = isinstance(term, ir.Const) and isinstance(term.value, int) and term.value not in column.numbers
-            if isinstance(term, ir.Const) and column.numbers and strange:
+            if column.numbers and strange and isinstance(term, ir.Const):
                 return f"{column.name} is never {quoted(term.value)}"
-            self._of(term).whole |= column.whole
+            known.whole |= column.whole
             if column.length != (None, None):
                 self._length_of(term).limit(*column.length)
             if (low, high) != (None, None):
-                known = self._of(term)
                 known.column = known.column or column.name
                 possible = known.limit(low, high)
                 if isinstance(term, ir.Const) and not (possible and known.narrow("=", term.value)):
@@ -262,6 +282,14 @@ def _is_bounded(relation: RelationRef, column: Column) -> bool:
     """Whether anything is known of the values of a column."""
     limited = column.range != (None, None) or column.length != (None, None) or column.whole or column.closed
     return limited or bool(column.numbers) or _is_boolean(column) or f"{relation}.{column.name}" in RANGES
+
+
+def _bound(relation: RelationRef, column: Column) -> _Bound:
+    booleans = (TRUE, FALSE) if _is_boolean(column) else ()
+    choices: tuple[Value, ...] | None = None
+    if column.closed or column.numbers or booleans:
+        choices = (*column.allowed, *column.numbers, *booleans, *([None] if Kind.NULL in column.kinds else ()))
+    return _Bound(column, choices, *RANGES.get(f"{relation}.{column.name}", column.range))
 
 
 _Bounds = tuple[int | Decimal | None, int | Decimal | None]

@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
-from datalog_gate.language.walk import Node, children, nodes, variables
+from datalog_gate.language.walk import LEAVES, Node, children, nodes, variables
 from datalog_gate.schema.declaration import Column, Relation
 from datalog_gate.schema.signatures import Builtin
 
@@ -87,7 +87,7 @@ def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
         if isinstance(rule, ast.Rule):
             for parent in nodes((rule.head, *rule.body)):
                 group = parent.span if isinstance(parent, ast.Membership) else None if rule.body else rule.head.name
-                for child in children(parent):
+                for child in () if isinstance(parent, LEAVES) else children(parent):
                     if isinstance(child, ast.Constant) and isinstance(child.value, str):
                         yield group, child, child.value
 

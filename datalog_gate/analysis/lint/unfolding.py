@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import product
 
 from datalog_gate.analysis import program as ir
@@ -14,26 +14,31 @@ MOST_WAYS = 8
 """In how many ways the relations of a body are replaced."""
 MOST_SAID = 10
 """A longer rule is not put in the place of its relation."""
-Rules = Mapping[RelationRef, Sequence[ir.CheckedRule]]
 
 
 class Unfolding:
     """Bodies with what the rules of their relations say. What a rule says for a literal is the same in each of them."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, rules: Iterable[ir.CheckedRule]) -> None:
+        self.rules: dict[RelationRef, list[ir.CheckedRule]] = {}
+        for rule in rules:
+            self.rules.setdefault(rule.relation, []).append(rule)
         self._plain: dict[RelationRef, Sequence[ir.CheckedRule]] = {}
         self._said: dict[int, tuple[ir.Match, list[Sequence[ir.CheckedLiteral]]]] = {}
         """By the id of a literal: the literal, and what each rule says for it."""
 
-    def unfold(self, body: Sequence[ir.CheckedLiteral]) -> Iterator[Sequence[ir.CheckedLiteral]]:
-        """Yield the body with what rules say of its relations in each way: ``size(x, n), n < 0`` with
-        ``os:cinder:volume(_id=x, size=n)``."""
+    def unfold(
+        self, body: Sequence[ir.CheckedLiteral], relations: Container[RelationRef] | None = None
+    ) -> Iterator[Sequence[ir.CheckedLiteral]]:
+        """Yield the body with what rules say of its relations, or of those of them that are given, in each way:
+        ``size(x, n), n < 0`` with ``os:cinder:volume(_id=x, size=n)``."""
         choices: list[list[Sequence[ir.CheckedLiteral]]] = []
         ways = 1
         for literal in body:
-            count = len(self._plain_rules(literal.relation)) if isinstance(literal, ir.Match) else 0
-            if isinstance(literal, ir.Match) and 0 < ways * count <= MOST_WAYS:
+            if not isinstance(literal, ir.Match) or not (relations is None or literal.relation in relations):
+                continue
+            count = len(self._plain_rules(literal.relation))
+            if 0 < ways * count <= MOST_WAYS:
                 ways *= count
                 choices.append(self._as_said(literal))
         for chosen in product(*choices) if choices else ():
@@ -43,7 +48,7 @@ class Unfolding:
     def _plain_rules(self, relation: RelationRef) -> Sequence[ir.CheckedRule]:
         """The rules of a relation if each may stand in its place; none if one is a fact, long, or of itself."""
         if relation not in self._plain:
-            rules = self._rules.get(relation, ())
+            rules = self.rules.get(relation, ())
             self._plain[relation] = rules if all(map(_is_plain, rules)) else ()
         return self._plain[relation]
 

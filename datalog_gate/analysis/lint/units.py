@@ -31,7 +31,7 @@ ARITHMETIC: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": Fraction.__add__, "-": Fraction.__sub__, "*": Fraction.__mul__,
     "/": lambda left, right: left / right if right else left,
 }  # fmt: skip
-Sizes = Mapping[tuple[RelationRef, int], "SizedValue"]
+Sizes = Mapping[RelationRef, Mapping[int, "SizedValue"]]
 """The columns that are sizes, by relation and position."""
 Listed = Callable[[ir.Operand], Sequence[tuple[ir.Const, Span]]]
 
@@ -49,14 +49,16 @@ class SizedValue(NamedTuple):
 
 def find_sizes(rules: Iterable[ir.CheckedRule], relations: Mapping[RelationRef, Relation]) -> Sizes:
     """The columns that are sizes, also of what the rules derive; these best stand in the order of their strata."""
-    sizes: dict[tuple[RelationRef, int], SizedValue] = {}
+    sizes: dict[RelationRef, dict[int, SizedValue]] = {}
     for name, relation in relations.items():
         for at, column in enumerate(relation.columns):
             if unit := UNITS.get((relation_name(name), column.name)):
-                sizes[name, at] = SizedValue(column.name, unit, Fraction(MOST[unit]))
+                sizes.setdefault(name, {})[at] = SizedValue(column.name, unit, Fraction(MOST[unit]))
     for rule in rules:
         known = _sizes(rule.body, sizes)
-        sizes |= {(rule.relation, at): known[term] for at, term in enumerate(rule.arguments) if term in known}
+        for at, term in enumerate(rule.arguments) if known else ():
+            if term in known:
+                sizes.setdefault(rule.relation, {})[at] = known[term]
     return sizes
 
 
@@ -65,15 +67,18 @@ def find_other_units(
 ) -> Iterator[Diagnostic]:
     """Report the comparisons of a body of sizes with bytes, or with more than there is. `around` are its literals and
     those of the bodies around it, `listed` gives the constants of the facts that a variable is joined with."""
-    sizes, numbers = _sizes(around, columns), _numbers(around)
+    sizes = _sizes(around, columns)
+    if not sizes:
+        return
+    numbers = _numbers(around)
     in_bytes = {output for literal in around for output in _parsed(literal)}
     given: dict[tuple[Span, Fraction], SizedValue] = {}
     for literal in body:
         match literal:
             case ir.Match(relation):
                 for at, term in literal.column_terms:
-                    if (number := _number(term)) is not None and (relation, at) in columns:
-                        given[literal.span, number] = columns[relation, at]
+                    if (number := _number(term)) is not None and (size := columns.get(relation, {}).get(at)):
+                        given[literal.span, number] = size
                     elif term in sizes:
                         given |= dict.fromkeys(_stated(listed(term)), sizes[term])
             case ir.Compare(_, left, right, span):
@@ -98,7 +103,8 @@ def _sizes(body: Sequence[ir.CheckedLiteral], columns: Sizes) -> dict[ir.Operand
     for literal in body:
         match literal:
             case ir.Match(relation):
-                sizes |= {term: columns[relation, at] for at, term in literal.column_terms if (relation, at) in columns}
+                own = columns.get(relation, {})
+                sizes |= {term: own[at] for at, term in literal.column_terms if at in own} if own else {}
             case ir.Fold("sum" | "max" | "min" | "avg" as function, (first, *_), inner, target):
                 if size := _sizes(inner, columns).get(first):
                     sizes[target] = size._replace(most=size.most * STEP) if function == "sum" else size
