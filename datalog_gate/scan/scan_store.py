@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from functools import cache, lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -441,7 +442,8 @@ class ScanStore:
 
     def _merge(self, findings: Iterable[Finding], now: str, cloud: bool) -> None:
         """Merge what was found in the stacks of `named`, or in the cloud, with what is open."""
-        rows = [(*(getattr(finding, name) for name in INCOMING[:-1]), cloud) for finding in findings]
+        values = attrgetter(*INCOMING[:-1])
+        rows = [(*values(finding), cloud) for finding in findings]
         self._execute("DELETE FROM incoming")
         self.database.insert("incoming", INCOMING, rows)
         changes = ", ".join(f'"{name}" = incoming."{name}"' for name in CHANGING)

@@ -105,7 +105,7 @@ class DuckDB(Database):
         with self.transaction():
             for start in range(0, len(rows), AT_ONCE):
                 arrays = {
-                    name: numpy.array([*map(_as_text, column)], dtype=object)
+                    name: numpy.array(_as_texts(column), dtype=object)
                     for name, column in zip(names, zip(*rows[start : start + AT_ONCE], strict=True), strict=True)
                 }
                 self.connection.register("insert_values", arrays)
@@ -139,6 +139,10 @@ def _insertion(table: str, columns: tuple[str, ...], names: tuple[str, ...]) -> 
     target = exp.Schema(this=exp.Table(this=identifier(table)), expressions=[*map(identifier, columns)])
     values = exp.select(*names).from_("insert_values")
     return exp.Insert(this=target, expression=values).sql(DuckDB.dialect)
+
+
+def _as_texts(column: Sequence[SqlValue]) -> Sequence[SqlValue]:
+    return column if {str, type(None)}.issuperset(map(type, column)) else [*map(_as_text, column)]
 
 
 def _as_text(value: SqlValue) -> str | None:
