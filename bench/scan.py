@@ -1,6 +1,6 @@
 """Measure scans of many stacks beside single checks.
 
-python -m bench.scan [--stacks N ...] [--write]
+python -m bench.scan [--stacks N ...] [--findings N] [--write]
 
 With --write the tables become their section in docs/benchmarks.md.
 """
@@ -28,6 +28,12 @@ import datalog_gate as dg
 from bench import job, peers, templates
 from bench.page import PAGE, with_section
 from bench.run import ROOT
+from datalog_gate.engine.sql.database import open_database
+from datalog_gate.files.stack_definition import StackDefinition
+from datalog_gate.scan.batch import BatchResult, Finding, StackResult
+from datalog_gate.scan.feed import StackEntry
+from datalog_gate.scan.scan_store import ScanStore
+from datalog_gate.scan.stored_facts import FactRows
 
 TITLE = "Every stack of a cloud"
 HEAD = f"""## {TITLE}
@@ -89,6 +95,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("rounds", nargs="?", help="taken as by other benches; all runs once here")
     parser.add_argument("--stacks", nargs="+", type=int, default=[2000])
+    parser.add_argument("--findings", type=int, default=1_000_000)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     lines = [HEAD]
@@ -97,6 +104,9 @@ def main(arguments: list[str]) -> None:
         for line in measure(stacks):
             print(line, flush=True)
             lines.append(line)
+    for line in measure_merge(options.findings):
+        print(line, flush=True)
+        lines.append(line)
     if options.write:
         PAGE.write_text(with_section(PAGE.read_text(), TITLE, "\n".join(lines)))
 
@@ -129,6 +139,45 @@ def measure(stacks: int) -> Iterator[str]:
         yield _row(f"a `check` for each, from {alone} of them", stacks, _check(folder, stacks, alone))
         yield _peer_row(stacks)
         yield ""
+
+
+def measure_merge(findings: int) -> Iterator[str]:
+    """The table for a store that gets so many findings, and then the same again, ten of each stack."""
+    results = [_stack_result(number) for number in range(findings // 10)]
+    batch = BatchResult(results, FactRows())
+    yield f"| {findings:,} findings, ten of each stack, in one batch | s | CPU s | goal |"
+    yield "|---|---|---|---|"
+    with tempfile.TemporaryDirectory() as folder, open_database(f"{folder}/{STORE}") as database:
+        store = ScanStore(database)
+        for title, now, goal in (("stored", "2027-03-01", ""), ("merged with as many", "2027-03-02", "5 s")):
+            began, worked = time.perf_counter(), time.process_time()
+            store.write(batch, "bench", "rules", now)
+            seconds, cpu = time.perf_counter() - began, time.process_time() - worked
+            yield f"| {title} | {seconds:,.1f} | {cpu:,.1f} | {goal} |"
+        if (open_ := sum(store.counts().values())) != findings:
+            raise SystemExit(f"{open_} findings are open, not {findings}")
+    yield ""
+
+
+def _stack_result(number: int) -> StackResult:
+    root, definition = f"root-{number:07}", StackDefinition({"heat_template_version": "2021-04-16"})
+    findings = tuple(
+        Finding(
+            root=root,
+            policy=f"bench.policy_{policy}",
+            key=f'["{root}/server_{policy}"]',
+            row=f'["{root}/server_{policy}", "m1.large"]',
+            level="deny",
+            state="holds",
+            denies=True,
+            message=f"server_{policy} is m1.large",
+            hint="take a smaller flavor",
+            resource=f"stack-{number}/server_{policy}",
+            place='{"file": "template.yaml", "line": 3, "column": 5}',
+        )
+        for policy in range(10)
+    )
+    return StackResult(StackEntry(root, f"stack-{number}", None, definition), findings, "decision", "denied")
 
 
 def write_stacks(folder: Path, numbers: Iterable[int], mark: str = "") -> None:

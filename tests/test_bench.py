@@ -159,6 +159,16 @@ def test_a_scan_is_measured_beside_single_checks() -> None:
     ]
 
 
+def test_findings_are_merged_with_as_many() -> None:
+    title, _, *rows, end = scan.measure_merge(40)
+    assert [title, *(row.split(" | ")[0] for row in rows), end] == [
+        "| 40 findings, ten of each stack, in one batch | s | CPU s | goal |",
+        "| stored",
+        "| merged with as many",
+        "",
+    ]
+
+
 def test_a_table_shows_what_is_missing_and_refuses_answers_that_differ() -> None:
     jobs: Jobs = {OURS: lambda: {"p": [(1,), (2,)]}, "other": None}
     *_, missing, end = measure("t", 1, jobs)
