@@ -19,7 +19,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
-from datalog_gate.language.walk import shared
+from datalog_gate.language.walk import nodes, shared
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.signatures import PATTERN, Builtin
@@ -72,11 +72,12 @@ class Lowering:
         self.relations.setdefault(relation.name, relation)
         self._module, self._spans, self._fresh = module, {}, 0
         meaning = partial(self.names.relation, module=module)
-        slips = find_single_uses(rule, meaning)
+        written = list(nodes(rule.body))
+        slips = find_single_uses(rule, written, meaning)
         if module in self.names.congress:  # there a variable that occurs once is how to say "any"
             quotes = [replace(slip, severity="warning") for slip in slips if slip.code == "forgotten-quotes"]
             slips = [slip for slip in slips if slip.code == "negated-once"] + quotes
-        self.diagnostics += slips + find_quoted_variables(rule, meaning)
+        self.diagnostics += slips + find_quoted_variables(written, meaning)
         scope = {name: ir.Var(name) for name in shared((rule.head, *rule.body))}
         arguments, extra = self._terms(rule.head.arguments, scope)
         if any(argument is None for argument in arguments):

@@ -65,9 +65,9 @@ class Match:
     columns: tuple[int, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        column_terms = tuple((at, term) for at, term in enumerate(self.arguments) if term is not None)
+        column_terms = tuple([(at, term) for at, term in enumerate(self.arguments) if term is not None])
         object.__setattr__(self, "column_terms", column_terms)
-        object.__setattr__(self, "columns", tuple(at for at, _ in column_terms))
+        object.__setattr__(self, "columns", tuple([at for at, _ in column_terms]))
 
 
 @dataclass(frozen=True, slots=True)

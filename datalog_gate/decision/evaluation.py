@@ -20,7 +20,6 @@ from datalog_gate.facts.cloud_relations import add_cloud_facts
 from datalog_gate.facts.digests import Summary, summarize
 from datalog_gate.facts.factset import FactSet
 from datalog_gate.facts.flatten import flatten
-from datalog_gate.facts.old_relations import add_old_facts
 from datalog_gate.schema.declaration import RelationRef, old_version, possible_version
 from datalog_gate.schema.relations import EFFECTIVE, UNLOCKED
 from datalog_gate.stack.model import Stack
@@ -107,6 +106,8 @@ def _add_request(facts: FactSet, stacks: Sequence[Stack], request: DecisionReque
 
 def _add_against(facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest) -> None:
     """Add what rules read of the older state, the grants among it that are in effect now."""
+    from datalog_gate.facts.old_relations import add_old_facts  # most stacks are checked by themselves
+
     past = add_old_facts(facts, request.against, stacks, rules.catalogue, rules.program.inputs)
     name = old_version(EFFECTIVE.name)
     if name in rules.program.inputs:

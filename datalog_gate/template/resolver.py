@@ -18,7 +18,6 @@ from datalog_gate.template.document import MAX_DEPTH, Document, size_of
 from datalog_gate.template.environment import Environment, Registry
 from datalog_gate.template.functions.attributes import attribute, hides
 from datalog_gate.template.functions.pure import BadFunction, TooLarge, Undecided, function, repeat, same, select
-from datalog_gate.template.functions.yaql import answer
 from datalog_gate.template.parameters import Given
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 
@@ -420,6 +419,8 @@ class Scope:
             raise Undecided
         if not isinstance(expression, str):
             raise BadFunction("takes a text as `expression`")
+        from datalog_gate.template.functions.yaql import answer  # few templates use it
+
         return answer(expression, arguments.get("data", {}), self.tree.spend)
 
     def _find_in_map(self, arguments: Data, _path: Path) -> Data:

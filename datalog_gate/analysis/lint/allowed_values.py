@@ -137,7 +137,12 @@ def check_values(
     if whole:
         settle(others, flow)
     computed = {rule.relation for rule in others if not takes_given(rule)}
-    judge = _Judge(domains, relations, facts, computed, catalogue)
+    closed = {
+        column: domain
+        for column, domain in domains.items()
+        if domain and domain.complete and domain.listed and domain.texts
+    }
+    judge = _Judge(domains, closed, relations, facts, computed, catalogue)
     own = (rule for rule in others if files is None or rule.span.file in files)
     return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
 
@@ -182,6 +187,7 @@ def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
     return other if other.complete else domain
 
 
+@lru_cache(maxsize=16)
 def _folded(name: str, domain: Domain | None) -> Domain | None:
     """What `lower` or `upper` gives of the texts."""
     if domain is None or domain.what:
@@ -224,8 +230,11 @@ class _Judge:
     """A check of bodies against the domains of all columns."""
 
     domains: Domains
+    closed: Mapping[tuple[RelationRef, int], Domain]
+    """Those of the domains that are no texts but those which the catalogue lists."""
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
+    """Rules without a body."""
     computed: Collection[RelationRef]
     """The relations that rules with a body give rows."""
     catalogue: Catalogue
@@ -273,8 +282,8 @@ class _Judge:
             match literal:
                 case ir.Match(relation):
                     for place, term in literal.column_terms:
-                        domain = self.domains[relation, place]
-                        if isinstance(term, ir.Var) and domain and domain.complete and domain.listed and domain.texts:
+                        domain = self.closed.get((relation, place))
+                        if domain and isinstance(term, ir.Var):
                             column = self.relations[relation].columns[place].name
                             places.setdefault(term, []).append((column, domain))
                             pairs |= {(term, term): literal.span} if own else {}

@@ -37,7 +37,9 @@ def lint(
             if isinstance(written, Rule):
                 name = names.head(written.head, module.name).name
                 ways = [rule for rule in by_relation.get(name, ()) if rule.span == written.span]
-                warnings += find_single_uses(written, partial(names.relation, module=module.name), every=True)
+                warnings += find_single_uses(
+                    written, list(nodes(written.body)), partial(names.relation, module=module.name), every=True
+                )
                 warnings += _constant_aggregates(written)
                 if not ways:
                     message, advice = (

@@ -244,8 +244,10 @@ class _Review:
 
     def _exchanged(self, match: ir.Match) -> Iterator[Diagnostic]:
         """Report two variables of which each has the name of the other's column."""
-        columns = self.relations[match.relation].columns
+        columns, positions = self.relations[match.relation].columns, self.relations[match.relation].positions
         named = {term.name: at for at, term in match.column_terms if isinstance(term, ir.Var) and term.name}
+        if all(positions.get(name, at) == at for name, at in named.items()):
+            return
         for at, column in enumerate(columns):
             other = named.get(column.name, at)
             if other > at and named.get(columns[other].name) == at:

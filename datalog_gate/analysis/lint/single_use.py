@@ -6,7 +6,7 @@ Such a variable joins nothing: an error where it cannot be intended, else a warn
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
@@ -22,9 +22,9 @@ _WORDS = Slips(WORDS)
 Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
-def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> list[Diagnostic]:
-    """Report the variables that occur once: likely mistakes, or with `every` all of them."""
-    counts = Counter(variable.name for variable in variables((rule.head, *rule.body)))
+def find_single_uses(rule: ast.Rule, body: Sequence[Node], meaning: Meaning, every: bool = False) -> list[Diagnostic]:
+    """Report the variables that occur once: likely mistakes, or with `every` all of them. `body` are its nodes."""
+    counts = Counter([node.name for node in (*nodes((rule.head,)), *body) if isinstance(node, ast.Variable)])
     if 1 not in counts.values():
         return []
     whole = (*rule.head.arguments, *rule.body)
@@ -36,12 +36,12 @@ def find_single_uses(rule: ast.Rule, meaning: Meaning, every: bool = False) -> l
     return [diagnostic for diagnostic in diagnostics if diagnostic]
 
 
-def find_quoted_variables(rule: ast.Rule, meaning: Meaning) -> list[Diagnostic]:
-    """A warning for each text by the name of a variable for resources, in a column that takes one."""
+def find_quoted_variables(body: Sequence[Node], meaning: Meaning) -> list[Diagnostic]:
+    """A warning for each text by the name of a variable for resources, in a column that takes one. `body` are all nodes
+    of a rule's."""
     terms: list[tuple[Column, ast.Term]] = []
-    body = list(nodes(rule.body))
-    names = {node.name for node in body if isinstance(node, ast.Variable)}
-    if not any(isinstance(node, ast.Constant) and node.value in names for node in body):
+    texts = {node.value for node in body if isinstance(node, ast.Constant)}
+    if texts.isdisjoint([node.name for node in body if isinstance(node, ast.Variable)]):
         return []
     for atom in (node for node in body if isinstance(node, ast.Atom)):
         if isinstance(relation := meaning(atom), Relation):
