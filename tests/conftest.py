@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of who runs it
 
+LONG = {
+    "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance", "congress_api",
+    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "fuzz",
+    "group_sizes", "heat_feed", "inventory_targets", "kind_guards", "lifting", "live_options", "log", "metrics",
+    "outcomes", "policytest_failures", "pydatalog", "rack_affinity", "reconcile", "rejudge", "rule_index", "scan",
+    "scan_command", "server", "sql_engine", "store", "store_command",
+}  # fmt: skip
+"""The modules that take more than half of the time of all: engines, scans, whole commands, many processes."""
+
 with suppress(ImportError):  # not every environment generates cases
     from hypothesis import settings
 
@@ -53,7 +62,9 @@ def point(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Mark the tests of Hypothesis as `sampled`."""
+    """Mark the tests of Hypothesis as `sampled`, and those of `LONG` modules as `long`."""
     for item in items:
+        if item.path.parent.name == "tests" and item.path.stem.removeprefix("test_") in LONG:
+            item.add_marker("long")
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("sampled")
