@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
@@ -67,6 +67,7 @@ def infer(
     inference = Inference(rules, dict(relations), kinds, fixed, congress)
     settle(rules, inference.spread)
     inference.judging = True
+    inference.unfilled = {name for name, columns in kinds.items() if NOTHING in columns}
     for rule in rules:
         inference.judge(rule)
     inference.relations = {name: _with_kinds(relation, kinds[name]) for name, relation in relations.items()}
@@ -100,6 +101,10 @@ class Inference:
     _asks_for_kinds: bool = True
     """Whether the rule that is judged must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)
+    unfilled: Collection[RelationRef] = ()
+    """The relations with a column that no rule fills."""
+    _spread: dict[int, Kinds] = field(default_factory=dict)
+    """The kinds that the bodies of `rules` had last, by their ids."""
     _binders: dict[int, dict[ir.Var, int]] = field(default_factory=dict)
     """Those of the bodies of `rules`, by their ids."""
 
@@ -107,7 +112,7 @@ class Inference:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
         if self.relations[rule.relation].name in self.fixed:
             return False
-        kinds = self._settle(rule.body, {})
+        kinds = self._spread[id(rule.body)] = self._narrow_all(rule.body, {})
         columns = self.kinds[rule.relation]
         before = list(columns)
         for at, argument in enumerate(rule.arguments):
@@ -117,7 +122,10 @@ class Inference:
     def judge(self, rule: ir.CheckedRule) -> None:
         self._mismatched.clear()
         self._asks_for_kinds = relation_name(rule.relation).rpartition(":")[0] not in self.congress
-        kinds = self._settle(rule.body, {})
+        kinds = self._spread.get(id(rule.body))
+        if kinds is None or any(isinstance(part, ir.Match) and part.relation in self.unfilled for part in rule.body):
+            kinds = self._narrow_all(rule.body, {})
+        self._judge_all(rule.body, kinds)
         relation = self.relations[rule.relation]
         if relation.name not in self.fixed:
             return
@@ -131,6 +139,11 @@ class Inference:
                     self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
 
     def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
+        kinds = self._narrow_all(body, outer)
+        self._judge_all(body, kinds)
+        return kinds
+
+    def _narrow_all(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds: Kinds = dict(outer)
         binders = self._binders_of(body, outer)
         flows = any(not isinstance(literal, ir.Match | ir.Without) for literal in body)
@@ -141,12 +154,13 @@ class Inference:
                 self._narrow(literal, kinds, binders)
             if not flows:  # matches narrow each variable alone: a second look changes nothing
                 break
-        if self.judging:
-            for literal in body:
-                self._judge(literal, kinds)
-                if isinstance(literal, ir.Call) and literal.builtin == "??" and self._asks_for_kinds:
-                    self._judge_default(literal, body, kinds)
         return kinds
+
+    def _judge_all(self, body: Sequence[ir.CheckedLiteral], kinds: Kinds) -> None:
+        for literal in body:
+            self._judge(literal, kinds)
+            if isinstance(literal, ir.Call) and literal.builtin == "??" and self._asks_for_kinds:
+                self._judge_default(literal, body, kinds)
 
     def _binders_of(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> dict[ir.Var, int]:
         """The binders of a body, which for one of a rule are counted once."""
@@ -180,7 +194,7 @@ class Inference:
                         self._meet(kinds, output, self._given(literal, column, kinds), binders[output] > 1)
             case ir.Fold():
                 judging, self.judging = self.judging, False
-                inner = self._settle(literal.body, kinds)
+                inner = self._narrow_all(literal.body, kinds)
                 self.judging = judging
                 if literal.function in ("min", "max"):
                     given = self._kind(literal.terms[0], inner) & ORDERED

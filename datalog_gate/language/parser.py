@@ -102,6 +102,7 @@ class _Parser:
         if congress:
             self.tokens[:] = [token._replace(kind="name") if token.kind == "update" else token for token in self.tokens]
         self.congress = congress
+        self.tokens.append(self.tokens[-1])  # the end, to be peeked at from itself
         self.closings = _closings(self.tokens)
         self.index = 0
         self.nesting = 0
@@ -113,7 +114,7 @@ class _Parser:
         return self.tokens[self.index]
 
     def peek(self) -> Token:
-        return self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+        return self.tokens[self.index + 1]
 
     def advance(self) -> Token:
         self.index += 1

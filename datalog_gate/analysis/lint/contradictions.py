@@ -382,24 +382,22 @@ def _two_types(
     for literal in body:
         if not isinstance(literal, ir.Match) or is_old(literal.relation):
             continue  # an update may change a type
+        described = relations[literal.relation]
         match literal:
             case ir.Match("heat:reference", (_, ir.Const(str() as path), ir.Var() as target, *_)):
                 if (column := path.rpartition(".")[2]) in REFERENCES:
                     references.setdefault(same.of(target), (column, REFERENCES[column]))
         for column, what in OF_GATE.get(str(literal.relation), {}).items():
-            term = literal.arguments[relations[literal.relation].positions[column]]
+            term = literal.arguments[described.positions[column]]
             if isinstance(term, ir.Var):
                 roles.setdefault(same.of(term), what)
-        if not relations[literal.relation].named_only:
-            continue
-        table = relation_name(literal.relation).removeprefix(LIVE).partition(".")[0]
-        for at, term in literal.column_terms:
-            column = relations[literal.relation].columns[at].name
-            if not isinstance(term, ir.Var):
-                continue
-            if column == "_id" and tables.setdefault(same.of(term), table) != table:
-                return f"{name_of(term)} can't be the _id of both {tables[same.of(term)]} and {table}"
-            if column in REFERENCES:
+        for at, term in literal.column_terms if described.named_only else ():
+            column = described.columns[at].name
+            if column == "_id" and isinstance(term, ir.Var):
+                table = relation_name(literal.relation).removeprefix(LIVE).partition(".")[0]
+                if tables.setdefault(same.of(term), table) != table:
+                    return f"{name_of(term)} can't be the _id of both {tables[same.of(term)]} and {table}"
+            elif column in REFERENCES and isinstance(term, ir.Var):
                 references.setdefault(same.of(term), (column, REFERENCES[column]))
     for value, what in roles.items():
         if (table := tables.get(value, "")).startswith(PLAIN):

@@ -134,18 +134,27 @@ class Ranges:
         return None
 
     def _add_call(self, call: ir.Call) -> str | None:
-        match call:
-            case ir.Call("??", (value, default), (ir.Var() as result,)):
-                self._of(result).take_default(self._of(value), default)
-            case ir.Call("+" | "-" | "*" | "/" as sign, (left, right), (ir.Var() as result,)):
-                return self._limit(result, *_of_arithmetic(sign, self._bounds(left), self._bounds(right)))
-            case ir.Call("round" | "min2" | "max2" | "max" as name, inputs, (ir.Var() as result,)):
+        name, inputs = call.builtin, call.inputs
+        match call.outputs:
+            case (ir.Var() as result,):
+                return self._add_result(name, inputs, result)
+            case () if name in TESTS:
+                text, part = inputs
+                if isinstance(text, ir.Var) and isinstance(part, ir.Const) and isinstance(part.value, str):
+                    return self._add_test(text, TextTest(name, part.value))
+        return None
+
+    def _add_result(self, name: str, inputs: Sequence[ir.Operand], result: ir.Var) -> str | None:
+        match name:
+            case "??":
+                self._of(result).take_default(self._of(inputs[0]), inputs[1])
+            case "+" | "-" | "*" | "/":
+                return self._limit(result, *_of_arithmetic(name, self._bounds(inputs[0]), self._bounds(inputs[1])))
+            case "round" | "min2" | "max2" | "max":
                 return self._limit(result, *_of_choice(name, [self._bounds(term) for term in inputs]))
-            case ir.Call("%", (_, divisor), (ir.Var() as result,)):
-                return self._limit_rest(result, divisor)
-            case ir.Call(name, (ir.Var() as text, ir.Const(str() as part)), ()) if name in TESTS:
-                return self._add_test(text, TextTest(name, part))
-            case ir.Call(name, inputs, (ir.Var() as result,)):
+            case "%":
+                return self._limit_rest(result, inputs[1])
+            case _:
                 known = self._of(result)
                 known.apart.append(None)
                 known.limit(*RESULTS.get(name, (None, None)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from itertools import product
 
 from datalog_gate.analysis import program as ir
@@ -24,6 +24,8 @@ class Unfolding:
         for rule in rules:
             self.rules.setdefault(rule.relation, []).append(rule)
         self._plain: dict[RelationRef, Sequence[ir.CheckedRule]] = {}
+        self._own: dict[int, set[ir.Var]] = {}
+        """The variables in the bodies of rules, by the ids of these."""
         self._said: dict[int, tuple[ir.Match, list[Sequence[ir.CheckedLiteral]]]] = {}
         """By the id of a literal: the literal, and what each rule says for it."""
 
@@ -56,8 +58,13 @@ class Unfolding:
         """The bodies of the rules for the row that is asked for, with variables of their own."""
         if id(asked) not in self._said:
             number, rules = len(self._said), self._plain_rules(asked.relation)
-            self._said[id(asked)] = asked, [tuple(_as_said(asked, rule, number)) for rule in rules]
+            self._said[id(asked)] = asked, [tuple(_as_said(asked, rule, self._own_of(rule), number)) for rule in rules]
         return self._said[id(asked)][1]
+
+    def _own_of(self, rule: ir.CheckedRule) -> set[ir.Var]:
+        if id(rule) not in self._own:
+            self._own[id(rule)] = {var for literal in rule.body for var in variables(literal)}
+        return self._own[id(rule)]
 
 
 def mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
@@ -75,13 +82,12 @@ def _is_plain(rule: ir.CheckedRule) -> bool:
     return 0 < len(rule.body) <= MOST_SAID and rule.relation not in mentioned(rule.body)
 
 
-def _as_said(asked: ir.Match, rule: ir.CheckedRule, at: int) -> Iterator[ir.CheckedLiteral]:
-    """Yield the body of a rule for the row that is asked for, the literal of that number."""
+def _as_said(asked: ir.Match, rule: ir.CheckedRule, own: Set[ir.Var], at: int) -> Iterator[ir.CheckedLiteral]:
+    """Yield the body of a rule, of `own` variables, for the row that is asked for, the literal of that number."""
     names: dict[ir.Var, ir.Operand] = {}
     for term, argument in zip(rule.arguments, asked.arguments, strict=True):
         if isinstance(term, ir.Const) and argument is not None:
             yield ir.Compare("=", argument, term, asked.span)
         elif isinstance(term, ir.Var) and argument is not None:
             names.setdefault(term, argument)
-    own = {var for literal in rule.body for var in variables(literal)}
     yield from renamed(rule.body, {var: ir.Var(var.name, f"{var.generated} of {at}") for var in own} | names)
