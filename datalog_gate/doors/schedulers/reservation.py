@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -16,7 +17,6 @@ from uuid import UUID
 from keystoneauth1 import exceptions
 from oslo_config import cfg
 
-from datalog_gate.base.records import dataclass
 from datalog_gate.rack_affinity.hints import CLAIM, HOST, RACK_TRAIT
 
 CONSUMER_TYPE = "DATALOG_GATE"
