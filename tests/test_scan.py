@@ -135,7 +135,7 @@ def test_a_stack_is_judged_as_check_judges_it() -> None:
         dg.read_stack(template=HUGE.template, stack_name="stack-a"), caller={"project": "p1"}, now=rules.now
     )
     assert judge_stack(read(stack), stack, rules).decision.to_json() == decision.to_json()
-    result, _ = judge_entry(stack, rules)
+    result = judge_entry(stack, rules)
     assert (result.decision, result.outcome, result.unread) == (decision.id, "deny", "")
 
 

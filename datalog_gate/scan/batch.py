@@ -29,7 +29,7 @@ from datalog_gate.decision.policy_set import PolicySet
 from datalog_gate.engine.native import evaluate
 from datalog_gate.files.inputs import read_request
 from datalog_gate.scan.feed import StackEntry, read
-from datalog_gate.scan.stored_facts import FactRows, encode_facts
+from datalog_gate.scan.stored_facts import FactRows, RootedRows
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
@@ -136,14 +136,12 @@ def judge_batch(
 ) -> BatchResult:
     """Judge each stack by itself, by these `policies` if not by all. One that can't be read or judged says why. Without
     `facts` the result has none."""
-    batch = BatchResult([], FactRows())
+    rooted = RootedRows()
+    results = []
     for entry in entries:
         asked = request if policies is None else _restrict(request, policies[entry.root])
-        result, stored = judge_entry(entry, asked, facts)
-        batch.results.append(result)
-        if stored:
-            batch.facts.extend(stored)
-    return batch
+        results.append(judge_entry(entry, asked, rooted if facts else None))
+    return BatchResult(results, rooted.encode(request.rules.catalogue))
 
 
 _RESTRICTED = ProgramCache[PolicySet]()
@@ -170,23 +168,22 @@ def join(batches: Iterable[BatchResult]) -> BatchResult:
     return joined
 
 
-def judge_entry(entry: StackEntry, request: ScanRequest, facts: bool = True) -> tuple[StackResult, FactRows | None]:
-    """Judge a stack as `check` judges it for who asked for it, or else for somebody of its project. The facts are None
-    if they are not wanted, or it can't be read or judged."""
+def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | None = None) -> StackResult:
+    """Judge a stack as `check` judges it for who asked for it, or else for somebody of its project. Its facts are added
+    to `facts` if these are wanted, and it can be read and judged."""
     try:
         stack = read(entry, request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
     except DiagnosticsError as error:
-        return StackResult(entry, unread=storable(error.diagnostics[0].message)), None
+        return StackResult(entry, unread=storable(error.diagnostics[0].message))
     except EngineError as error:
-        return StackResult(entry, unread=storable(str(error))), None
+        return StackResult(entry, unread=storable(str(error)))
     decision = judgement.decision
     findings = tuple(distinguish(findings_of(decision, entry.root, request.rules)))
-    result = StackResult(entry, findings, decision.id, decision.outcome)
-    if not facts:
-        return result, None
-    judged = None if request.inventory and request.inventory.added else judgement.reader.evaluation.facts
-    return result, encode_facts(entry.root, stack, request.rules, judged)
+    if facts is not None:
+        judged = None if request.inventory and request.inventory.added else judgement.reader.evaluation.facts
+        facts.add(entry.root, stack, request.rules, judged)
+    return StackResult(entry, findings, decision.id, decision.outcome)
 
 
 def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgement:

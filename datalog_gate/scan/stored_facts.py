@@ -42,35 +42,44 @@ class FactRows:
         self.unfit |= other.unfit
 
 
-def encode_facts(root: str, stack: Stack, rules: PolicySet, judged: FactSet | None) -> FactRows:
-    """The facts of a stack, under its root. Those that the rules `judged` spare work; what they don't read of the stack
-    is added to them. It is None where others than the stack's are among them."""
-    catalogue = rules.catalogue
-    encoded = FactRows()
-    rows_of: dict[str, list[Row]] = {}
-    filled = filled_by_stacks(catalogue)
-    facts = flatten(stack, catalogue, filled if judged is None else filled.difference(rules.program.inputs), judged)
-    rename = _renaming(stack.id, root)
-    for relation, rows in facts.rows.items():
-        if not isinstance(relation, str) or relation not in filled:
-            continue
-        uncertain, hidden = facts.maybe.get(relation, {}), facts.hidden.get(relation, {})
-        names, of_stacks = _columns(catalogue, relation)
-        if uncertain:
-            encoded.unfit.add((root, relation, UNCERTAIN))
-        for row in rows:
-            name = relation + MAYBE if row in uncertain else relation
-            values = rename(row, of_stacks)
-            for at in hidden.get(row, ()):
-                values[at] = None
-                encoded.unfit.add((root, name, names[at]))
-            rows_of.setdefault(name, []).append((root, *values))
-    for relation, rooted in rows_of.items():
-        table = fact_table(relation, catalogue)
-        result = table.encode(rooted)
-        encoded.rows[relation] = result.rows
-        encoded.unfit |= {(root, relation, table.names[at]) for _, at in result.unfit}
-    return encoded
+@dataclass(slots=True)
+class RootedRows:
+    """Rows of many stacks by relation, each with its root first, that are still to be encoded."""
+
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    unfit: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def add(self, root: str, stack: Stack, rules: PolicySet, judged: FactSet | None) -> None:
+        """Add the facts of a stack. Those that the rules `judged` spare work; what they don't read of the stack is
+        added to them. It is None where others than the stack's are among them."""
+        catalogue = rules.catalogue
+        filled = filled_by_stacks(catalogue)
+        facts = flatten(stack, catalogue, filled if judged is None else filled.difference(rules.program.inputs), judged)
+        rename = _renaming(stack.id, root)
+        for relation, rows in facts.rows.items():
+            if not isinstance(relation, str) or relation not in filled:
+                continue
+            uncertain, hidden = facts.maybe.get(relation, {}), facts.hidden.get(relation, {})
+            names, of_stacks = _columns(catalogue, relation)
+            if uncertain:
+                self.unfit.add((root, relation, UNCERTAIN))
+            for row in rows:
+                name = relation + MAYBE if row in uncertain else relation
+                values = rename(row, of_stacks)
+                for at in hidden.get(row, ()):
+                    values[at] = None
+                    self.unfit.add((root, name, names[at]))
+                self.rows.setdefault(name, []).append((root, *values))
+
+    def encode(self, catalogue: Catalogue) -> FactRows:
+        """The rows as those of tables."""
+        encoded = FactRows(unfit=set(self.unfit))
+        for relation, rows in self.rows.items():
+            table = fact_table(relation, catalogue)
+            result = table.encode(rows)
+            encoded.rows[relation] = result.rows
+            encoded.unfit |= {(str(rows[number][0]), relation, table.names[at]) for number, at in result.unfit}
+        return encoded
 
 
 def rooted_facts(
@@ -104,13 +113,19 @@ def fact_table(relation: str, catalogue: Catalogue) -> RelationTable:
 def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Value]]:
     """What puts the root in place of the stack's name: in resources, and in the columns with ids of stacks."""
     below = f"{name}/"
+    renamed: dict[str, ResourceId] = {}
 
     def rename(row: Row, of_stacks: Collection[int]) -> list[Value]:
         values = list(row)
         for at, value in enumerate(row):
             if type(value) is ResourceId:
-                values[at] = ResourceId(f"{root}/{value.path.removeprefix(below)}")
-            elif at in of_stacks and isinstance(value, str) and (value == name or value.startswith(below)):
+                path = value.path
+                if path not in renamed:
+                    renamed[path] = ResourceId(f"{root}/{path.removeprefix(below)}")
+                values[at] = renamed[path]
+        for at in of_stacks:
+            value = row[at]
+            if isinstance(value, str) and (value == name or value.startswith(below)):
                 values[at] = root + value[len(name) :]
         return values
 

@@ -98,7 +98,7 @@ def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> No
     try:
         with _RUNNING, open_scan_store(call.server.options) as store:
             for entry in read_entries(store.database, call.client.projects):
-                result, _ = judge_entry(entry, request, facts=False)
+                result = judge_entry(entry, request)
                 run["done"] += 1
                 run["unread"] += bool(result.unread)
                 run["stacks"] += bool(result.findings)
