@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bench.scan import CLOUD_RULES, template
+from bench.scan import CLOUD_RULES, VARIANTS, template
 from datalog_gate.decision.policy_set import PolicySet, load
 from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.files.rules import read_rules
@@ -96,10 +97,9 @@ def test_all_engines_find_the_same_in_generated_stacks(
 ) -> None:
     entries = []
     for number in range(STACKS):
-        text = StackDefinition(template(number % 120)).to_json()
-        entries.append(
-            StackEntry(f"root-{number}", f"stack-{number // 2}", f"p{number}", StackDefinition.from_json(text))
-        )
+        text = json.dumps(template(number % VARIANTS)).replace("NUMBER", f"{number}").replace("PAIR", f"{number // 2}")
+        definition = StackDefinition(json.loads(text))
+        entries.append(StackEntry(f"root-{number}", f"stack-{number // 2}", f"p{number}", definition))
     results = digests(entries, policy_set(NEW_RULES + CLOUD_RULES), database, server, tmp_path)
     assert results == dict.fromkeys(results, results["native"])
 
