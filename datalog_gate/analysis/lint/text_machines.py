@@ -65,11 +65,12 @@ def find_exclusion(tests: Sequence[TextTest], low: int = 0, high: int | None = N
 
 @lru_cache(maxsize=1_000)
 def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> bool:
-    nodes = [(node, test.negated) for test in tests if len(test.part) <= LONGEST and (node := node_of(test))]
+    known = [(test, node) for test in tests if len(test.part) <= LONGEST and (node := node_of(test))]
+    nodes = [(node, test.negated) for test, node in known]
     longest = max(low, -1 if high is None else high) + 1
     """A text of that length counts as one of any greater length."""
     examples = [_example(node) for node, negated in nodes if not negated]
-    if any(_passes(example, nodes, low, high) for example in (*examples, [*chain(*examples)])):
+    if any(_passes("".join(map(chr, example)), known, low, high) for example in (*examples, [*chain(*examples)])):
         return True
     letters = _letters([node for node, _ in nodes])
     first = (tuple(frozenset((node,)) for node, _ in nodes), 0)
@@ -92,17 +93,27 @@ def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> boo
     return False
 
 
-def _passes(text: Sequence[int], nodes: Sequence[tuple[Node, bool]], low: int, high: int | None) -> bool:
+def _passes(text: str, tests: Iterable[tuple[TextTest, Node]], low: int, high: int | None) -> bool:
     """Whether one text passes: most often the first example does, which spares a search."""
     if len(text) < low or (high is not None and len(text) > high):
         return False
-    for node, negated in nodes:
-        state = frozenset((node,))
-        for at, letter in enumerate(text):
-            state = _step(state, letter, at == 0)
-        if _accepts(state, not text) == negated:
-            return False
-    return True
+    return all(_holds(test, node, text) != test.negated for test, node in tests)
+
+
+def _holds(test: TextTest, node: Node, text: str) -> bool:
+    match test.name:
+        case "=":
+            return text == test.part
+        case "starts_with":
+            return text.startswith(test.part)
+        case "ends_with":
+            return text.endswith(test.part)
+        case "contains":
+            return test.part in text
+    state = frozenset((node,))
+    for at, letter in enumerate(text):
+        state = _step(state, ord(letter), at == 0)
+    return _accepts(state, not text)
 
 
 def _example(node: Node) -> list[int]:
