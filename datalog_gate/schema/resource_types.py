@@ -149,15 +149,17 @@ def type_of(name: str, data: Mapping[str, Any]) -> ResourceType:
 
 
 def _properties(data: Mapping[str, dict[str, Any]]) -> tuple[Property, ...]:
-    return tuple(_property(name, schema) for name, schema in data.items())
+    return tuple([_property(name, schema) for name, schema in data.items()])
 
 
 def _property(name: str, data: dict[str, Any]) -> Property:
     plain = {key: data[key] for key in ("kind", "required", "default", "update_allowed", "custom") if key in data}
-    allowed, children = tuple(data.get("allowed", ())), _properties(data.get("children", {}))
+    allowed = tuple(data["allowed"]) if "allowed" in data else ()
+    children = _properties(data["children"]) if "children" in data else ()
     item = _property("_value", data["item"]) if "item" in data else None
-    numbers = allowed if plain["kind"] == "integer" else ()
-    low, high = data.get("range", (min(numbers, default=None), max(numbers, default=None)))
+    low, high = data.get("range", (None, None))
+    if allowed and plain["kind"] == "integer" and "range" not in data:
+        low, high = min(allowed), max(allowed)
     least, most = data.get("length", (None, None))
     return Property(
         name, **plain, allowed=allowed, range=(low, high), length=(least, most), children=children, item=item
