@@ -23,12 +23,12 @@ os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of
 
 LONG = {
     "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance", "congress_api",
-    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "fuzz",
-    "group_sizes", "heat_feed", "inventory_targets", "kind_guards", "lifting", "live_options", "log", "metrics",
-    "outcomes", "policytest_failures", "pydatalog", "rack_affinity", "reconcile", "rejudge", "rule_index", "scan",
-    "scan_command", "server", "sql_engine", "store", "store_command",
+    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "fuzz", "group_sizes",
+    "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log", "metrics",
+    "outcomes", "policytest", "policytest_failures", "pydatalog", "rack_affinity", "reconcile", "rejudge",
+    "rule_index", "scan", "scan_command", "server", "services_command", "sql_engine", "store", "store_command", "yaql",
 }  # fmt: skip
-"""The modules that take more than half of the time of all: engines, scans, whole commands, many processes."""
+"""The modules that take two thirds of the time of all: engines, scans, whole commands, many processes."""
 
 with suppress(ImportError):  # not every environment generates cases
     from hypothesis import settings
