@@ -199,11 +199,15 @@ def test_a_folder_that_cannot_be_listed_is_named_and_the_others_are_judged(
     assert error == BROKEN + "error[unreadable] repo/parts can't be read: Permission denied\n"
 
 
+HEARS_CTRL_C = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+"""A shell that starts the tests in the background lets all that they start ignore it."""
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_a_check_with_the_code_of_a_shell(tmp_path: Path) -> None:
     for at in range(3000):
         (tmp_path / "repo" / f"s{at}.yaml").write_text(STACK)
-    script = "import sys; from datalog_gate.doors.cli.main import main; sys.exit(main())"
+    script = HEARS_CTRL_C + "from datalog_gate.doors.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", script, "check", "repo", "--rules", "m.dl", "--jobs", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -217,8 +221,8 @@ def test_ctrl_c_ends_a_check_with_the_code_of_a_shell(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_process_is_forked_ends_a_check(tmp_path: Path) -> None:
     for at in range(300):
         (tmp_path / "repo" / f"s{at}.yaml").write_text(STACK)
-    script = (
-        "import os, signal, sys; from datalog_gate.doors.cli.main import main; "
+    script = HEARS_CTRL_C + (
+        "import os; from datalog_gate.doors.cli.main import main; "
         "os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGINT)); sys.exit(main())"
     )
     command = [sys.executable, "-c", script, "check", "repo", "--rules", "m.dl", "--jobs", "2"]
