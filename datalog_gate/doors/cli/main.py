@@ -25,14 +25,15 @@ BROKEN_PIPE = 141
 INTERRUPTED = 130
 """That of a shell for Ctrl-C."""
 
+SERVERS = ("editor_tools", "http_server")
+"""The modules of commands that run for days: their memory is not to grow by what is in cycles."""
+
 atexit.register(gc.freeze)  # at its end Python would look for cycles in all that it frees
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = None
-    if arguments is None:  # the process ends with the command, and most of what it makes lives as long
-        gc.set_threshold(200_000)
     if isinstance(sys.stdout, io.TextIOWrapper):  # JSON can hold half of a surrogate pair, which is not UTF-8
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     sys.stdout.flush()
                     raise
                 module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
+            if arguments is None and options.home not in SERVERS:  # most of what a command makes lives as long as it
+                gc.set_threshold(200_000)
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
             return code
