@@ -459,6 +459,24 @@ def test_a_template_made_of_a_hidden_value_is_hidden_as_a_whole(tmp_path: Path) 
     assert decided(rules, template, tmp_path).rows("m:p") == [["stack/more/s", hidden], ["stack/srv", hidden]]
 
 
+def test_a_template_made_of_a_hidden_value_shows_no_section_of_it() -> None:
+    nested = {
+        "heat_template_version": "wallaby",
+        "description": PW,
+        "parameters": {PW: {"type": "string", "default": PW, "label": PW}},
+        "resources": {"s": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": PW}}}},
+        "outputs": {PW: {"value": PW}},
+    }
+    text = json.dumps(nested).replace(PW, "%pw")
+    template_text = {"str_replace": {"template": text, "params": {"%pw": {"get_param": "pw"}}}}
+    template = stack_of({}, more={"type": "OS::Heat::Stack", "properties": {"template": template_text}})
+    stack = dg.read_stack(template=template, parameters={"pw": PW, "open": "o"})
+    facts = flatten(stack, SHIPPED)
+    shown = {name: [facts.shown(name, row) for row in facts.rows[name]] for name in facts.rows}
+    within = {value for rows in shown.values() for row in rows if row[0] == "stack/more" for value in row}
+    assert within == {"stack/more", ResourceId("stack/more"), 1, SECRET}
+
+
 def test_a_hidden_truth_is_covered_too(tmp_path: Path) -> None:
     template = stack_of({})
     template["parameters"]["pw"]["type"] = "boolean"

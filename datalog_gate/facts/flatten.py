@@ -36,6 +36,8 @@ from datalog_gate.stack.translation import as_heat_reads, to_move
 
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that identify the resource, or the item of a list."""
+_OF_PARENT = frozenset({"id", "stack", "depth", "parent"})
+"""Columns of a stack that its own template does not decide."""
 _VALUE_COLUMNS = frozenset({"value", "_value"})
 """Columns that hold everything at the path of the row."""
 
@@ -262,6 +264,9 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                 match facts.origin(relation_name, row):
                     case Resource() as resource, path if resource.id in veiled:
                         facts.hide(relation_name, row, _secret_columns(relation, path, resource))
+                    case Stack() as stack, _ if (stack.id,) in paths:
+                        secret = (at for at, name in enumerate(relation.positions) if name not in _OF_PARENT)
+                        facts.hide(relation_name, row, secret)
                     case Stack() as stack, path if (stack.id, *path) in paths:
                         facts.hide(relation_name, row, [relation.positions["value"]])
                     case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *_) if name in names:

@@ -224,6 +224,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     )
     if inside.hidden:
         scope.hidden.add(())
+        scope.veiled.add(())
         tree.sources.pop(document.file, None)
     _take_parameters(scope, parameters, given)
     resources = read_resources(scope)

@@ -60,7 +60,7 @@ def hides(resource: Resource, keys: list[Data]) -> bool:
     """Whether the attribute may hold what came from a hidden parameter."""
     if resource.nested is None:
         return resource.hides(("properties",), True)
-    outputs = {path[1] for path in resource.nested.hidden if path[0] == "outputs"}
+    outputs = {path[1] for path in resource.nested.hidden if path[:1] == ("outputs",)}
     named = keys[1:2] if resource.type == STACK else keys[:1]
     if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *DEPLOYMENTS):
         return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
