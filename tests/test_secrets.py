@@ -477,6 +477,21 @@ def test_a_template_made_of_a_hidden_value_shows_no_section_of_it() -> None:
     assert within == {"stack/more", ResourceId("stack/more"), 1, SECRET}
 
 
+def test_what_a_text_calls_is_not_hidden_with_what_it_gives(tmp_path: Path) -> None:
+    rules = """
+    @deny("p", "{id} takes {name} by {function}")
+    p(id, name, function) :-
+        heat:uses_parameter(id, "admin_pass", name), heat:function(id, "admin_pass", function),
+        heat:parameter(name=name, hidden=true).
+    @record("t", "{text}")
+    t(text) :- heat:text(path="key_name", text=text).
+    """
+    key = {"list_join": ["-", ["of", {"get_param": "pw"}]]}
+    template = stack_of({"admin_pass": {"get_param": "pw"}, "key_name": key})
+    decision = decided(rules, template, tmp_path)
+    assert [violation.message for violation in decision.violations] == ["srv takes pw by get_param", "of-$"]
+
+
 def test_a_hidden_truth_is_covered_too(tmp_path: Path) -> None:
     template = stack_of({})
     template["parameters"]["pw"]["type"] = "boolean"

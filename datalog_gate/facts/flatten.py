@@ -263,7 +263,8 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
             for row in rows:
                 match facts.origin(relation_name, row):
                     case Resource() as resource, path if resource.id in veiled:
-                        facts.hide(relation_name, row, _secret_columns(relation, path, resource))
+                        if relation_name not in SOURCE_ROWS or resource.hides((), False):  # a text is no value
+                            facts.hide(relation_name, row, _secret_columns(relation, path, resource))
                     case Stack() as stack, _ if (stack.id,) in paths:
                         secret = (at for at, name in enumerate(relation.positions) if name not in _OF_PARENT)
                         facts.hide(relation_name, row, secret)
