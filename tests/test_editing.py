@@ -217,3 +217,18 @@ def test_a_check_sees_what_changed_in_the_files_below(workspace: Workspace) -> N
         ["no rule unlocks the service quota"],
         ["large is private to the module above"],
     ]
+
+
+def test_a_template_tells_what_its_rules_read_and_the_configuration_does_not_give(workspace: Workspace) -> None:
+    rules, web = workspace.root / "rules", workspace.root / "web.yaml"
+    rules.mkdir()
+    (rules / "own.dl").write_text('@deny("own", "") p(s) :- os:nova:server(_id=s, name=n), nova:servers(name=n).\n')
+    workspace.edit(web, HOT)
+    message = "the rules read nova:servers, which nothing fills"
+    (problem,) = workspace.judge(web)[str(web)]
+    assert (problem.code, problem.severity, problem.message) == ("no-inventory", "warning", message)
+    assert (problem.range.start, problem.help) == (0, "give --inventory FILE.jsonl")
+    (workspace.root / "servers.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s", "name": "s"}}\n')
+    (workspace.root / "datalog-gate.toml").write_text('rules = ["rules"]\ninventory = "servers.jsonl"\n')
+    workspace.refresh()
+    assert workspace.judge(web) == {str(web): ()}

@@ -22,6 +22,7 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.editing.answers import Severity, TextProblem, TextRange
 from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
+from datalog_gate.editing.run_inputs import RunInputs, find_unfilled
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.tolerated_findings import find_modes, tolerate
 from datalog_gate.files.check_options import LIVE_PREFIX
@@ -64,6 +65,7 @@ class Workspace:
         self._project: Project | None = None
         self._rule_files: list[RuleFile] | None = None
         self._inventory: tuple[str, Inventory] | None = None
+        self._unfilled: tuple[str, Sequence[Diagnostic]] | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -92,7 +94,7 @@ class Workspace:
     def refresh(self) -> None:
         """Take it that files on disk may have changed."""
         self._folders.clear()
-        self._project = self._rule_files = self._inventory = None
+        self._project = self._rule_files = self._inventory = self._unfilled = None
 
     def text(self, path: Path) -> SourceText:
         """The text of a file; an empty one if it can't be read."""
@@ -208,7 +210,22 @@ class Workspace:
         ).decision
         assert isinstance(tolerant, ExplainedDecision)
         decision.explain_too(tolerant)
-        return tolerant, tolerant.near_misses
+        return tolerant, (*self._find_unfilled(rules), *tolerant.near_misses)
+
+    def _find_unfilled(self, rules: Rules) -> Sequence[Diagnostic]:
+        """What the rules read that the configuration does not give."""
+        if self._unfilled is None or self._unfilled[0] != rules.digest:
+            project = self.project()
+            given = RunInputs(
+                inventory=self._load_inventory(rules),
+                inventory_file=project.value("inventory"),
+                caller=project.caller,
+                caller_file=project.value("caller"),
+                services=project.value("services"),
+                stack=None,
+            )
+            self._unfilled = rules.digest, find_unfilled(rules.program, rules.catalogue, given)
+        return self._unfilled[1]
 
     def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:
         """Read a template with its environments and the texts that are open, or others. Errors: InputError."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.program import Compare, Const, Match
@@ -44,9 +42,9 @@ from datalog_gate.doors.cli.tolerance import (
     note_gone,
     tolerate,
 )
+from datalog_gate.editing.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.baseline import Baseline, format_baseline
 from datalog_gate.files.check_options import FAIL_ON
-from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:
@@ -56,8 +54,6 @@ LONGEST_WAIT = 366
 """Days from which on a policy's `enforce_from` is probably a slip."""
 LONGEST_WAIVER = 3 * LONGEST_WAIT
 """Days for which a waiver is probably meant to last for ever."""
-LIMITS_STEM = "limits"
-"""The module of a pack whose relations `limits.yaml` fills, if with no row."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
 """The exit code for several templates is the first of these that any of them gives."""
 
@@ -71,12 +67,19 @@ def check(options: argparse.Namespace) -> int:
     rules = load_rules(options)
     modes = find_modes(rules, options)
     inventory = _load_inventory(rules, options.inventory)
-    unfilled = _unfilled_relations(rules, options, caller, inventory)
+    given = RunInputs(
+        inventory=inventory,
+        inventory_file=options.inventory,
+        caller=caller,
+        caller_file=options.caller,
+        services=options.services,
+        stack=options.stack,
+    )
     idle = (
         *_idle_run(rules, options),
         *_distant_policies(rules, options.now),
         *_distant_times(rules, options.now),
-        *unfilled,
+        *find_unfilled(rules.program, rules.catalogue, given),
     )
     if inventory and not isinstance(inventory, str):
         idle += inventory.warnings
@@ -328,91 +331,6 @@ def _distant_times(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
                     if day and (day - today).days > LONGEST_WAIT:
                         message, advice = f"this holds only from {day} on", "write the day from which it is to hold"
                         yield Diagnostic("far-date", message, literal.span, advice, "warning")
-
-
-def _unfilled_relations(
-    rules: Rules, options: argparse.Namespace, caller: dict[str, object] | None, inventory: Inventory | str | None
-) -> list[Diagnostic]:
-    """Warn once of what policies read and this run does not fill, unless a ``pack.yaml`` says that its rules are worth
-    having without."""
-    from datalog_gate.analysis.strata import matches
-    from datalog_gate.files.pack_file import OPTIONAL_FIELDS, read_pack_file
-    from datalog_gate.files.rules import PACK_FILE
-    from datalog_gate.schema.cloud import LIVE
-
-    fields: dict[str, Mapping[str, str]] = {}
-
-    def is_optional(file: str, field: str) -> bool:
-        folder = os.path.dirname(file)
-        if folder not in fields:
-            fields[folder] = read_pack_file(Path(folder, PACK_FILE))
-        return field in OPTIONAL_FIELDS and fields[folder].get(field) == "optional"
-
-    readers: dict[RelationRef, set[str]] = {}
-    columns: set[str] = set()
-    generated = [rule for rule in rules.program.rules if str(rule.relation).startswith(LIVE)]
-    behind = {rule.relation: {match.relation for match in matches(rule.body)} for rule in generated}
-    for rule in rules.program.rules:
-        if rule.relation in behind:
-            continue
-        for match in matches(rule.body):
-            for name in behind.get(match.relation, {match.relation}):
-                readers.setdefault(name, set()).add(rule.span.file)
-            if match.relation == "gate:caller":
-                columns |= {rules.program.relations["gate:caller"].columns[at].name for at in match.columns}
-    names: dict[Diagnostic, list[str]] = {}
-    for name in sorted(readers, key=str):
-        need = _missing_input(name, rules, options, caller, inventory)
-        lacking = sorted(column for column in columns if caller is not None and not caller.get(column))
-        if name == "gate:caller" and lacking:
-            listed = " and ".join(lacking)
-            need = "caller", "unfilled", f"and {options.caller} has no {listed}", f"write its {listed} there"
-        if need and any(not is_optional(file, need[0]) for file in readers[name]):
-            names.setdefault(Diagnostic(*need[1:3], None, need[3], "warning"), []).append(str(name))
-    return [
-        replace(diagnostic, message=f"the rules read {', '.join(read)}, {diagnostic.message}")
-        for diagnostic, read in names.items()
-    ]
-
-
-def _missing_input(
-    name: RelationRef,
-    rules: Rules,
-    options: argparse.Namespace,
-    caller: dict[str, object] | None,
-    inventory: Inventory | str | None,
-) -> tuple[str, str, str, str] | None:
-    """The input that would fill a relation, which this run lacks: what a ``pack.yaml`` calls it, the code, what is
-    wrong, and what to give; or None."""
-    from datalog_gate.decision.cloud_state import AGES, READINGS
-    from datalog_gate.schema import cloud
-
-    if not isinstance(name, str):
-        return None
-    has_rows = isinstance(inventory, str) or bool(inventory and inventory.rows.get(name))
-    if name in (AGES, READINGS) and inventory:
-        lacks = not isinstance(inventory, str) and not inventory.readings
-        empty = f"and {options.inventory} does not say when its tables were read"
-        return ("inventory", "unfilled", empty, "write it by `datalog-gate inventory pull`") if lacks else None
-    if cloud.relation(name) or name == AGES:
-        if inventory is None:
-            return "inventory", "no-inventory", "which nothing fills", "give --inventory FILE.jsonl"
-        empty = f"of which {options.inventory} has no row"
-        return None if has_rows else ("inventory", "unfilled", empty, "collect them, unless there are none")
-    if name in ("gate:caller", "gate:role") and caller is None:
-        return "caller", "unfilled", "and the run has no caller", "give --caller FILE.json"
-    if name == "gate:role" and not (caller or {}).get("roles"):
-        return "caller", "unfilled", f"and {options.caller} has no roles", 'write {"roles": ["member"]} there'
-    if name == "gate:service" and not options.services:
-        return "services", "unfilled", "and no service is enabled", "give --services NAME"
-    if name in ("heat:status", "heat:physical", "heat:updated") and not options.stack:
-        return "inventory", "unfilled", "which only a stack in Heat has", "give --stack NAME"
-    if name not in rules.program.inputs or rules.catalogue.relation(name) or has_rows:
-        return None
-    module, _, bare = name.rpartition(":")
-    if rules.program.relations[name].generated or module.rpartition(":")[2] == LIMITS_STEM:  # limits.yaml says []
-        return None
-    return "facts", "unfilled", "which nothing fills", f"write facts, `{bare}(...).`, or give rows with --inventory"
 
 
 def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
