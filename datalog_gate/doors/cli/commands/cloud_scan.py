@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import io
 import json
 import os
@@ -86,6 +87,7 @@ def _watch(options: argparse.Namespace) -> int:
                 _run_once(options, load_rules(options))
             except (GateError, OSError) as error:
                 print(printable(f"failed: {error}"), flush=True)
+            gc.collect()  # main lets commands that end alone keep what is in cycles
             time.sleep(options.every)
     except KeyboardInterrupt:
         return OK
