@@ -24,11 +24,11 @@ def discover(folder: Path, files: dict[str, str]) -> dict[str, tuple[list[str], 
     answer: dict[str, tuple[list[str], list[str]]] = {}
     for template in discover_templates(folder).templates:
         own = [template.path, *template.environments]
-        more = [name for name in template.files if name not in map(str, own)]
+        more = [name for name in template.files if name not in own]
         environments, rest = (
             [Path(path).relative_to(folder).as_posix() for path in paths] for paths in (template.environments, more)
         )
-        answer[template.source.relative_to(folder).as_posix()] = environments, rest
+        answer[Path(template.source).relative_to(folder).as_posix()] = environments, rest
     return answer
 
 

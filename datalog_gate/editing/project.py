@@ -35,11 +35,11 @@ class Project:
         """What a template is read with, as arguments of `read_stack`."""
         entry = self.configuration.entry_of(template)
         file = self.configuration.file
-        beside = () if entry and file and self.configuration.names(template) else environments_of(template)
+        beside = () if entry and file and self.configuration.names(template) else environments_of(str(template))
         own = entry.environments if entry else ()
         own_name = template.parent.name if template.name == FOLDER_TEMPLATE else None
         return {
-            "environments": [resolve(path) for path in (*self.value("environment"), *beside, *own)],
+            "environments": [resolve(Path(path)) for path in (*self.value("environment"), *beside, *own)],
             "parameters": {**dict(self.value("parameter")), **(entry.parameters if entry else {})},
             "assume": self.value("assume"),
             "files_root": self.value("files-root") or (file.parent if entry and file else None),

@@ -104,7 +104,7 @@ class Configuration:
         for entry in self.templates:
             for pattern in entry.patterns:
                 templates = list(self._find(pattern))
-                found |= {str(template.path): template for template in templates if str(template.path) not in found}
+                found |= {template.path: template for template in templates if template.path not in found}
                 if not templates:
                     wrong.append(Diagnostic("bad-configuration", f"no template is at {pattern}", entry.place))
         if wrong:
@@ -118,7 +118,7 @@ class Configuration:
         fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?[]", part)), len(parts))
         start = Path(rebase_path("/".join(parts[:fixed]) or ".", self.file.parent))
         if start.is_file():
-            yield DiscoveredTemplate(start, (), {})
+            yield DiscoveredTemplate(str(start), (), {})
             return
         wanted = _pattern(pattern)
         for template in discover_templates(start).templates:

@@ -38,16 +38,17 @@ _NAMES_FILES = ("get_file", ".yaml", ".template")
 class DiscoveredTemplate:
     """A template in a folder that is a stack of its own."""
 
-    path: Path
-    environments: tuple[Path, ...]
+    path: str
+    environments: tuple[str, ...]
     """To give to `read_stack` with the source; later ones override earlier ones."""
     files: Mapping[str, str]
     """The SHA-256 of each file that it reads, its own among them, by the path."""
 
     @property
-    def source(self) -> Path:
+    def source(self) -> str:
         """What to give to `read_stack`: the folder, for a ``template.yaml``."""
-        return self.path.parent if self.path.name == FOLDER_TEMPLATE else self.path
+        folder, name = os.path.split(self.path)
+        return folder if name == FOLDER_TEMPLATE else self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +69,22 @@ def discover_templates(folder: Path) -> Discovery:
     files = _Files()
     listed = _list_visible(folder, unlisted)
     environments = {path: environments_of(path, beside) for path, beside in listed if files.is_template(path)}
-    own = {path: {str(path), *map(str, environments[path])} for path in environments}
+    own = {path: {path, *environments[path]} for path in environments}
     read = {path: files.closure(own[path]) for path in environments}
     nested = {name for path in environments for name in read[path] - own[path]}
-    roots = [path for path in environments if str(path) not in nested]
+    roots = [path for path in environments if path not in nested]
     covered = {name for path in roots for name in read[path]}
     for path in environments:  # what is left is in a circle
-        if str(path) not in covered:
+        if path not in covered:
             roots.append(path)
             covered |= read[path]
     discovered = (
         DiscoveredTemplate(
             path,
-            tuple(name for name in environments[path] if name.name != FOLDER_ENVIRONMENT),
+            tuple(name for name in environments[path] if os.path.basename(name) != FOLDER_ENVIRONMENT),
             {name: files.digest(name) for name in sorted(read[path])},
         )
-        for path in sorted(roots, key=lambda path: path.parts)
+        for path in sorted(roots, key=lambda path: path.split(os.sep))
     )
     return Discovery(tuple(discovered), tuple(unlisted))
 
@@ -110,7 +111,7 @@ def check_folder(path: Path) -> None:
     raise InputError.of(message, suggestion=f"a template names its version at its top: {VERSIONS[0]}: 2018-08-31")
 
 
-def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[Path, Set[str]]]:
+def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set[str]]]:
     """The files below a folder that may be templates, in order, each with the names of all files beside it. Folders
     that can't be listed are added to the list."""
 
@@ -120,20 +121,23 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[Path, Se
     for parent, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         beside = frozenset(names)
-        yield from ((Path(parent, name), beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
+        start = os.path.join(parent, "")
+        yield from ((start + name, beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
 
 
-def environments_of(template: Path, beside: Set[str] | None = None) -> tuple[Path, ...]:
+def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str, ...]:
     """The environments that belong to a template, later over earlier.
 
     `beside` are the names of the files of its folder, if they are known.
     """
-    names = [f"{template.stem}.env", f"{template.stem}.env.yaml"]
-    if template.name == FOLDER_TEMPLATE:
+    folder, name = os.path.split(template)
+    stem = os.path.splitext(name)[0]
+    names = [f"{stem}.env", f"{stem}.env.yaml"]
+    if name == FOLDER_TEMPLATE:
         names.insert(0, FOLDER_ENVIRONMENT)
     if beside is not None:
         names = [name for name in names if name in beside]
-    return tuple(path for name in names if (path := template.with_name(name)).is_file())
+    return tuple(path for name in names if os.path.isfile(path := os.path.join(folder, name)))
 
 
 class _Files:
@@ -143,9 +147,8 @@ class _Files:
         self._digests: dict[str, str] = {}
         self._named: dict[str, list[str]] = {}
 
-    def is_template(self, path: Path) -> bool:
+    def is_template(self, name: str) -> bool:
         """Whether a file names a template version at its top."""
-        name = str(path)
         text = self._text(name)
         if is_named := is_template(text, name):
             self._named[name] = _present_files(text, name)

@@ -33,18 +33,18 @@ class FolderFeed:
         self.total = len(discovery.templates) + len(discovery.unreadable)
         above = os.path.join(self._folder, "")
         for template in discovery.templates:
-            root = str(template.path).removeprefix(above)
+            root = template.path.removeprefix(above)
             listing = sha256(json.dumps(template.files, sort_keys=True).encode()).hexdigest()
             if self._known.get(root) == listing:
                 yield Unchanged(root)
                 continue
             source = TemplateFiles(
-                template=str(template.source),
-                environments=tuple(map(str, template.environments)),
+                template=template.source,
+                environments=template.environments,
                 files_root=str(self._folder),
                 texts=dict(template.files),
             )
-            yield StackEntry(root, root_name(template.source), None, source, listing=listing)
+            yield StackEntry(root, root_name(Path(template.source)), None, source, listing=listing)
         for folder in discovery.unreadable:
             yield Unread(folder.relative_to(self._folder).as_posix(), "the folder can't be listed")
         self.whole = not discovery.unreadable

@@ -94,8 +94,8 @@ def _configure(root: RootTemplate, configuration: Configuration, given: Set[str]
 
 def _find_configured(configuration: Configuration) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
     for template in configuration.find_templates():
-        root = str(template.path.parent) if template.files else None
-        yield str(template.source), tuple(map(str, template.environments)), root
+        root = os.path.dirname(template.path) if template.files else None
+        yield template.source, template.environments, root
 
 
 def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
@@ -109,8 +109,8 @@ def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], st
             continue
         discovery = discover_templates(Path(path))
         for template in discovery.templates:
-            if str(template.path) not in paths:
-                yield str(template.source), tuple(map(str, template.environments)), path
+            if template.path not in paths:
+                yield template.source, template.environments, path
         yield from ((str(folder), (), None) for folder in discovery.unreadable)
         if not discovery.templates and not discovery.unreadable:
             yield path, (), None
