@@ -159,10 +159,12 @@ def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]
     written out: with another, Heat refuses the group."""
     limits: dict[str, tuple[int, float]] = {}
     for definition in section.values():
-        if not isinstance(definition, dict) or definition.keys() & {"condition", "Condition", "external_id"}:
+        if not isinstance(definition, dict):
             continue
         kind = definition.get("type", definition.get("Type"))
         if not isinstance(kind, str) or kind not in _SCALING:
+            continue
+        if definition.keys() & {"condition", "Condition", "external_id"}:
             continue
         properties = definition.get("properties", definition.get("Properties"))
         sizes = [properties.get(name) if isinstance(properties, dict) else None for name in _SCALING[kind]]
