@@ -29,6 +29,7 @@ from datalog_gate.facts.lines import write, write_text
 from datalog_gate.files.check_options import FORMATS
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
+from datalog_gate.pages.drawing import draw
 from datalog_gate.policytest.comparison import CaseResult, report
 from datalog_gate.preflight.snapshot import snapshot
 from datalog_gate.schema.catalogue import SHIPPED
@@ -475,6 +476,54 @@ def test_a_template_made_of_a_hidden_value_shows_no_section_of_it() -> None:
     shown = {name: [facts.shown(name, row) for row in facts.rows[name]] for name in facts.rows}
     within = {value for rows in shown.values() for row in rows if row[0] == "stack/more" for value in row}
     assert within == {"stack/more", ResourceId("stack/more"), 1, SECRET}
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "%pw",
+        '{"heat_template_version": "%pw"}',
+        '{"heat_template_version": "wallaby", "a%pwb": {}}',
+        '{"heat_template_version": "wallaby", "resources": {"a%pwb/": {"type": "a%pwb.yaml"}}}',
+        '{"heat_template_version": "wallaby", "resources": {"a": {"type": "%pw", "depends_on": "a%pwb"}}}',
+    ],
+)
+def test_an_error_in_a_template_made_of_a_hidden_value_shows_nothing_of_it(nested: str) -> None:
+    text = {"str_replace": {"template": nested, "params": {"%pw": {"get_param": "pw"}}}}
+    template = stack_of({}, more={"type": "OS::Heat::Stack", "properties": {"template": text}})
+    with pytest.raises(InputError) as error:
+        dg.read_stack(template=template, parameters={"pw": PW, "open": "o"})
+    (problem,) = error.value.diagnostics
+    assert problem.message == "the template of stack/more came from a hidden parameter, and Heat does not take it"
+    assert problem.span
+    assert problem.span.path == "resources.more.properties.template"
+    assert PW not in str(error.value.sources)
+
+
+def test_a_type_and_a_file_named_by_a_hidden_value_are_hidden() -> None:
+    definition = {"type": {"list_join": ["", ["a", {"get_param": "pw"}, ".yaml"]]}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": definition}}
+    template = stack_of({"user_data": {"get_file": {"get_param": "pw"}}}, group=group)
+    parameters = {"pw": PW, "open": "o"}
+    member = '{"heat_template_version": "wallaby", "resources": {"v": {"type": "OS::Heat::Value"}}}'
+    files = {f"a{PW}.yaml": member, PW: "text"}
+    stack = dg.read_stack(template=template, parameters=parameters, files=files)
+    assert PW not in "".join(write(flatten(stack, SHIPPED)))
+    assert PW not in str(list(draw(stack, {})))
+    assert refusals(lambda: dg.read_stack(template=template, parameters=parameters), "message") == [
+        "the type of stack/group/0 came from a hidden parameter, and Heat does not take it",
+        "there is no file ***",
+    ]
+
+
+def test_what_is_hidden_is_so_in_columns_of_other_names_and_keys_of_environments() -> None:
+    properties = {"min_size": 1, "max_size": {"get_param": "pw"}, "resource": {"type": "OS::Heat::Value"}}
+    group = {"type": "OS::Heat::AutoScalingGroup", "properties": properties}
+    stack = dg.read_stack(
+        template=stack_of({}, group=group),
+        environment={"parameters": {"pw": PW, "open": "o", "blob": {f"k{PW}": [PW]}}},
+    )
+    assert PW not in "".join(write(flatten(stack, SHIPPED)))
 
 
 def test_what_a_text_calls_is_not_hidden_with_what_it_gives(tmp_path: Path) -> None:

@@ -268,10 +268,13 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                     case Stack() as stack, _ if (stack.id,) in paths:
                         secret = (at for at, name in enumerate(relation.positions) if name not in _OF_PARENT)
                         facts.hide(relation_name, row, secret)
+                    case Stack() as stack, () if relation_name == "heat:file" and (stack.id, "files", row[1]) in paths:
+                        facts.hide(relation_name, row, range(1, len(row)))
                     case Stack() as stack, path if (stack.id, *path) in paths:
                         facts.hide(relation_name, row, [relation.positions["value"]])
-                    case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *_) if name in names:
-                        facts.hide(relation_name, row, [relation.positions["value"]])
+                    case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *keys) if name in names:
+                        columns = ("key", "value") if keys else ("value",)
+                        facts.hide(relation_name, row, [relation.positions[column] for column in columns])
     _hide_deployments(facts, veiled)
 
 
@@ -289,12 +292,15 @@ def _hide_deployments(facts: FactSet, veiled: Mapping[Value, Resource]) -> None:
 
 def _secret_columns(relation: Relation, path: Path, resource: Resource) -> Iterator[int]:
     """The columns that hold values from a hidden parameter; for a key on the path, that is if its whole map does."""
+    scaling = of_stack.SCALING.get(resource.type, ()) if relation.name == "heat:scaling" else ()
+    written = {"declared": "type", **dict(zip(("min", "max", "desired"), scaling, strict=False))}
     last_key = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)
     for at, column in enumerate(relation.columns):
         if column.name in ("path", "_key", "_key2"):
             if resource.hides(path[:last_key], False):
                 yield at
         elif column.name not in _IDENTITY_COLUMNS:
-            place = path if column.name in _VALUE_COLUMNS else (*path, column.name)
+            name = written.get(column.name, column.name)
+            place = path if column.name in _VALUE_COLUMNS else (*path, name)
             if resource.hides(place, True):
                 yield at

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from datalog_gate.base.records import dataclass
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.pages.layout import Point, arrange
 from datalog_gate.stack.model import GROUPS, Resource, Stack
 
@@ -127,7 +128,7 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) 
     others: dict[str, list[str]] = {}
     for name, resource in named.items():
         if name not in widths:
-            others.setdefault(shorten_type(resource.type), []).append(name)
+            others.setdefault(_type(resource), []).append(name)
     return Drawing(
         stack=stack.id,
         resources=len(named),
@@ -162,13 +163,17 @@ def _select(named: Mapping[str, Resource], flagged: Collection[str]) -> list[str
 
 
 def _kind(resource: Resource) -> str:
-    kind = shorten_type(resource.type)
+    kind = _type(resource)
     if resource.nested is None:
         return kind
     size = len(resource.nested.resources)
     if resource.type in GROUPS:
         return f"{kind} ({'at least ' if resource.open_members else ''}{size} member{'' if size == 1 else 's'})"
     return f"{kind} ({size} inside)"
+
+
+def _type(resource: Resource) -> str:
+    return MASK if resource.hides(("type",), True) else shorten_type(resource.type)
 
 
 def shorten_type(name: str) -> str:

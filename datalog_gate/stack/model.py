@@ -225,7 +225,7 @@ class Stack:
     """A stack: `id` is its path, ``web`` or ``web/db`` for the nested stack of resource ``web/db``.
 
     `hidden` names the values that came from a hidden parameter: ``("parameters" or "outputs" or "conditions", name)``,
-    and ``()`` if the whole template did.
+    ``("files", name)`` for the name of a file, and ``()`` if the whole template did.
     `sections` are those of its own template as written; `template` defines the resources, for a group's members the one
     that holds the group. The root has the `environments`, and the `live` resources of the whole tree if Heat told them;
     `source` is what `template.reader` read it from, None if nobody may read it again.

@@ -5,7 +5,7 @@ All errors of the whole tree are collected and raised as one InputError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
@@ -143,12 +143,18 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         tree.redact()
     if tree.problems or stack is None:
         raise InputError(tree.problems, tree.sources)
+    hidden = {parameter.name for part in stack.walk() for parameter in part.parameters if parameter.hidden}
     written = (
-        EnvironmentFile(document.file, document.data, document.place)
+        EnvironmentFile(document.file, document.data, partial(_locate_open, document, hidden))
         for document in (body, *files)
         if document and isinstance(document.data, dict)
     )
     return replace(stack, environments=tuple(written))
+
+
+def _locate_open(document: Document, hidden: Collection[str], path: Path) -> Span | None:
+    """The place in an environment, without what a path into the value of a hidden parameter would show."""
+    return document.place(path[:2] if len(path) > 1 and path[1] in hidden else path)
 
 
 def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str, Data]:
@@ -230,6 +236,12 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     resources = read_resources(scope)
     description = data.get(dialect.key("description"))
     outputs = _section(tree, document, data, dialect.key("outputs"))
+    place = document.key_place((next(name for name in _VERSIONS if name in data),))
+
+    def locate(path: Path) -> Span | None:
+        whole = (dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])
+        return place if inside.hidden else document.key_place(whole)  # the path would show a name
+
     return Stack(
         id=inside.id,
         name=inside.name,
@@ -245,8 +257,8 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         sections=tuple(map(str, data)),
         template=scope.template(outputs),
         sources=tree.sources,
-        place=document.key_place((next(name for name in _VERSIONS if name in data),)),
-        defined=lambda path: document.key_place((dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])),
+        place=place,
+        defined=locate,
         hidden=scope.veiled,
     )
 

@@ -398,6 +398,8 @@ class Scope:
                 raise Undecided
             return None
         self.files[fetched[0]] = fetched[1]
+        if self.hidden.holds(path, True):
+            self.veiled.add(("files", fetched[0]))
         return fetched[1]
 
     def _resource_facade(self, arguments: Data, path: Path) -> Data:

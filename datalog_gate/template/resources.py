@@ -183,13 +183,16 @@ def _resource(
         if own.path in tree.held.stacks:
             nested = _of_held(tree, tree.held.stacks[own.path], below, where)
         elif kind == STACK:
-            nested, unsure = _of_text(scope, below, properties, where, source)
+            made = where.hides(("properties", "template"), True)
+            with tree.shaded(made, f"the template of {own.path}", where(("properties", "template"))):
+                nested, unsure = _of_text(scope, below, properties, where, source)
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, properties, where)
         elif kind in ELSEWHERE:
             unsure = Unknown(phrase(f"what {own.path} holds"), where(("type",)), unread=True)
         else:
-            nested, unsure = _of_file(tree, kind, file or inside.base, below, properties, where)
+            with tree.shaded(where.hides(("type",), True), f"the type of {own.path}", where(("type",))):
+                nested, unsure = _of_file(tree, kind, file or inside.base, below, properties, where)
     return Resource(
         id=own,
         name=member.name,
@@ -230,7 +233,8 @@ def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[st
     if named is None:
         return None, Unknown(phrase(f"what {name} holds"), where(("type",)), unread=True) if is_remote(name) else None
     file, text = named
-    return _below(tree, file, file, text, below, given, where, "properties"), None
+    label = label_of(below.id) if where.hides(("type",), True) else file
+    return _below(tree, label, file, text, below, given, where, "properties"), None
 
 
 def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack | None:
@@ -318,7 +322,7 @@ def _below(
         if given.get(name) is not None:  # all that is given would be an environment (heat/engine/environment.py:805)
             message = f"Heat reads what a nested template is given as `{name}` as that section of an environment"
             tree.report("bad-template", message, places[name], "give the parameter another name")
-    written = at == "parameters" and where.hides(("properties", "template"), True)
+    written = where.hides(("properties", "template") if at == "parameters" else ("type",), True)
     inside = with_changes(below, base=base, ancestors=(*below.ancestors, file), hidden=below.hidden or written)
     try:
         stack = inside.read_stack(tree, parsed(tree, file, text), inside, passed)

@@ -5,7 +5,8 @@ Diagnostics hold no hidden value. Past a bound it raises an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import field
 from dataclasses import replace as with_changes
 from typing import Never
@@ -64,6 +65,7 @@ class Tree:
     sources: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, Expression] = field(default_factory=dict)
     veiled: list[Span | None] = field(default_factory=list)
+    shade: Diagnostic | None = None
     documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
     held: HeldStacks = field(default_factory=HeldStacks)
@@ -76,9 +78,21 @@ class Tree:
 
     def add(self, problem: Diagnostic) -> None:
         """Keeps one diagnostic, as `report` does."""
-        self.problems.append(problem)
+        self.problems.append(self.shade or problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise InputError(self.problems, self.sources)
+
+    @contextmanager
+    def shaded(self, hidden: bool, what: str, span: Span | None) -> Iterator[None]:
+        """Say no more of problems than that they are within `what` if that came from a hidden parameter."""
+        outer = self.shade
+        if hidden and outer is None:
+            message = f"{what} came from a hidden parameter, and Heat does not take it"
+            self.shade = Diagnostic("bad-template", message, span, "try it with a value that is not hidden")
+        try:
+            yield
+        finally:
+            self.shade = outer
 
     def near(self, word: Data, candidates: Iterable[str]) -> str | None:
         """The suggestion for a name that is none of the candidates. Only the first problems are worth the search."""
@@ -141,7 +155,8 @@ class Tree:
 
         Errors: InputError.
         """
-        self.sources[file] = text
+        if not self.shade:
+            self.sources[file] = text
         if (file, as_json) not in self.documents:
             self.documents[file, as_json] = read_document(text, file, as_json)
         return self.documents[file, as_json]
