@@ -442,6 +442,16 @@ web.yaml:4:3: error[bad-parameter] parameter `b` can't be a hidden value: it is 
     assert error.value.sources[str(tmp_path / "env.yaml")] == "parameters:\n  c: ***\n***\n  d: {x: 1}"
 
 
+def test_a_default_with_a_comma_and_no_quotes_is_not_quoted(tmp_path: Path) -> None:
+    line = f"  pw: {{type: string, hidden: true, default: {PW},{PW}}}"
+    (tmp_path / "t.yaml").write_text(f"heat_template_version: wallaby\nparameters:\n{line}\nresources: {{}}\n")
+    with pytest.raises(InputError) as error:
+        dg.read_stack(tmp_path / "t.yaml")
+    (problem,) = error.value.diagnostics
+    assert problem.message == "the definition of parameter `pw` has no key `***`"
+    assert PW not in str(error.value)
+
+
 def test_a_template_made_of_a_hidden_value_is_hidden_as_a_whole(tmp_path: Path) -> None:
     nested = json.dumps(
         {

@@ -458,7 +458,7 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("conditions: {never: false}\nresources: {a: {type: A, condition: never}, b: {type: A, properties: {x: {get_resource: a}}}}\n", ("bad-reference", 3, "the condition of the resource `a` is false", None)),
         ("outputs: {o: 1}\n", ("bad-template", 2, "the output `o` needs a `value`", None)),
         ("parameters: {p: {type: text}}\n", ("bad-template", 2, "the type of parameter `p` is none of string, number, comma_delimited_list, json, boolean", None)),
-        ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", None)),
+        ("parameters: {p: {type: string, defualt: x}}\n", ("bad-template", 2, "the definition of parameter `p` has no key `defualt`", "did you mean `default`?")),
         ("resources: {g: {type: 'OS::Heat::ResourceGroup', properties: {count: 1000000000, resource_def: {type: A}}}}\n", ("too-large", 2, "`count` is more than 10000 members", None)),
         ("resources: {g: {type: 'OS::Heat::ResourceGroup'}}\n", ("bad-template", 2, "the definition of a group's members must be a map with a `type`", None)),
         ("resources: {g: {type: 'OS::Heat::SoftwareDeploymentGroup'}}\n", ("bad-template", 2, "`servers` must be a map of names and servers", None)),

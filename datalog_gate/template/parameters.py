@@ -17,6 +17,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import Span, closest
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.records import dataclass
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.unknown import leaves, undecided
 from datalog_gate.base.values import OPEN, Bounds, Kind, ResourceId, Unknown, Value, from_python, number
 from datalog_gate.stack.model import Data, Locate, Parameter, nowhere
@@ -141,16 +142,21 @@ def _parameter(
     assumed: Assumptions,
 ) -> Parameter:
     keys = CFN_KEYS if not dialect.hot else _HOT_KEYS | {"tags"} if dialect.date >= "2018-03-02" else _HOT_KEYS
-    if not isinstance(definition, dict) or (wrong := [key for key in definition if key not in keys]):
-        what = f"has no key `{wrong[0]}`" if isinstance(definition, dict) else "must be a map"
-        report("bad-template", f"the definition of parameter `{name}` {what}", name, None)
+    if not isinstance(definition, dict):
+        report("bad-template", f"the definition of parameter `{name}` must be a map", name, None)
         return Parameter(name, "string", no_value(name), "none", False, {})
+    hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
+    if wrong := [key for key in definition if key not in keys]:
+        near = closest(str(wrong[0]), keys)
+        key = MASK if hidden and not near else wrong[0]  # may be the end of a default with a comma and no quotes
+        message = f"the definition of parameter `{name}` has no key `{key}`"
+        report("bad-template", message, name, near and f"did you mean `{near}`?")
+        return Parameter(name, "string", no_value(name), "none", hidden, {})
     kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
         report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
         kind = "string"
-    hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
     default_key = dialect.key("default")
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
     if definition.get(default_key) is not None:  # to Heat null is no default
