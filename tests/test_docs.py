@@ -17,6 +17,7 @@ import pytest
 from datalog_gate.base.diagnostics import CODES
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
+from datalog_gate.doors.cli.option_parser import COMMANDS
 from tests.installed import off_site, on_site
 from tests.inventory_cloud import with_services
 
@@ -100,6 +101,11 @@ def test_the_rules_of_a_page_load_without_a_warning(page: Path) -> None:
 def test_readme_shows_what_a_policy_a_command_and_a_program_do() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert (len(COMMAND.findall(text)), len(PYTHON.findall(text)), len(RULES.findall(text))) == (1, 1, 1)
+
+
+def test_the_page_of_commands_names_each() -> None:
+    rows = re.findall(r"^\| `datalog-gate ([a-z-]+)", (ROOT / "docs" / "commands.md").read_text("utf-8"), re.M)
+    assert sorted({*rows}) == sorted(COMMANDS)
 
 
 def test_every_code_has_a_sentence() -> None:
