@@ -25,18 +25,19 @@ MAX_DIGITS: Final = 1000
 
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # those of str.splitlines, by which lines are counted and shown
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?>(?:[.:][A-Za-z0-9_]+)*)"
-# Repeated groups are atomic, (?>(?:...)*), and not possessive, (?:...)*+: before Python 3.11.5 these keep what a last,
-# failing round has read (https://github.com/python/cpython/issues/106052).
+# The commonest tokens stand first. Repeated groups are atomic, (?>(?:...)*), and not possessive, (?:...)*+: before
+# Python 3.11.5 these keep what a last, failing round has read (https://github.com/python/cpython/issues/106052).
 _TOKEN = re.compile(
     rf"""
       \A\ufeff | [\ {_BREAKS}\t]++
-    | (?P<comment> (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/ )
-    | (?P<update> {_NAME}[+-](?=\() )
-    | (?P<name> {_NAME} )
+    | (?P<name> {_NAME}(?![+-]\() )
+    | (?P<sign> [][(){{}},.;+*%@-] | :- | != | <= | >= | \?\? | == | := | =< | => | <> | &&? | \|\|? | [:=<>!]
+        | /(?![/*]) )
     | (?P<string> "(?>(?:[^"\\{_BREAKS}]|\\[^{_BREAKS}])*)" | '(?>(?:[^'\\{_BREAKS}]|\\[^{_BREAKS}])*)' )
+    | (?P<comment> (?://|\#)[^{_BREAKS}]*+ | /\*(?s:.*?)\*/ )
     | (?P<number> [0-9]++(?>(?:\.[0-9]++)?(?:[eE][+-]?[0-9]{{1,6}})?)(?!\.[eE]?[0-9]|[A-Za-z0-9_]) )
+    | (?P<update> {_NAME}[+-] )
     | (?P<bad_comment> /\*(?s:.*) )
-    | (?P<sign> :- | != | <= | >= | \?\? | == | := | =< | => | <> | &&? | \|\|? | [][(){{}},.;:=<>+*/%@!-] )
     | (?P<bad_string> ["'][^{_BREAKS}]*+ )
     | (?P<bad_number> [0-9]++(?>(?:\.?[A-Za-z0-9_]++)*) )
     | (?P<bad_character> (?s:.) )
@@ -169,8 +170,10 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
         elif kind:
             start, end = match.span()
             word = match[0]
-            if kind in ("name", "sign"):
-                kind = _KINDS.get(word, word if kind == "sign" else kind)
+            if kind == "name":
+                kind = _KINDS.get(word, "name")
+            elif kind == "sign":
+                kind = _KINDS.get(word, word)
             tokens.append(new(Token, (kind, word, start, end)))
     tokens.append(Token("end", "", end, end))
     return tokens, comments
