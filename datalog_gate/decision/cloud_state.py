@@ -127,7 +127,7 @@ def loaded(
 
 
 def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -> Iterator[Diagnostic]:
-    for (name, at), span in read_columns(program).items():
+    for (name, at), span in read_columns(program).items() if any(tables.values()) else ():
         rows = tables.get(name)
         if not rows or any(row[at] is not None for row in rows):
             continue

@@ -45,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     sys.stdout.flush()
                     raise
                 module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
-            if arguments is None and options.home not in SERVERS:  # most of what a command makes lives as long as it
-                gc.set_threshold(200_000)
+                if arguments is None and options.home not in SERVERS:  # most of what it makes lives as long as it
+                    gc.set_threshold(200_000)
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
             return code
