@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
-from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without
+from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var
 from datalog_gate.analysis.strata import fixpoint, reads
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.language.ast import NOWHERE
@@ -94,7 +95,9 @@ def with_old_state(
                 replace(rule, relation=old_version(name), body=_renamed(rule.body, in_copy)) for rule in by_head[name]
             ]
             waiting += read[name]
-    originals = [replace(rule, body=_renamed(rule.body, in_original)) for rule in own]
+    originals = [
+        rule if (body := _renamed(rule.body, in_original)) is rule.body else replace(rule, body=body) for rule in own
+    ]
     names = copies.keys() | {name for copied in copies for name in read[copied] & moving}
     added = {old_version(name): replace(relations[name], old=True) for name in names}
     return originals + [rule for copied in copies.values() for rule in copied], added, diagnostics
@@ -105,13 +108,14 @@ def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
 
 
 def _renamed(
-    body: Sequence[CheckedLiteral], rename: Callable[[RelationRef], RelationRef]
+    body: tuple[CheckedLiteral, ...], rename: Callable[[RelationRef], RelationRef]
 ) -> tuple[CheckedLiteral, ...]:
+    """The body with other relations: itself, if they are the same."""
     literals = list(body)
     for at, literal in enumerate(body):
         if isinstance(literal, Match):
             if (name := rename(literal.relation)) != literal.relation:
                 literals[at] = replace(literal, relation=name)
-        elif isinstance(literal, Without | Fold):
-            literals[at] = replace(literal, body=_renamed(literal.body, rename))
-    return tuple(literals)
+        elif isinstance(literal, Nesting) and (inner := _renamed(literal.body, rename)) is not literal.body:
+            literals[at] = replace(literal, body=inner)
+    return body if all(map(is_, literals, body)) else tuple(literals)

@@ -86,9 +86,10 @@ class Names:
     def unread(self, modules: Iterable[Module], read: Collection[str] = ()) -> Iterator[Diagnostic]:
         """Find relations that nothing reads; others read those in `read`. A name that is similar to another or to that
         of an annotation is an error; else the rule may lack an annotation."""
+        known = self._read.union(read)
         for module in modules:
             scope = self.scopes[module.name]
-            slips = Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
+            slips: Slips | None = None
             rules = [statement for statement in module.statements if isinstance(statement, Rule)]
             annotated = {rule.head.name.rpartition(":")[2] for rule in rules if rule.annotation}
             doubtful: list[Diagnostic] = []
@@ -102,9 +103,10 @@ class Names:
                         name = name.rpartition(":")[2]
                     case _:
                         continue
-                if name in reported or scope.relations[name].name in self._read.union(read):
+                if name in reported or scope.relations[name].name in known:
                     continue
                 reported.add(name)
+                slips = slips or Slips([*scope.relations, *LEVEL_OF_HEAD, *ANNOTATIONS])
                 alike = (other for other in scope.relations if other != name and other.lower() == name.lower())
                 others = [name] if name in ANNOTATIONS else [*alike, *slips.of(name)][:1]
                 if not others and isinstance(statement, Rule) and statement.body and name not in scope.exports:

@@ -210,8 +210,8 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
             match literal:
                 case ir.Match(relation):
                     for at, term in literal.column_terms:
-                        if isinstance(term, ir.Var):
-                            known[term] = _both(known.get(term), domains[relation, at])
+                        if (domain := domains[relation, at]) and isinstance(term, ir.Var):
+                            known[term] = _both(known.get(term), domain)
                 case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     known[left] = known[right] = _both(known.get(left), known.get(right))
                 case ir.Call("lower" | "upper" as name, (ir.Var() as value,), (ir.Var() as result,)) if known.get(

@@ -73,9 +73,11 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
     slips = Slips(text for text in places if len(text) > 2 and any(map(str.isalpha, text)))
     diagnostics = []
     for text, [(group, span), *more] in places.items():
+        if more:
+            continue
         near = (other for other in slips.of(text) if len(other) != len(text) or sorted(other) == sorted(text))
         apart = (other for other in near if group is None or any(beside != group for beside, _ in places[other]))
-        if not more and (other := next(apart, None)):
+        if other := next(apart, None):
             message = f"{text!r} occurs once in the module"
             diagnostics.append(Diagnostic("used-once", message, span, f"did you mean {other!r}?", "warning"))
     return diagnostics
