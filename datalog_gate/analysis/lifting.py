@@ -102,6 +102,6 @@ def _lift_body(body: Sequence[ir.CheckedLiteral], lifted: Set[RelationRef]) -> t
     for at, literal in enumerate(body):
         if isinstance(literal, ir.Match) and literal.relation in lifted:
             literals[at] = replace(literal, arguments=(ROOT_VARIABLE, *literal.arguments))
-        elif isinstance(literal, ir.Without | ir.Fold):
+        elif isinstance(literal, ir.Nesting):
             literals[at] = replace(literal, body=_lift_body(literal.body, lifted))
     return tuple(literals)

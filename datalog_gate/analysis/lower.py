@@ -365,7 +365,7 @@ def _text(term: ast.Term) -> str:
 
 
 def _size(body: Conjunction) -> int:
-    return sum(1 + _size(literal.body) if isinstance(literal, ir.Without | ir.Fold) else 1 for literal in body)
+    return sum(1 + _size(literal.body) if isinstance(literal, ir.Nesting) else 1 for literal in body)
 
 
 def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:

@@ -133,6 +133,9 @@ class Fold:
 
 
 CheckedLiteral = Match | Compare | Call | Without | Fold
+Computing = Call | Fold
+Nesting = Without | Fold
+"""Literals with a body of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,7 @@ def variables(literal: CheckedLiteral) -> Iterator[Var]:
                 yield term
         return
     yield from [operand for operand in operands(literal) if isinstance(operand, Var)]
-    if isinstance(literal, Without | Fold):
+    if isinstance(literal, Nesting):
         for inner in literal.body:
             yield from variables(inner)
 

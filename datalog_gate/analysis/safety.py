@@ -18,6 +18,7 @@ from datalog_gate.analysis.program import (
     Const,
     Fold,
     Match,
+    Nesting,
     Var,
     Without,
     variables,
@@ -71,14 +72,14 @@ def scope_body(
     where x has a value of its own: a row with an unknown x would not be found by the other side's value.
     """
     around = frozenset(outside)
-    has_inner = any(isinstance(literal, Without | Fold) for literal in body)
+    has_inner = any(isinstance(literal, Nesting) for literal in body)
     occurrences = Counter(var for literal in body for var in set(variables(literal))) if has_inner else {}
     by_binding = []
     for literal in body:
         needs: frozenset[Var] = frozenset()
         if isinstance(literal, Call):
             needs = frozenset(term for term in literal.inputs if isinstance(term, Var))
-        elif isinstance(literal, Without | Fold):
+        elif isinstance(literal, Nesting):
             shared = (var for var in variables(literal) if var in around or occurrences[var] > 1)
             needs = frozenset(shared) - binds(literal)
         elif isinstance(literal, Compare) and literal.comparator != "=":
@@ -155,7 +156,7 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
             break
         ready = pending.pop(at)
         literal = ready.literal
-        if isinstance(literal, Without | Fold):
+        if isinstance(literal, Nesting):
             terms = {term for term in literal.terms if isinstance(term, Var)} if isinstance(literal, Fold) else set()
             inside, unbound = _order(scope_inner(literal, ready.needs), set(ready.needs), terms)
             literal = replace(literal, body=inside)

@@ -21,11 +21,13 @@ class SameValues:
     ) -> None:
         self._leader: dict[ir.Operand, ir.Operand] = {}
         computed: dict[Hashable, ir.Var] = {}
+        computing: list[ir.Call | ir.Fold] = []
         for literal in body:
-            if isinstance(literal, ir.Compare) and literal.comparator == "=":
-                left, right = literal.left, literal.right
-                if isinstance(left, ir.Var) and isinstance(right, ir.Var):
+            match literal:
+                case ir.Compare("=", ir.Var() as left, ir.Var() as right):
                     self._join(left, right)
+                case ir.Call() | ir.Fold():
+                    computing.append(literal)
         pairs = list(twins(body, relations, self))
         present = set(_present(body)) if pairs else set()
         for first, other in pairs:
@@ -35,7 +37,6 @@ class SameValues:
                 is_there = Kind.NULL not in column.kinds or not present.isdisjoint((term, twin))
                 if is_there and isinstance(term, ir.Var) and isinstance(twin, ir.Var):
                     self._join(term, twin)  # of two nulls neither equals the other
-        computing = [literal for literal in body if isinstance(literal, ir.Call | ir.Fold)]
         uses: Counter[ir.Var] | None = None
         for literal in computing:
             match literal:

@@ -160,7 +160,7 @@ def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     matched = {argument for literal in rule.body if isinstance(literal, ir.Match) for argument in literal.arguments}
     origins: dict[ir.Operand, ir.Call | ir.Fold] = {}
     for literal in rule.body:
-        if isinstance(literal, ir.Call | ir.Fold):
+        if isinstance(literal, ir.Computing):
             outputs = literal.outputs if isinstance(literal, ir.Call) else (literal.target,)
             origins.update(
                 (output, literal) for output in outputs if isinstance(output, ir.Var) and output not in matched

@@ -168,7 +168,7 @@ class _FunctionWriter:
         """
         last_read = {var: at for at, literal in enumerate(body) for var in variables(literal)}
         last_read |= dict.fromkeys(wanted, len(body))
-        last_costly = max((at for at, literal in enumerate(body) if isinstance(literal, ir.Call | ir.Fold)), default=0)
+        last_costly = max((at for at, literal in enumerate(body) if isinstance(literal, ir.Computing)), default=0)
         statements: list[ast.stmt] = []
         inner, depth = statements, self.loops
         for at, literal in enumerate(body):

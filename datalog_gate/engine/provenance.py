@@ -105,7 +105,7 @@ class Provenance:
             rows = list(self._rows(body, binding))
             if failed is None:
                 for item in body:
-                    if isinstance(item.literal, ir.Without | ir.Fold) and _holds(item.literal.body, cause):
+                    if isinstance(item.literal, ir.Nesting) and _holds(item.literal.body, cause):
                         inner = {var: binding[var] for var in item.needs if var in binding}
                         if found := self._failure(self._search.body(item), inner, cause):
                             return found[0], rows + found[1]
@@ -222,7 +222,7 @@ def _fails(literal: ir.CheckedLiteral, cause: Cause) -> bool:
 
 def _holds(body: Sequence[ir.CheckedLiteral], cause: Cause) -> bool:
     """Whether the literal that failed is in the body, or in an inner one."""
-    inner = (literal.body for literal in body if isinstance(literal, ir.Without | ir.Fold))
+    inner = (literal.body for literal in body if isinstance(literal, ir.Nesting))
     return any(_fails(literal, cause) for literal in body) or any(_holds(part, cause) for part in inner)
 
 

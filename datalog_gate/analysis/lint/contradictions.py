@@ -51,6 +51,8 @@ PLAIN = ("os:cinder:", "os:designate:", "os:glance:", "os:keystone:", "os:neutro
 """How the relations of types begin that are none of these."""
 Pairs = Sequence[tuple[ir.Match, ir.Match]]
 """Literals that match one row."""
+Naming = dict[int, tuple[str, str]]
+"""Columns that name a resource, by position: what they are called, and what is told of the resource."""
 REFERRED = frozenset(table for tables in REFERENCES.values() for table in tables)
 
 
@@ -71,7 +73,7 @@ def find_contradictions(
     review = _Contradictions(relations, unfolding.rules, lists, type_of, unfolding)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
-    inputs = frozenset(name for rule in rules for name in mentioned(rule.body)) - unfolding.rules.keys()
+    inputs = frozenset[RelationRef]().union(*(mentioned(rule.body) for rule in rules)) - unfolding.rules.keys()
     live = fixpoint(lambda some: _grown(some, rules), inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
@@ -117,6 +119,7 @@ class _Contradictions:
     type_of: Callable[[str], str | None]
     unfolding: Unfolding
     bounded: Bounded = field(default_factory=dict)
+    named: dict[RelationRef, Naming] = field(default_factory=dict)
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
     """Why the bodies of an aggregate, by its place and function, hold of no values beside those around it; or of a
     negation, ``not``."""
@@ -127,7 +130,7 @@ class _Contradictions:
         if len(around) + len(body) > LONGEST:
             return
         for literal in body:
-            if isinstance(literal, ir.Without | ir.Fold):
+            if isinstance(literal, ir.Nesting):
                 beside = (*around, *(other for other in body if other is not literal))
                 reason = self.contradiction((*beside, *literal.body))
                 if reason and self.contradiction(beside):
@@ -177,10 +180,8 @@ class _Contradictions:
         """The rows that rows of resources come with: ``os:nova:server.tags(_id=x)`` with one of the server, and of
         `heat:resource`."""
         implied: dict[tuple[RelationRef, ir.Operand], ir.Match] = {}
-        named = set(mentioned(body))
-        if named.isdisjoint(("heat:resource", "heat:stack", "heat:property")) and not any(
-            "." in str(name) for name in named
-        ):
+        named = mentioned(body)
+        if not any("." in str(name) or name in ("heat:resource", "heat:stack", "heat:property") for name in named):
             return []
         for literal in body:
             if not isinstance(literal, ir.Match) or not isinstance(literal.relation, str) or not literal.arguments:
@@ -225,14 +226,63 @@ class _Contradictions:
         same = SameValues(body, self.relations)
         body = (*body, *find_fold_bounds(body, self.relations, same.of))
         pairs = list(twins(body, self.relations, same))
+        conditions = [literal for literal in body if not isinstance(literal, ir.Match)]
         return (
-            _two_types(body, self.relations, same)
-            or find_entailed(body, self.relations, self.rules, same.of)
+            self._two_types(body, same)
+            or (find_entailed(body, self.relations, self.rules, same.of) if conditions else None)
             or self._two_rows(pairs)
-            or _of_order(body, same)
-            or _two_networks(body, same)
+            or _of_order(conditions, same)
+            or _two_networks(conditions, same)
             or Ranges(self.relations, self.lists, same, self.bounded).contradiction((*body, *_oftwins(pairs)))
         )
+
+    def _two_types(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
+        """Why a value would have to be resources of two types."""
+        tables: dict[ir.Operand, str] = {}
+        references: dict[ir.Operand, str] = {}
+        roles: dict[ir.Operand, str] = {}
+        for literal in body:
+            if not isinstance(literal, ir.Match):
+                continue
+            if literal.relation == "heat:reference":
+                match literal.arguments:
+                    case (_, ir.Const(str() as path), ir.Var() as target, *_):
+                        if (column := path.rpartition(".")[2]) in REFERENCES:
+                            references.setdefault(same.of(target), column)
+            naming = self._naming(literal.relation)
+            for at, term in literal.column_terms if naming else ():
+                if at in naming and isinstance(term, ir.Var):
+                    value, (column, what) = same.of(term), naming[at]
+                    if column == "_id":
+                        if tables.setdefault(value, what) != what:
+                            return f"{name_of(term)} can't be the _id of both {tables[value]} and {what}"
+                    elif what:
+                        roles.setdefault(value, what)
+                    else:
+                        references.setdefault(value, column)
+        for value, what in roles.items():
+            if (table := tables.get(value, "")).startswith(PLAIN):
+                return f"{table} is no {what}"
+        for value, column in references.items():
+            table = tables.get(value, "")
+            if table in REFERRED and table not in REFERENCES[column]:
+                return f"{column} is never the _id of {table}"
+        return None
+
+    def _naming(self, relation: RelationRef) -> Naming:
+        """The columns of a relation that name a resource, by position: ``_id`` with its table, one of `OF_GATE` with
+        what it is, one of `REFERENCES`. Those of an old version may be of another type."""
+        naming = self.named.get(relation)
+        if naming is None:
+            described, of_gate = self.relations[relation], OF_GATE.get(str(relation), {})
+            table = relation_name(relation).removeprefix(LIVE).partition(".")[0]
+            naming = self.named[relation] = {}
+            for at, column in enumerate(described.columns if not is_old(relation) else ()):
+                if column.name in of_gate:
+                    naming[at] = column.name, of_gate[column.name]
+                elif described.named_only and (column.name == "_id" or column.name in REFERENCES):
+                    naming[at] = column.name, table if column.name == "_id" else ""
+        return naming
 
     def _doubles(self, body: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
         """The variables of one column of one row."""
@@ -251,7 +301,7 @@ class _Contradictions:
 
 
 def _is_short(body: Sequence[ir.CheckedLiteral]) -> bool:
-    many = [literal for literal in body if isinstance(literal, ir.Call | ir.Fold)]
+    many = [literal for literal in body if isinstance(literal, ir.Computing)]
     return len(body) <= SHORT and len(many) <= MOST_DEFAULTS
 
 
@@ -369,41 +419,4 @@ def _two_networks(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | 
         for (text, first), (other_text, second) in combinations(networks, 2):
             if not (is_within(first, second) or is_within(second, first)):
                 return f"{name_of(operand)} can't lie in both {text} and {other_text}"
-    return None
-
-
-def _two_types(
-    body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], same: SameValues
-) -> str | None:
-    """Why a value would have to be resources of two types."""
-    tables: dict[ir.Operand, str] = {}
-    references: dict[ir.Operand, tuple[str, Collection[str]]] = {}
-    roles: dict[ir.Operand, str] = {}
-    for literal in body:
-        if not isinstance(literal, ir.Match) or is_old(literal.relation):
-            continue  # an update may change a type
-        described = relations[literal.relation]
-        match literal:
-            case ir.Match("heat:reference", (_, ir.Const(str() as path), ir.Var() as target, *_)):
-                if (column := path.rpartition(".")[2]) in REFERENCES:
-                    references.setdefault(same.of(target), (column, REFERENCES[column]))
-        for column, what in OF_GATE.get(str(literal.relation), {}).items():
-            term = literal.arguments[described.positions[column]]
-            if isinstance(term, ir.Var):
-                roles.setdefault(same.of(term), what)
-        for at, term in literal.column_terms if described.named_only else ():
-            column = described.columns[at].name
-            if column == "_id" and isinstance(term, ir.Var):
-                table = relation_name(literal.relation).removeprefix(LIVE).partition(".")[0]
-                if tables.setdefault(same.of(term), table) != table:
-                    return f"{name_of(term)} can't be the _id of both {tables[same.of(term)]} and {table}"
-            elif column in REFERENCES and isinstance(term, ir.Var):
-                references.setdefault(same.of(term), (column, REFERENCES[column]))
-    for value, what in roles.items():
-        if (table := tables.get(value, "")).startswith(PLAIN):
-            return f"{table} is no {what}"
-    for value, (column, types) in references.items():
-        table = tables.get(value, "")
-        if table in REFERRED and table not in types:
-            return f"{column} is never the _id of {table}"
     return None

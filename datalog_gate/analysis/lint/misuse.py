@@ -402,7 +402,7 @@ class _Review:
             return
         yield from self._joined_nulls(body, of_policy, outer)
         for literal in body:
-            if isinstance(literal, ir.Without | ir.Fold):
+            if isinstance(literal, ir.Nesting):
                 yield from self.null_joins(literal.body, of_policy, (*outer, *body))
 
     def _joined_nulls(

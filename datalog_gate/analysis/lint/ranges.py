@@ -67,7 +67,7 @@ class Ranges:
         for literal in body:
             if isinstance(literal, ir.Match) and (reason := self._add_row(literal)):
                 return reason
-        again = others if any(isinstance(literal, ir.Call | ir.Fold) for literal in others) else []
+        again = others if any(isinstance(literal, ir.Computing) for literal in others) else []
         for literal in (*others, *again):  # what is computed may be of values that are narrowed only later
             if reason := self._add(literal):
                 return reason
@@ -76,7 +76,7 @@ class Ranges:
     def _no_text(self) -> str | None:
         """Why no text is left of a value."""
         for operand, known in self._known.items():
-            if (known.tests or known.length) and isinstance(operand, ir.Var) and (excluding := known.excluding()):
+            if isinstance(operand, ir.Var) and (excluding := known.excluding()):
                 shown = " and ".join(dict.fromkeys(map(str, excluding)))
                 if len(excluding) == 1 and known.length is None:
                     return None if find_looseness(excluding[0].part) else f"no text passes {shown}"
@@ -87,7 +87,7 @@ class Ranges:
 
     def _no_numbers(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no numbers satisfy the sums and comparisons of the body."""
-        conditions, compared = list(conditions_of(body, self.same)), set[ir.Var]()
+        conditions = list(conditions_of(body, self.same))
         if not any(len(condition.factors) > 1 or not condition.factors for condition in conditions):
             return None
         for operand in {operand for condition in conditions for operand in condition.factors}:
@@ -100,8 +100,7 @@ class Ranges:
         sources = find_infeasible(conditions)
         if sources is None:
             return None
-        for at in sources:
-            compared |= {var for var in variables(body[at]) if var.name}
+        compared = {var for at in sources for var in variables(body[at]) if var.name}
         names = " and ".join(sorted(var.name for var in compared)) or "what is computed"
         return f"no numbers satisfy what is said of {names}"
 
@@ -437,6 +436,8 @@ class _Range:
     def excluding(self) -> list[TextTest]:
         """The tests that no text passes, as few as possible; none if one may pass all. What `lower` never gives is
         told elsewhere where it is written out."""
+        if not self.tests and not (self.length and (self.equal or self.apart)):
+            return []  # bounds of a length alone are no test
         tests = list(self.tests)
         if self.equal and isinstance(self.equal.value, str):
             tests.append(TextTest("=", self.equal.value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
-from itertools import product
+from itertools import chain, product
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST
@@ -26,15 +26,17 @@ class Unfolding:
         self._plain: dict[RelationRef, Sequence[ir.CheckedRule]] = {}
         self._own: dict[int, set[ir.Var]] = {}
         """The variables in the bodies of rules, by the ids of these."""
-        self._said: dict[int, tuple[ir.Match, list[Sequence[ir.CheckedLiteral]]]] = {}
-        """By the id of a literal: the literal, and what each rule says for it."""
+        self._asked: dict[int, tuple[ir.Match, int]] = {}
+        """The literals that rules say something for, by their ids, with their numbers."""
+        self._said: dict[tuple[int, int], Sequence[ir.CheckedLiteral]] = {}
+        """What a rule says for a literal, by the number of the literal and the id of the rule."""
 
     def unfold(
         self, body: Sequence[ir.CheckedLiteral], relations: Container[RelationRef] | None = None
     ) -> Iterator[Sequence[ir.CheckedLiteral]]:
         """Yield the body with what rules say of its relations, or of those of them that are given, in each way:
         ``size(x, n), n < 0`` with ``os:cinder:volume(_id=x, size=n)``."""
-        choices: list[list[Sequence[ir.CheckedLiteral]]] = []
+        asked: list[ir.Match] = []
         ways = 1
         for literal in body:
             if not isinstance(literal, ir.Match) or not (relations is None or literal.relation in relations):
@@ -42,10 +44,12 @@ class Unfolding:
             count = len(self._plain_rules(literal.relation))
             if 0 < ways * count <= MOST_WAYS:
                 ways *= count
-                choices.append(self._as_said(literal))
-        for chosen in product(*choices) if choices else ():
-            if len(body) + sum(map(len, chosen)) <= LONGEST:
-                yield (*body, *(literal for literals in chosen for literal in literals))
+                asked.append(literal)
+                self._asked.setdefault(id(literal), (literal, len(self._asked)))
+        for rules in product(*(self._plain_rules(match.relation) for match in asked)) if asked else ():
+            said = [self._as_said(match, rule) for match, rule in zip(asked, rules, strict=True)]
+            if len(body) + sum(map(len, said)) <= LONGEST:
+                yield (*body, *chain.from_iterable(said))
 
     def _plain_rules(self, relation: RelationRef) -> Sequence[ir.CheckedRule]:
         """The rules of a relation if each may stand in its place; none if one is a fact, long, or of itself."""
@@ -54,12 +58,12 @@ class Unfolding:
             self._plain[relation] = rules if all(map(_is_plain, rules)) else ()
         return self._plain[relation]
 
-    def _as_said(self, asked: ir.Match) -> list[Sequence[ir.CheckedLiteral]]:
-        """The bodies of the rules for the row that is asked for, with variables of their own."""
-        if id(asked) not in self._said:
-            number, rules = len(self._said), self._plain_rules(asked.relation)
-            self._said[id(asked)] = asked, [tuple(_as_said(asked, rule, self._own_of(rule), number)) for rule in rules]
-        return self._said[id(asked)][1]
+    def _as_said(self, asked: ir.Match, rule: ir.CheckedRule) -> Sequence[ir.CheckedLiteral]:
+        """The body of the rule for the row that is asked for, with variables of its own."""
+        number = self._asked[id(asked)][1]
+        if (number, id(rule)) not in self._said:
+            self._said[number, id(rule)] = tuple(_as_said(asked, rule, self._own_of(rule), number))
+        return self._said[number, id(rule)]
 
     def _own_of(self, rule: ir.CheckedRule) -> set[ir.Var]:
         if id(rule) not in self._own:
@@ -67,14 +71,15 @@ class Unfolding:
         return self._own[id(rule)]
 
 
-def mentioned(body: Sequence[ir.CheckedLiteral]) -> Iterator[RelationRef]:
-    """Yield the relations of a body, with those of the bodies in it."""
+def mentioned(body: Sequence[ir.CheckedLiteral]) -> set[RelationRef]:
+    """The relations of a body, with those of the bodies in it."""
+    names: set[RelationRef] = set()
     for literal in body:
-        match literal:
-            case ir.Match(relation):
-                yield relation
-            case ir.Without(inner) | ir.Fold(_, _, inner):
-                yield from mentioned(inner)
+        if isinstance(literal, ir.Match):
+            names.add(literal.relation)
+        elif isinstance(literal, ir.Nesting):
+            names |= mentioned(literal.body)
+    return names
 
 
 def _is_plain(rule: ir.CheckedRule) -> bool:
