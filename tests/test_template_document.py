@@ -123,7 +123,7 @@ def test_json_on_one_line_has_paths_too(end: str, path: str) -> None:
         ("parameters: &p {p: 1, p: 2}\nresources: {<<: *p}", "duplicate-key", (1, 23)),
         ("a: 1\n---\nb: 2\n", "yaml", (2, 1)),
         ("a: " + "9" * 5000, "yaml", (1, 4)),
-        ("a: \0", "yaml", None),
+        ("a: \0", "yaml", (1, 4)),
         ("a: 1\nb: '\ud800'", "yaml", (2, 5)),
         ("[" * 500, "too-large", (1, MAX_DEPTH + 1)),
         ('{"a": ' * 5000, "too-large", None),

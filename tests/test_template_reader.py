@@ -470,9 +470,23 @@ def test_a_wrong_template_is_refused_at_its_place(text: str, problem: tuple[str,
     assert problems(text) == [problem]
 
 
-@pytest.mark.parametrize("text", ["hello\nworld\n", "resources: {}\n", "heat_template_version: 2099-01-01\n", "\n"])
-def test_what_is_no_template_of_a_known_version_is_refused(text: str) -> None:
-    assert refusals(lambda: read_stack(text), "code") == ["not-a-template"]
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("hello\nworld\n", "not-a-template", 1),
+        ("resources: {}\n", "not-a-template", 1),
+        ("resources: {}\nheat_template_version: 2099-01-01\n", "not-a-template", 2),
+        ("# nothing\n", "not-a-template", 1),
+        ("description: x\nresources: \x01\n", "yaml", 2),
+    ],
+)
+def test_what_is_no_template_of_a_known_version_is_refused_in_its_file(text: str, code: str, line: int) -> None:
+    assert refusals(lambda: read_stack(text), "code", "span.line") == [(code, line)]
+
+
+def test_a_version_that_is_a_number_is_not_missing() -> None:
+    message = "this is no template: heat_template_version is no text: write it in quotes"
+    assert refusals(lambda: read_stack("heat_template_version: 2018\n"), "message") == [message]
 
 
 def test_all_problems_are_reported_together_with_their_text() -> None:

@@ -86,7 +86,11 @@ def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     """The dialect, or in words why the data is no template."""
     keys = [key for key in (*_CFN, "heat_template_version") if isinstance(template.get(key), str)]
     if len(keys) != 1:
-        return f"this is no template: {'it has more than one version' if keys else 'heat_template_version is missing'}"
+        is_missing = "heat_template_version" not in template
+        missing = (
+            "heat_template_version is missing" if is_missing else "heat_template_version is no text: write it in quotes"
+        )
+        return f"this is no template: {'it has more than one version' if keys else missing}"
     written = str(template[keys[0]])
     if keys[0] in _CFN:
         version = _CFN[keys[0]]

@@ -6,6 +6,7 @@ Scalars are those of Heat's own loader (heat/common/template_format.py). Depth, 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
@@ -182,6 +183,14 @@ def _child(node: Node, step: str | int) -> tuple[Node, Node] | None:
     return None
 
 
+def _unprintable() -> re.Pattern[str]:
+    """What finds a character that no text of YAML holds."""
+    from yaml.reader import Reader
+
+    pattern: re.Pattern[str] = Reader.NON_PRINTABLE
+    return pattern
+
+
 def _wrong(code: str, message: str, span: Span | None, text: str | None = None) -> InputError:
     return InputError([Diagnostic(code, message, span)], {span.file: text} if span and text is not None else {})
 
@@ -252,7 +261,10 @@ class _Builder:
             what = ", ".join(part for part in (error.context, error.problem) if part)
             raise _wrong("yaml", f"this is not YAML: {what}", span, self.text) from None
         except yaml.YAMLError as error:
-            raise _wrong("yaml", f"this is not YAML: {str(error).splitlines()[0]}", None) from None
+            before = self.text[: character.start() if (character := _unprintable().search(self.text)) else 0]
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            span = Span(self.file, line, column, line, column + 1)
+            raise _wrong("yaml", f"this is not YAML: {str(error).splitlines()[0]}", span, self.text) from None
         finally:
             loader.dispose()
         return self.result

@@ -196,7 +196,10 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
         is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
         advice = f"it may be an environment: give it by -e {document.file}" if is_environment else None
-        tree.report("not-a-template", str(dialect), document.place((at,)) if at else document.place(()), advice)
+        place = document.place((at,) if at else ())
+        if place is None and document.text is not None:  # it is empty
+            place = Span(document.file, 1, 1, 1, 1)
+        tree.report("not-a-template", str(dialect), place, advice)
         return None
     sections = _SECTIONS if dialect.hot else _CFN_SECTIONS
     for name in data:
