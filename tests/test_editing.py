@@ -198,6 +198,17 @@ def test_hover_tells_a_bound_that_is_alone(workspace: Workspace) -> None:
     assert hover.text == "**count**: integer\n\ndefault: 1; from 0; changes in place"
 
 
+@pytest.mark.parametrize(("hidden", "default"), [("true", "***"), ("false", "S3CR3T")])
+def test_hover_shows_no_default_of_a_hidden_parameter(workspace: Workspace, hidden: str, default: str) -> None:
+    path = workspace.root / "web.yaml"
+    text = f"{HOT}parameters:\n  pw: {{type: string, hidden: {hidden}, default: S3CR3T}}\n"
+    text += "resources:\n  v: {type: OS::Heat::Value, properties: {value: {get_param: pw}}}\n"
+    workspace.edit(path, text)
+    hover = template_answers.hover(workspace, path, text.rindex("pw"))
+    assert hover
+    assert hover.text == f"The parameter `pw`, type: string, default: {default}"
+
+
 def test_a_check_sees_what_changed_in_the_files_below(workspace: Workspace) -> None:
     below, above = workspace.root / "rules" / "below.dl", workspace.root / "rules" / "above.dl"
     workspace.edit(above, '@deny("net.large", "{r}")\nlarge(r) :- below:size(r, n), n > 3.\n')

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from datalog_gate.base.errors import EngineError
+from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Unknown
 from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange, fitting
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
@@ -298,8 +299,10 @@ class _View:
 
     def _parameter(self, name: str) -> str:
         section = self.dialect.key("parameters")
+        written = [self.entries.get((section, name, key)) for key in ("hidden", "NoEcho")]
+        hidden = any(entry and str(entry.value).lower() in ("true", "yes", "on") for entry in written)
         parts = [
-            f"{key}: {entry.value}"
+            f"{key}: {MASK if hidden and key == 'default' else entry.value}"
             for key in ("type", "default", "description")
             if (entry := self.entries.get((section, name, self.dialect.key(key)))) and entry.value
         ]
