@@ -135,8 +135,8 @@ def test_a_set_is_summed_where_that_is_meant(tmp_path: Path) -> None:
          "add it to the terms, `count{ s, i : ... }`, to take each row by itself"),
         ("sum{ n, v : os:cinder:volume(_id=v, size=n, name=title) }",
          'write name="title" for the text, or leave the column out'),
-        ("max{ n : os:cinder:volume(_id=v, size=n) }", 'write _id="v" for the text, or leave the column out'),
-        ("sum{ distinct n : os:cinder:volume(_id=v, size=n) }", 'write _id="v" for the text, or leave the column out'),
+        ("max{ n : os:cinder:volume(_id=v, size=n) }", "leave the column out"),
+        ("sum{ distinct n : os:cinder:volume(_id=v, size=n) }", "leave the column out"),
     ],
 )  # fmt: skip
 def test_a_key_that_occurs_once_belongs_among_the_terms(aggregate: str, suggestion: str) -> None:

@@ -137,7 +137,7 @@ def test_only_written_variables_are_reported_as_unbound() -> None:
 
 
 def test_what_groups_an_aggregate_is_reported_alone() -> None:
-    rule = "@deny p(x, f, n) :- heat:stack(id=x), n = count{ y : os:nova:server(_stack=x, _id=y, flavor=f) }."
+    rule = "@deny p(x, f, n) :- heat:stack(id=x), n = count{ fy : os:nova:server(_stack=x, _id=fy, flavor=f) }."
     with pytest.raises(dg.RulesError) as raised:
         _load(m=rule)
     assert [(diagnostic.message, diagnostic.suggestion) for diagnostic in raised.value.diagnostics] == [

@@ -184,6 +184,8 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ('@deny(k=1, «"a"») p(x).', "positional arguments stand before named ones", None),
     ("relation r(«a:string»).", "`a:string` is no column", "write `a: string`"),
     ("relation r(«a.b»: string).", "found `a.b`, expected a column", 'write it in quotes, `"a.b"`'),
+    ("p(x) :- q(«a.b»=x).", "found `a.b`, expected a column",
+     "what a list or a map holds has a relation of its own, as os:nova:server.networks(port=x)"),
     ("relation r«»", "found the end of the text, expected `(`", None),
     ("export p «q».", "missing `,` or `.` before `q`", "write `,` before `q`"),
     ("p(x) :- x = count{«s:p»(s)}.", "`s:p` is no variable", "write blanks around the colon, `s : p`"),

@@ -181,7 +181,7 @@ def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips, is_group: 
     if is_group:
         quotes = f"an aggregate binds no variable that groups it: use {name} in a relation beside it too"
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
-    suggestion = f"did you mean {near}?" if near else quotes
+    suggestion = f"did you mean {near}?" if near and not is_group else quotes
     return Diagnostic("unsafe-variable", message, span, suggestion)
 
 

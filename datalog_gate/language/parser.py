@@ -138,6 +138,8 @@ class _Parser:
             return self.source.string(self.advance())
         if token.kind.startswith("bad") or not token.text.isidentifier():
             advice = f'write it in quotes, `"{token.text[:80]}"`' if quoted and token.kind == "name" else None
+            if advice and "." in token.text and self.peek().kind == "=":
+                advice = "what a list or a map holds has a relation of its own, as os:nova:server.networks(port=x)"
             raise self.unexpected(f"found {{found}}, expected {expected}", advice)
         return self.advance().text
 

@@ -96,12 +96,14 @@ def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
 
 class _Occurrence(NamedTuple):
     """Where a variable stands: in the named column `column`, if any; as a side of an equation, which holds of whatever
-    a variable without other occurrences could be. `text` says that it looks like a text without its quotes."""
+    a variable without other occurrences could be. `text` says that it looks like a text without its quotes, `textless`
+    that the column holds no text."""
 
     variable: ast.Variable
     column: str = ""
     equation: bool = False
     text: bool = False
+    textless: bool = False
 
 
 def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrence]:
@@ -111,6 +113,7 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
                 relation = meaning(node)
                 columns = relation.columns if isinstance(relation, Relation) else ()
                 allowed = {column.name: column.allowed for column in columns}
+                textless = {column.name for column in columns if column.kinds and not column.kinds & Kind.STRING}
                 for at, term in enumerate(node.arguments):
                     if isinstance(term, ast.Variable):
                         listed = columns[at].allowed if at < len(columns) else ()
@@ -119,7 +122,8 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
                 for named in node.named:
                     if isinstance(named.term, ast.Variable):
                         loud, listed = named.term.name[0].isupper(), allowed.get(named.column, ())
-                        yield _Occurrence(named.term, named.column, text=loud or named.term.name in listed)
+                        text = loud or named.term.name in listed
+                        yield _Occurrence(named.term, named.column, text=text, textless=named.column in textless)
             case ast.Comparison(comparator="=") | ast.Membership():
                 variables_beside = (term for term in children(node) if isinstance(term, ast.Variable))
                 yield from (_Occurrence(variable, equation=True) for variable in variables_beside)
@@ -152,6 +156,8 @@ def _diagnose(
         message += ": the condition holds of any value"
         return Diagnostic("forgotten-quotes", message, span, suggestion or f'write "{name}" for the text')
     quoted = f'write {occurrence.column}="{name}" for the text, or leave the column out'
+    if occurrence.textless:
+        quoted = "leave the column out"
     if occurrence.text:
         bare = f'write "{name}" for the text, or `_`'
         return Diagnostic("forgotten-quotes", message, span, quoted if occurrence.column else bare)
