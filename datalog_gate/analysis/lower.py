@@ -365,7 +365,7 @@ def _text(term: ast.Term) -> str:
 
 
 def _size(body: Conjunction) -> int:
-    return sum(1 + _size(literal.body) if isinstance(literal, ir.Nesting) else 1 for literal in body)
+    return len(body) + sum([_size(literal.body) for literal in body if isinstance(literal, ir.Nesting)])
 
 
 def _gives(literal: ir.CheckedLiteral, var: ir.Var) -> bool:

@@ -54,7 +54,7 @@ class ScopedLiteral:
 
     def ready(self, bound: Container[Var]) -> bool:
         """Whether the literal can run; an equation needs one side at least."""
-        if self.needs and not all(need in bound for need in self.needs):
+        if self.needs and not all(map(bound.__contains__, self.needs)):
             return False
         if isinstance(self.literal, Compare):
             return any(isinstance(term, Const) or term in bound for term in (self.literal.left, self.literal.right))
@@ -159,7 +159,8 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
         if isinstance(literal, Nesting):
             terms = {term for term in literal.terms if isinstance(term, Var)} if isinstance(literal, Fold) else set()
             inside, unbound = _order(scope_inner(literal, ready.needs), set(ready.needs), terms)
-            literal = replace(literal, body=inside)
+            if inside != literal.body:
+                literal = replace(literal, body=inside)
         ordered.append(literal)
         bound |= binds(literal)
     return tuple(ordered), unbound | (wanted - bound)

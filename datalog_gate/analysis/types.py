@@ -19,7 +19,7 @@ from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
 NOTHING = Kind(0)
 NOT_NULL = Kind.ANY & ~Kind.NULL
-BUT_NULL = ~Kind.NULL
+BUT_NULL, BUT_MIXED = ~Kind.NULL, ~Kind.MIXED
 ORDERED = Kind.NUMBER | Kind.STRING
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 NEVER_MEET = "the two never meet: compare values of one kind"
@@ -79,8 +79,8 @@ def _mark_mixed(kinds: Kind) -> Kind:
 
 
 def _with_kinds(relation: Relation, kinds: Sequence[Kind]) -> Relation:
-    plain = [kind & ~Kind.MIXED for kind in kinds]
-    if all(column.kinds == kind for column, kind in zip(relation.columns, plain, strict=True)):
+    plain = [kind & BUT_MIXED for kind in kinds]
+    if plain == [column.kinds for column in relation.columns]:
         return relation
     columns = zip(relation.columns, plain, strict=True)
     return replace(relation, columns=tuple(replace(column, kinds=kind) for column, kind in columns))
@@ -213,9 +213,10 @@ class Inference:
     def _meet(kinds: Kinds, var: ir.Var, given: Kind, joined: bool) -> None:
         if joined:
             given &= BUT_NULL
-        before = kinds.get(var, given)
-        met = given if before is given else before & given
-        kinds[var] = met if met & Kind.ANY else NOTHING
+        before = kinds.get(var)
+        if before is not given:  # every set of kinds is one object
+            met = given if before is None else before & given
+            kinds[var] = met if met & Kind.ANY else NOTHING
 
     def _given(self, call: ir.Call, column: Column, kinds: Kinds) -> Kind:
         if call.builtin == "??":

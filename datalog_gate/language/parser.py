@@ -264,8 +264,8 @@ class _Parser:
             raise self.source.refused(name, f"`{name.text}` is no relation", "write `not`")
         name_span = self.since(name.start)
         arguments = self.arguments(name) if self.take("(") else ()
-        positional = tuple(argument for argument in arguments if not isinstance(argument, ast.NamedArgument))
-        named = tuple(argument for argument in arguments if isinstance(argument, ast.NamedArgument))
+        positional = tuple([argument for argument in arguments if not isinstance(argument, ast.NamedArgument)])
+        named = tuple([argument for argument in arguments if isinstance(argument, ast.NamedArgument)])
         _check_order(positional, named)
         return ast.Atom(name.text, positional, named, name_span, span=self.since(name.start))
 
@@ -304,7 +304,8 @@ class _Parser:
         if not self.terms:
             self.operators = 0
         self.terms += 1
-        term = self.operation(1, expected)
+        is_alone = self.tokens[self.index + 1].kind in (",", ")")
+        term = self.operand(expected) if is_alone else self.operation(1, expected)
         self.terms -= 1
         return term
 

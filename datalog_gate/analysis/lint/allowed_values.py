@@ -148,15 +148,16 @@ def check_values(
 
 
 def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Collection[str]) -> Domain | None:
-    if relation_name(name) == "heat:resource" and column.name in ("type", "declared"):
+    plain = relation_name(name)
+    if plain == "heat:resource" and column.name in ("type", "declared"):
         return Domain(frozenset(types), complete=False, listed=True)
-    if relation_name(name) == "gate:role":
+    if plain == "gate:role":
         return Domain(
             frozenset(_ROLES.split()), complete=False, listed=True, what="role that OpenStack's own policies name"
         )
-    if column.name == "status" and (statuses := STATUSES.get(relation_name(name))):
+    if column.name == "status" and (statuses := STATUSES.get(plain)):
         return Domain(frozenset(statuses.split()), complete=False, listed=True)
-    if relation_name(name) in OF_TABLES and column.name == "table":
+    if column.name == "table" and plain in OF_TABLES:
         return Domain(frozenset(tables), complete=False, listed=True)  # an operator may collect others
     return Domain(frozenset(column.allowed), column.closed, listed=True) if column.allowed else None
 

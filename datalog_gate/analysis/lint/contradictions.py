@@ -77,8 +77,9 @@ def find_contradictions(
     live = fixpoint(lambda some: _grown(some, rules), inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
-            reason = _nothing_in(rule.body, live) or review.contradiction(rule.body)
-            ways.setdefault((rule.relation, rule.span), []).append(reason)
+            reasons = ways.setdefault((rule.relation, rule.span), [])
+            if None not in reasons:  # else another alternative of the rule may hold
+                reasons.append(_nothing_in(rule.body, live) or review.contradiction(rule.body))
             review.inner_bodies(rule.body)
     for (_, span), reasons in ways.items():
         if all(reasons):
@@ -131,11 +132,14 @@ class _Contradictions:
             return
         for literal in body:
             if isinstance(literal, ir.Nesting):
+                name = literal.function if isinstance(literal, ir.Fold) else "not"
+                nests = any(isinstance(inner, ir.Nesting) for inner in literal.body)
+                if not nests and None in self.inner.get((literal.span, name), ()):
+                    continue  # beside another alternative it may hold
                 beside = (*around, *(other for other in body if other is not literal))
                 reason = self.contradiction((*beside, *literal.body))
                 if reason and self.contradiction(beside):
                     continue  # what stands beside it is what is wrong
-                name = literal.function if isinstance(literal, ir.Fold) else "not"
                 self.inner.setdefault((literal.span, name), []).append(reason)
                 if reason is None:
                     self.inner_bodies(literal.body, beside)

@@ -211,6 +211,8 @@ class _Review:
         for at, argument in match.column_terms:
             column = relation.columns[at]
             yield from _blanks(argument, match.span)
+            if not (relation.named_only or name in ("gate:now", "heat:resource") or column.name == "path"):
+                continue
             given = [*constants(argument, match.span, around), *self._listed(argument, around)]
             texts = [(constant.value, span) for constant, span in given if isinstance(constant.value, str)]
             if name == "gate:now" and texts:

@@ -426,6 +426,8 @@ class _Range:
     def text(self) -> str:
         if self.equal:
             return f"= {quoted(self.equal.value)}"
+        if self.low is None and self.high is None and not self.apart:
+            return ""
         parts = [f"{'>' if self.low_open else '>='} {quoted(self.low)}"] if self.low is not None else []
         parts += [f"{'<' if self.high_open else '<='} {quoted(self.high)}"] if self.high is not None else []
         return " and ".join(parts or [f"!= {quoted(value)}" for value in self.apart if value is not None])
@@ -460,18 +462,17 @@ class _Range:
 
 def _tests_of_result(name: str, inputs: Sequence[ir.Operand]) -> Iterator[TextTest]:
     """Yield what every result of a builtin on texts passes."""
-    texts = [operand.value if isinstance(operand, ir.Const) else None for operand in inputs]
-    match name, texts:
+    match name, inputs:
         case "lower" | "upper", _:
             yield TextTest(name)
-        case "concat", [first, last]:
-            if isinstance(first, str) and first:
-                yield TextTest("starts_with", first)
-            if isinstance(last, str) and last:
-                yield TextTest("ends_with", last)
-        case "split", [_, str(separator), *_] if separator:
+        case "concat", (first, last):
+            if isinstance(first, ir.Const) and isinstance(first.value, str) and first.value:
+                yield TextTest("starts_with", first.value)
+            if isinstance(last, ir.Const) and isinstance(last.value, str) and last.value:
+                yield TextTest("ends_with", last.value)
+        case "split", (_, ir.Const(str(separator)), *_) if separator:
             yield TextTest("contains", separator, negated=True)
-        case "replace", [_, str(old), str(new)] if len(old) == 1 and old not in new:
+        case "replace", (_, ir.Const(str(old)), ir.Const(str(new))) if len(old) == 1 and old not in new:
             yield TextTest("contains", old, negated=True)
 
 
