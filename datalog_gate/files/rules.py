@@ -53,11 +53,11 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
         first, failed = len(files), len(diagnostics)
         is_folder = os.path.isdir(path)
         try:
-            candidates = _rule_files(path) if is_folder else [path]
+            listed = list_files(path) if is_folder else []
         except InputError as error:
             diagnostics += error.diagnostics
             continue
-        for file in candidates:
+        for file in _rule_files(path, listed) if is_folder else [path]:
             if os.path.isdir(file) and file != path:
                 message = f"{file} is a link to a folder, which is not followed"
                 diagnostics.append(Diagnostic("unreadable", message, None, f"name it: --rules {file}"))
@@ -75,7 +75,7 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
             except InputError as error:
                 diagnostics += error.diagnostics
                 sources |= error.sources
-        unread = _unread_files(path) if is_folder else []
+        unread = _unread_files(path, listed)
         if len(files) > first:
             files[first] = replace(files[first], notes=tuple(unread))
         elif len(diagnostics) == failed:
@@ -104,13 +104,14 @@ def replace_texts(files: Iterable[RuleFile], texts: Mapping[Path, str], tops: Se
     return list(rules.values())
 
 
-def _rule_files(folder: Path) -> list[Path]:
-    """The files that may hold rules, and links to folders; not the ``..data`` of a folder that Kubernetes mounts.
-    Errors: InputError for a folder that can't be read."""
+def _rule_files(folder: Path, listed: Iterable[Path]) -> list[Path]:
+    """The files of a folder that may hold rules, and links to folders; not the ``..data`` of one that Kubernetes
+    mounts."""
+    depth = len(folder.parts)
     return [
         file
-        for file in list_files(folder)
-        if not any(part.startswith("..") for part in file.relative_to(folder).parts)
+        for file in listed
+        if not any(part.startswith("..") for part in file.parts[depth:])
         and (
             file.suffix.lower() == ".dl"
             or (file.suffix.lower() in YAML and file.name not in NO_RULES)
@@ -119,11 +120,11 @@ def _rule_files(folder: Path) -> list[Path]:
     ]
 
 
-def _unread_files(folder: Path) -> list[Diagnostic]:
-    """A warning for each file whose text is rules, and whose ending says that it is not."""
-    diagnostics = []
-    for file in list_files(folder):
-        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+def _unread_files(folder: Path, listed: Iterable[Path]) -> list[Diagnostic]:
+    """A warning for each file of a folder whose text is rules, and whose ending says that it is not."""
+    diagnostics, depth = [], len(folder.parts)
+    for file in listed:
+        hidden = any(part.startswith(".") for part in file.parts[depth:])
         if hidden or file.suffix.lower() in NO_RULE_ENDINGS or file.name.endswith("~"):
             continue
         try:

@@ -10,6 +10,7 @@ import json
 import os
 from base64 import encodebytes
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -186,12 +187,13 @@ def list_files(folder: Path) -> list[Path]:
     failures: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=failures.append):
         links = (name for name in folders if os.path.islink(os.path.join(parent, name)))
-        files += [Path(parent, name) for name in (*names, *links)]
+        path = Path(parent)
+        files += [path / name for name in (*names, *links)]
     if failures:
         raise InputError(
             [diagnostic for error in failures for diagnostic in unreadable(error.filename, error).diagnostics]
         )
-    return sorted(files)
+    return sorted(files, key=attrgetter("parts"))
 
 
 def unreadable(path: str | Path, error: Exception) -> InputError:
