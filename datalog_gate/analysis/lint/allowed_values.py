@@ -137,11 +137,10 @@ def check_values(
     if whole:
         settle(others, flow)
     computed = {rule.relation for rule in others if not takes_given(rule)}
-    closed = {
-        column: domain
-        for column, domain in domains.items()
-        if domain and domain.complete and domain.listed and domain.texts
-    }
+    closed: dict[RelationRef, dict[int, Domain]] = {}
+    for (name, at), domain in domains.items():
+        if domain and domain.complete and domain.listed and domain.texts:
+            closed.setdefault(name, {})[at] = domain
     judge = _Judge(domains, closed, relations, facts, computed, catalogue)
     own = (rule for rule in others if files is None or rule.span.file in files)
     return [diagnostic for rule in own for diagnostic in judge.body(rule.body, {}, ())]
@@ -231,7 +230,7 @@ class _Judge:
     """A check of bodies against the domains of all columns."""
 
     domains: Domains
-    closed: Mapping[tuple[RelationRef, int], Domain]
+    closed: Mapping[RelationRef, Mapping[int, Domain]]
     """Those of the domains that are no texts but those which the catalogue lists."""
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
@@ -281,10 +280,9 @@ class _Judge:
         for at, literal in enumerate((*around, *body)):
             own = at >= len(around)
             match literal:
-                case ir.Match(relation):
+                case ir.Match(relation) if domains := self.closed.get(relation):
                     for place, term in literal.column_terms:
-                        domain = self.closed.get((relation, place))
-                        if domain and isinstance(term, ir.Var):
+                        if (domain := domains.get(place)) and isinstance(term, ir.Var):
                             column = self.relations[relation].columns[place].name
                             places.setdefault(term, []).append((column, domain))
                             pairs |= {(term, term): literal.span} if own else {}

@@ -14,9 +14,9 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST, Network, is_within, name_of, quoted, read_network
 from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_fold_bounds
 from datalog_gate.analysis.lint.ranges import Bounded, Lists, Ranges
-from datalog_gate.analysis.lint.unfolding import Unfolding, mentioned
+from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.same_values import SameValues, twins
-from datalog_gate.analysis.strata import fixpoint
+from datalog_gate.analysis.strata import fixpoint, mentioned
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass
 from datalog_gate.schema.cloud import LIVE

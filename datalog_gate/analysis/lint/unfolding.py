@@ -8,6 +8,7 @@ from itertools import chain, product
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST
 from datalog_gate.analysis.program import renamed, variables
+from datalog_gate.analysis.strata import mentioned
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_WAYS = 8
@@ -69,17 +70,6 @@ class Unfolding:
         if id(rule) not in self._own:
             self._own[id(rule)] = {var for literal in rule.body for var in variables(literal)}
         return self._own[id(rule)]
-
-
-def mentioned(body: Sequence[ir.CheckedLiteral]) -> set[RelationRef]:
-    """The relations of a body, with those of the bodies in it."""
-    names: set[RelationRef] = set()
-    for literal in body:
-        if isinstance(literal, ir.Match):
-            names.add(literal.relation)
-        elif isinstance(literal, ir.Nesting):
-            names |= mentioned(literal.body)
-    return names
 
 
 def _is_plain(rule: ir.CheckedRule) -> bool:

@@ -108,7 +108,7 @@ def _sizes(body: Sequence[ir.CheckedLiteral], columns: Sizes) -> dict[ir.Operand
             case ir.Fold("sum" | "max" | "min" | "avg" as function, (first, *_), inner, target):
                 if size := _sizes(inner, columns).get(first):
                     sizes[target] = size._replace(most=size.most * STEP) if function == "sum" else size
-    for literal in body:
+    for literal in body if sizes else ():
         match literal:
             case ir.Call("??", (value, _), (ir.Var() as result,)) if value in sizes:
                 sizes[result] = sizes[value]
