@@ -23,12 +23,14 @@ os.environ["XDG_CACHE_HOME"] = os.devnull  # no test reads or fills the cache of
 
 LONG = {
     "approval", "bench", "budget", "case_analysis", "check_folder", "cloud_wide", "conformance", "congress_api",
-    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "fuzz", "group_sizes",
-    "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log", "metrics",
-    "outcomes", "policytest", "policytest_failures", "pydatalog", "rack_affinity", "reconcile", "rejudge",
-    "rule_index", "scan", "scan_command", "server", "services_command", "sql_engine", "store", "store_command", "yaql",
+    "crashes", "decision_page", "docs", "doctor", "doctor_findings", "doubts", "exclusions", "feasibility", "fuzz",
+    "group_sizes", "heat_feed", "inventory_targets", "journal", "kind_guards", "lifting", "live_options", "log",
+    "metrics", "mistakes", "outcomes", "policytest", "policytest_failures", "pydatalog", "rack_affinity", "reconcile",
+    "rejudge", "rule_index", "scan", "scan_command", "server", "services_command", "sql_engine", "stack_states",
+    "store", "store_command", "yaql",
 }  # fmt: skip
 """The modules that take two thirds of the time of all: engines, scans, whole commands, many processes."""
+LONG_PACKS = {"vnf"}
 
 with suppress(ImportError):  # not every environment generates cases
     from hypothesis import settings
@@ -62,9 +64,10 @@ def point(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Mark the tests of Hypothesis as `sampled`, and those of `LONG` modules as `long`."""
+    """Mark the tests of Hypothesis as `sampled`, and those of `LONG` modules and packs as `long`."""
     for item in items:
-        if item.path.parent.name == "tests" and item.path.stem.removeprefix("test_") in LONG:
+        name, folder = item.path.stem.removeprefix("test_"), item.path.parent.name
+        if (folder == "tests" and name in LONG) or (item.path.name == "test.yaml" and folder in LONG_PACKS):
             item.add_marker("long")
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("sampled")
