@@ -10,7 +10,9 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from datalog_gate.plugins.plugin_errors import RefusedError
@@ -86,7 +88,19 @@ class Seats(Service):
 def broker(folder: Path, service: Service, at: float | None = None, limits: Limits = LIMITS) -> Broker:
     """A broker with the journal of a folder, at the current or a fixed time."""
     clock = time.time if at is None else lambda: at
-    return Broker(Journal(str(folder / "journal"), late=60.0), {"seats": service}, clock, time.monotonic, limits)
+    journal = folder / "journal"
+    if not journal.exists():
+        journal.write_bytes(_empty_journal())
+        journal.chmod(0o600)
+    return Broker(Journal(str(journal), late=60.0), {"seats": service}, clock, time.monotonic, limits)
+
+
+@cache
+def _empty_journal() -> bytes:
+    """A new journal, whose tables are created once for all brokers."""
+    with TemporaryDirectory() as folder:
+        Journal(f"{folder}/journal")
+        return Path(folder, "journal").read_bytes()
 
 
 class Heat:

@@ -304,7 +304,7 @@ def _format_cell(model: Model) -> str:
 def _table(table: Table) -> str:
     written = [", ".join(OUTCOMES[value] if table.outcomes else _header(value) for value in row) for row in table.rows]
     header = [f"{{{cell}}}" if table.sets else cell for cell in written]
-    cells = [(f"`{literal}`", *(answer(table, literal, row) for row in table.rows)) for literal in table.answers]
+    cells = [(f"`{literal}`", *answers.split(" ")) for literal, answers in table.answers.items()]
     return _grid(("", *header), cells)
 
 

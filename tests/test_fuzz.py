@@ -30,7 +30,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     return Trial(tmp_path_factory.mktemp("trial"))
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(sample(5)))
 def test_no_request_makes_an_error_line_or_an_answer_of_ours(trial: Trial, seed: int) -> None:
     for number in range(seed * 100, seed * 100 + sample(100)):

@@ -6,21 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from datalog_gate.base.values import Row
 from datalog_gate.schema.signatures import BUILTINS
 from tests.pages import DOCS, EXAMPLES, NOW, TABLES, Table, answer, assert_written, builtins_page, outcome, truth_page
 
-CELLS = [
-    pytest.param(table, literal, row, expected, id=f"{table.title}: {literal} of {row}")
-    for table in TABLES
-    for literal, answers in table.answers.items()
-    for row, expected in zip(table.rows, answers.split(" "), strict=True)
-]
+LINES = [pytest.param(table, literal, id=f"{table.title}: {literal}") for table in TABLES for literal in table.answers]
 
 
-@pytest.mark.parametrize(("table", "literal", "row", "expected"), CELLS)
-def test_the_truth_is(table: Table, literal: str, row: Row, expected: str) -> None:
-    assert answer(table, literal, row) == expected
+@pytest.mark.parametrize(("table", "literal"), LINES)
+def test_the_truth_is(table: Table, literal: str) -> None:
+    assert " ".join(answer(table, literal, row) for row in table.rows) == table.answers[literal]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -253,6 +253,7 @@ def test_modules_are_judged_with_the_stack_and_files_with_the_environments_of_th
     assert [suite.report(case) for case in suite.cases] == [""]
 
 
+@pytest.mark.slow
 def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
     file = pack(tmp_path, case("{rows: {a:bomb:p: []}}"))
     numbers = " ".join(f"n({at})." for at in range(101))

@@ -199,6 +199,7 @@ def test_what_no_query_says_is_left_alone_with_what_rests_on_it() -> None:
         assert evaluate(compiled, database) == SqlAnswer({"r": {("s", 1)}}, frozenset({(None, "q")}))
 
 
+@pytest.mark.slow
 @settings(max_examples=sample(200), deadline=None)
 @given(cases())
 def test_generated_programs_over_many_stacks_have_the_rows_of_native(case: Case) -> None:
