@@ -209,6 +209,13 @@ def test_hover_shows_no_default_of_a_hidden_parameter(workspace: Workspace, hidd
     assert hover.text == f"The parameter `pw`, type: string, default: {default}"
 
 
+def test_a_file_that_was_closed_before_it_was_saved_has_no_problems(workspace: Workspace) -> None:
+    path = workspace.root / "rules" / "new.dl"
+    workspace.edit(path, "wrong")
+    workspace.close(path)
+    assert workspace.check_pack(path) == {str(path): ()}
+
+
 def test_a_check_sees_what_changed_in_the_files_below(workspace: Workspace) -> None:
     below, above = workspace.root / "rules" / "below.dl", workspace.root / "rules" / "above.dl"
     workspace.edit(above, '@deny("net.large", "{r}")\nlarge(r) :- below:size(r, n), n > 3.\n')

@@ -126,6 +126,8 @@ class Workspace:
     def check_pack(self, path: Path) -> Problems:
         """Check a rule file with what it reads."""
         folder = self.folder(path)
+        if folder.parsed(str(path)) is None:  # it was closed, and is not on disk
+            return {str(path): ()}
         checked, diagnostics = folder.check_file(str(path))
         if checked:
             self._checked[str(path)] = checked
