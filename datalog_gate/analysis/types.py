@@ -146,7 +146,7 @@ class Inference:
     def _narrow_all(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds: Kinds = dict(outer)
         binders = self._binders_of(body, outer)
-        flows = any(not isinstance(literal, ir.Match | ir.Without) for literal in body)
+        flows = any(map(_flows, body))
         before = None
         while kinds != before:
             before = dict(kinds)
@@ -405,6 +405,13 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> dict
             group = pair.union(*(same.get(var, ()) for var in pair))
             same.update(dict.fromkeys(group, group))
     return counts | {var: sum(counts.get(member, 0) for member in group) for var, group in same.items()}
+
+
+def _flows(literal: ir.CheckedLiteral) -> bool:
+    """Whether the kind of one variable tells that of another."""
+    if isinstance(literal, ir.Call):
+        return literal.builtin in ("??", "+")
+    return isinstance(literal, ir.Fold) or (isinstance(literal, ir.Compare) and literal.comparator == "=")
 
 
 def _has_constant(compare: ir.Compare) -> bool:

@@ -213,8 +213,9 @@ class _Review:
     def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
         """What the body asks of the rows of a match, which is the same for all stacks."""
         asked = [Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
+        tests = [literal for literal in around if not isinstance(literal, ir.Match)]
         conditions = [
-            (at, literal) for at, term in match.column_terms for literal in find_conditions(relation, at, term, around)
+            (at, literal) for at, term in match.column_terms for literal in find_conditions(relation, at, term, tests)
         ]
         return [column for column in asked if column.given], conditions
 

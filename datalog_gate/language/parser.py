@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final, TypeVar, get_args
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, in_order, slip
@@ -103,11 +104,21 @@ class _Parser:
             self.tokens[:] = [token._replace(kind="name") if token.kind == "update" else token for token in self.tokens]
         self.congress = congress
         self.tokens.append(self.tokens[-1])  # the end, to be peeked at from itself
-        self.closings = _closings(self.tokens)
         self.index = 0
         self.nesting = 0
         self.terms = 0
         self.operators = 0
+
+    @cached_property
+    def closings(self) -> dict[int, int]:
+        """The indices of closing parentheses by those of the opening ones."""
+        open_at, closings = list[int](), dict[int, int]()
+        for index, token in enumerate(self.tokens):
+            if token.kind == "(":
+                open_at.append(index)
+            elif token.kind == ")" and open_at:
+                closings[open_at.pop()] = index
+        return closings
 
     @property
     def token(self) -> Token:
@@ -304,8 +315,7 @@ class _Parser:
         if not self.terms:
             self.operators = 0
         self.terms += 1
-        is_alone = self.tokens[self.index + 1].kind in (",", ")")
-        term = self.operand(expected) if is_alone else self.operation(1, expected)
+        term = self.operand(expected) if self.peek().kind in (",", ")") else self.operation(1, expected)
         self.terms -= 1
         return term
 
@@ -590,14 +600,3 @@ class _Parser:
 def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgument | ast.Attribute]) -> None:
     if positional and named and positional[-1].span > named[0].span:
         raise Refused(Diagnostic("syntax", "positional arguments stand before named ones", positional[-1].span))
-
-
-def _closings(tokens: list[Token]) -> dict[int, int]:
-    open_at: list[int] = []
-    closings = {}
-    for index, token in enumerate(tokens):
-        if token.kind == "(":
-            open_at.append(index)
-        elif token.kind == ")" and open_at:
-            closings[open_at.pop()] = index
-    return closings

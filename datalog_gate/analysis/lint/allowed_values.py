@@ -203,7 +203,7 @@ def _bounded(domain: Domain) -> Domain | None:
 def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
     """The domains of a body's variables, without equations with a constant, which are judged by it."""
     known, before = dict(outer), None
-    flows = any(isinstance(literal, ir.Compare | ir.Call) for literal in body)
+    flows = any(map(_flows, body))
     while known != before:
         before = dict(known)
         for literal in body:
@@ -223,6 +223,13 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
         if not flows:  # matches narrow each variable alone: a second look changes nothing
             break
     return known
+
+
+def _flows(literal: ir.CheckedLiteral) -> bool:
+    """Whether what is known of one variable tells of another."""
+    if isinstance(literal, ir.Call):
+        return literal.builtin in ("lower", "upper", "??")
+    return isinstance(literal, ir.Compare) and literal.comparator == "="
 
 
 @dataclass(frozen=True, slots=True)
