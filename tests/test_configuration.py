@@ -228,6 +228,20 @@ def test_a_pattern_meets_paths_below_the_file(pattern: str, met: str) -> None:
     assert {path for path in paths if configuration.entry_of(path)} == {*met.split()}
 
 
+def test_a_path_with_brackets_is_found_as_it_is_written() -> None:
+    for folder in ("plain", "a[1]"):
+        Path(folder).mkdir()
+        Path(folder, "b[2].yaml").write_text("heat_template_version: wallaby\nresources: {}\n")
+    Path("datalog-gate.toml").write_text('templates = ["plain/b[2].yaml", "a[1]"]\n')
+    configuration = load_configuration()
+    assert [template.path for template in configuration.find_templates()] == ["plain/b[2].yaml", "a[1]/b[2].yaml"]
+    assert [bool(configuration.entry_of(path)) for path in ("plain/b[2].yaml", "a[1]/b[2].yaml", "a")] == [
+        True,
+        True,
+        False,
+    ]
+
+
 def test_a_file_that_is_not_utf_8_is_an_error_only_if_it_is_ours() -> None:
     Path("pyproject.toml").write_bytes(b"[tool.datalog-gate]\xff")
     assert load_configuration() == Configuration()

@@ -116,6 +116,8 @@ class Configuration:
         assert self.file is not None
         parts = pattern.rstrip("/").split("/")
         fixed = next((at for at, part in enumerate(parts) if re.search(r"[*?[]", part)), len(parts))
+        if os.path.exists(self.file.parent / pattern):
+            fixed = len(parts)
         start = Path(rebase_path("/".join(parts[:fixed]) or ".", self.file.parent))
         if start.is_file():
             yield DiscoveredTemplate(str(start), (), {})
@@ -325,7 +327,8 @@ def _split(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """The paths that a pattern meets: ``*`` and ``?`` meet no slash, ``**`` any folders; a folder meets all below."""
+    """The paths that a pattern meets: ``*`` and ``?`` meet no slash, ``**`` any folders; a folder meets all below. It
+    meets what has its very name too, as ``a[1].yaml``."""
 
     def translate(match: re.Match[str]) -> str:
         match match[0]:
@@ -343,5 +346,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
                 return re.escape(text)
 
     path = os.path.normpath(pattern).replace(os.sep, "/")
-    regular = "" if path == "." else re.sub(r"\*\*/|\*\*|\[!?[^\]]+\]|.", translate, path) + "(?:/|$)"
-    return re.compile(f"{regular}.*")
+    if path == ".":
+        return re.compile(".*")
+    regular = re.sub(r"\*\*/|\*\*|\[!?[^\]]+\]|.", translate, path)
+    return re.compile(f"(?:{regular}|{re.escape(path)})(?:/|$).*")
