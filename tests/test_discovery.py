@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from hashlib import sha256
 from pathlib import Path
 
+from datalog_gate.base.diagnostics import Span
+from datalog_gate.files.configuration import Configuration, TemplateEntry
 from datalog_gate.files.discovery import Discovery, discover_templates
 
 HOT = "heat_template_version: 2018-08-31\n"
@@ -100,6 +103,16 @@ def test_the_digest_of_each_file_is_that_of_its_bytes(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert discover_templates(tmp_path / "none") == Discovery((), (tmp_path / "none",))
+
+
+def test_a_file_that_cannot_be_read_may_be_a_template_and_a_pipe_is_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "mem.yaml").symlink_to("/proc/self/mem")  # not even root reads from its start
+    (tmp_path / "gone.yaml").symlink_to("none")
+    assert discover_templates(tmp_path) == Discovery((), (tmp_path / "mem.yaml",))
+    entry = TemplateEntry(("*.yaml",), (), {}, Span("", 1, 1, 1, 1))
+    found = Configuration(file=tmp_path / "datalog-gate.toml", templates=(entry,)).find_templates()
+    assert [Path(template.path).resolve() for template in found] == [Path("/proc/self/mem").resolve()]
 
 
 def test_the_contents_of_files_are_not_kept(tmp_path: Path) -> None:

@@ -123,7 +123,9 @@ class Configuration:
             yield DiscoveredTemplate(str(start), (), {})
             return
         wanted = _pattern(pattern)
-        for template in discover_templates(start).templates:
+        discovery = discover_templates(start)
+        unread = (DiscoveredTemplate(str(path), (), {}) for path in discovery.unreadable if path.is_file())
+        for template in (*discovery.templates, *unread):
             path = os.path.relpath(template.path, self.file.parent).replace(os.sep, "/")
             if wanted.fullmatch(path):
                 yield template

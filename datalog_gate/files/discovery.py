@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -53,7 +52,7 @@ class DiscoveredTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The templates below a folder in order of their paths, and the folders that can't be listed."""
+    """The templates below a folder in order of their paths, and what may be or hold one and can't be read."""
 
     templates: tuple[DiscoveredTemplate, ...]
     unreadable: tuple[Path, ...]
@@ -86,7 +85,7 @@ def discover_templates(folder: Path) -> Discovery:
         )
         for path in sorted(roots, key=lambda path: path.split(os.sep))
     )
-    return Discovery(tuple(discovered), tuple(unlisted))
+    return Discovery(tuple(discovered), (*unlisted, *files.unreadable))
 
 
 def is_template(text: str, file: str) -> bool:
@@ -122,7 +121,8 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         beside = frozenset(names)
         start = os.path.join(parent, "")
-        yield from ((start + name, beside) for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
+        paths = (start + name for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
+        yield from ((path, beside) for path in paths if os.path.isfile(path))  # to read from a pipe would wait for good
 
 
 def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str, ...]:
@@ -146,10 +146,15 @@ class _Files:
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
         self._named: dict[str, list[str]] = {}
+        self.unreadable: list[Path] = []
 
     def is_template(self, name: str) -> bool:
         """Whether a file names a template version at its top."""
-        text = self._text(name)
+        try:
+            text = self._present_text(name)
+        except (OSError, ValueError):
+            self.unreadable.append(Path(name))
+            return False
         if is_named := is_template(text, name):
             self._named[name] = _present_files(text, name)
         return is_named
@@ -178,8 +183,14 @@ class _Files:
         return self._named[name]
 
     def _text(self, name: str) -> str:
-        content = b""
-        with suppress(OSError, ValueError), open(name, "rb") as file:
+        try:
+            return self._present_text(name)
+        except (OSError, ValueError):
+            self._digests.setdefault(name, sha256(b"").hexdigest())
+            return ""
+
+    def _present_text(self, name: str) -> str:
+        with open(name, "rb") as file:
             content = file.read(min(os.fstat(file.fileno()).st_size, MAX_BYTES) + 1)
         self._digests.setdefault(name, sha256(content).hexdigest())
         return content.decode("utf-8-sig", "replace")

@@ -45,6 +45,7 @@ class FolderFeed:
                 texts=dict(template.files),
             )
             yield StackEntry(root, root_name(Path(template.source)), None, source, listing=listing)
-        for folder in discovery.unreadable:
-            yield Unread(folder.relative_to(self._folder).as_posix(), "the folder can't be listed")
+        for path in discovery.unreadable:
+            why = "the file can't be read" if path.is_file() else "the folder can't be listed"
+            yield Unread(path.relative_to(self._folder).as_posix(), why)
         self.whole = not discovery.unreadable

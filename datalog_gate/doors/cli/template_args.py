@@ -101,7 +101,7 @@ def _find_configured(configuration: Configuration) -> Iterator[tuple[str, tuple[
 def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
     """The path of each template with its environments and the folder that it was discovered in.
 
-    A folder in which there is none stays as it is, and so does one that can't be listed: who reads it says so.
+    A folder in which there is none stays as it is, and so does what can't be read: who reads it says so.
     """
     for path in paths:
         if not os.path.isdir(path):
@@ -111,7 +111,7 @@ def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], st
         for template in discovery.templates:
             if template.path not in paths:
                 yield template.source, template.environments, path
-        yield from ((str(folder), (), None) for folder in discovery.unreadable)
+        yield from ((str(unread), (), None) for unread in discovery.unreadable)
         if not discovery.templates and not discovery.unreadable:
             yield path, (), None
 
