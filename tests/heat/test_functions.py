@@ -7,6 +7,7 @@ function it is plain data on both sides. Where Heat refuses we must refuse, and 
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -21,10 +22,12 @@ from tests.heat.heat_side import HeatStack, resolve
 from tests.heat.inputs import compare_body
 from tests.heat.verdicts import Contradiction
 
-HOT = (
+HOT: tuple[str, ...] = (
     "2013-05-23", "2014-10-16", "2015-04-30", "2015-10-15", "2016-04-08", "2016-10-14", "2017-02-24", "2017-09-01",
     "2018-03-02", "2018-08-31", "2021-04-16",
 )  # fmt: skip
+if os.environ.get("DATALOG_GATE_HEAT") == "short":  # the generated templates are of all versions
+    HOT = HOT[::5]
 CFN = (("HeatTemplateFormatVersion", "2012-12-12"), ("AWSTemplateFormatVersion", "2010-09-09"))
 VERSIONS = (*(("heat_template_version", version) for version in HOT), *CFN)
 
