@@ -341,7 +341,7 @@ class Lowering:
         return tuple(renamed(literal, names) for literal in body)
 
     def _variable(self, term: ast.Variable, scope: Scope) -> ir.Var:
-        var = scope.get(term.name, ir.Var(term.name))
+        var = scope.get(term.name) or ir.Var(term.name)
         self._spans.setdefault(var, term.span)
         return var
 

@@ -210,7 +210,8 @@ class _Review:
         yield from self._exchanged(match)
         for at, argument in match.column_terms:
             column = relation.columns[at]
-            yield from _blanks(argument, match.span)
+            if isinstance(argument, ir.Const):
+                yield from _blanks(argument, match.span)
             if not (relation.named_only or name in ("gate:now", "heat:resource") or column.name == "path"):
                 continue
             given = [*constants(argument, match.span, around), *self._listed(argument, around)]

@@ -85,13 +85,16 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
 
 def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
     """The texts of a module's rules, each after what it shares with those beside it, or None."""
-    for rule in module.statements:
-        if isinstance(rule, ast.Rule):
-            for parent in nodes((rule.head, *rule.body)):
-                group = parent.span if isinstance(parent, ast.Membership) else None if rule.body else rule.head.name
-                for child in () if isinstance(parent, LEAVES) else children(parent):
-                    if isinstance(child, ast.Constant) and isinstance(child.value, str):
-                        yield group, child, child.value
+    for rule in (statement for statement in module.statements if isinstance(statement, ast.Rule)):
+        waiting: list[Node] = [*rule.body[::-1], rule.head]
+        while waiting:
+            parent = waiting.pop()
+            group = parent.span if isinstance(parent, ast.Membership) else None if rule.body else rule.head.name
+            below = () if isinstance(parent, LEAVES) else children(parent)
+            for child in below:
+                if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                    yield group, child, child.value
+            waiting += below[::-1]
 
 
 class _Occurrence(NamedTuple):
