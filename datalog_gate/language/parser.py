@@ -14,6 +14,7 @@ from typing import Final, TypeVar, get_args
 from datalog_gate.base.diagnostics import Diagnostic, Span, closest, in_order, slip
 from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast
+from datalog_gate.language.foreign_words import NEGATIONS, OTHER_WORDS, POLICY_WORDS, VALUES
 from datalog_gate.language.lexer import RANKS, RESERVED, STATEMENTS, Refused, Source, Token
 
 MAX_NESTING: Final = 25
@@ -31,18 +32,7 @@ _AFTER_AGGREGATED = frozenset({*_OPERATORS, ",", ":"})
 _STATEMENT_BEGINNINGS = frozenset({"name", "update", "@"})
 _BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
 """The tokens that a condition, an argument or a statement can begin with, except a minus sign."""
-_OTHER_WORDS = {
-    "is": "write `=`",
-    **dict.fromkeys(("like", "LIKE"), "write starts_with(x, ...), or matches(x, ...) for a pattern"),
-    **dict.fromkeys(("if", "when", "where"), "write `:-`"),
-}
-"""Words of other languages after a condition or a head, with what to write."""
-
-_POLICY_WORDS = {"deny", "policy", "rule", "violation", "warn"}
-"""Words that begin a policy in other languages, before its name."""
-_NEGATIONS = ("Not", "no", "NO", "No")
-_OF_PYTHON = {"True": "true", "False": "false", "None": "null"}
-_WORDS_OF_CONGRESS = frozenset({*_OF_PYTHON, *_WORDS, "or", "in"})
+_WORDS_OF_CONGRESS = frozenset({*VALUES, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
 _QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
 
@@ -196,9 +186,9 @@ class _Parser:
         """The advice to write a sign before the next token, if that begins something; or the word that was meant before
         it."""
         token = self.token
-        if token.text in _OTHER_WORDS:
-            return _OTHER_WORDS[token.text]
-        if self.tokens[self.index - 1].text in _POLICY_WORDS and token.kind in ("name", "string", "{", "["):
+        if token.text in OTHER_WORDS:
+            return OTHER_WORDS[token.text]
+        if self.tokens[self.index - 1].text in POLICY_WORDS and token.kind in ("name", "string", "{", "["):
             return 'a policy is a rule below a line like @deny("name", "message {x}")'
         if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
             return f"did you mean `{near}`?"
@@ -271,7 +261,7 @@ class _Parser:
         name = self.expect("name", expected)
         if name.text == "_":
             raise self.source.refused(name, "`_` is no relation")
-        if name.text in _NEGATIONS and self.token.kind == "name":
+        if name.text in NEGATIONS and self.token.kind == "name":
             raise self.source.refused(name, f"`{name.text}` is no relation", "write `not`")
         name_span = self.since(name.start)
         arguments = self.arguments(name) if self.take("(") else ()
@@ -395,8 +385,8 @@ class _Parser:
             raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
         if follower == ":" == self.tokens[self.index + 2].kind:
             raise self.unexpected("{found} is no text", f'write the text in quotes, `"{token.text[:80]}::..."`')
-        if token.text in _OF_PYTHON:
-            raise self.unexpected("{found} is no value", f"write `{_OF_PYTHON[token.text]}`")
+        if token.text in VALUES:
+            raise self.unexpected("{found} is no value", f"write `{VALUES[token.text]}`")
         if not token.text.isidentifier():
             relation = f"a condition, `{token.text[:80]}(...)`, or " if ":" in token.text else ""
             advice = f'write {relation}a string in quotes, `"{token.text[:80]}"`'
