@@ -7,6 +7,8 @@ import tracemalloc
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.files.configuration import Configuration, TemplateEntry
 from datalog_gate.files.discovery import Discovery, discover_templates
@@ -113,6 +115,15 @@ def test_a_file_that_cannot_be_read_may_be_a_template_and_a_pipe_is_none(tmp_pat
     entry = TemplateEntry(("*.yaml",), (), {}, Span("", 1, 1, 1, 1))
     found = Configuration(file=tmp_path / "datalog-gate.toml", templates=(entry,)).find_templates()
     assert [Path(template.path).resolve() for template in found] == [Path("/proc/self/mem").resolve()]
+
+
+def test_a_pattern_meets_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shut").mkdir()
+    closed = Discovery((), (tmp_path / "shut",))
+    monkeypatch.setattr("datalog_gate.files.configuration.discover_templates", lambda _: closed)
+    entry = TemplateEntry(("**/*.yaml",), (), {}, Span("", 1, 1, 1, 1))
+    found = Configuration(file=tmp_path / "datalog-gate.toml", templates=(entry,)).find_templates()
+    assert [template.path for template in found] == [str(tmp_path / "shut")]
 
 
 def test_the_contents_of_files_are_not_kept(tmp_path: Path) -> None:

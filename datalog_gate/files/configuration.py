@@ -124,11 +124,11 @@ class Configuration:
             return
         wanted = _pattern(pattern)
         discovery = discover_templates(start)
-        unread = (DiscoveredTemplate(str(path), (), {}) for path in discovery.unreadable if path.is_file())
+        unread = [DiscoveredTemplate(str(path), (), {}) for path in discovery.unreadable]
         for template in (*discovery.templates, *unread):
             path = os.path.relpath(template.path, self.file.parent).replace(os.sep, "/")
-            if wanted.fullmatch(path):
-                yield template
+            if wanted.fullmatch(path) or (template in unread and os.path.isdir(template.path)):
+                yield template  # who reads a folder that can't be listed says so
 
 
 def load_configuration(folder: str | Path = ".") -> Configuration:
