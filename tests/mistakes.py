@@ -906,6 +906,8 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake("os:cinder:volume(_id=x, size=s), s ?? 0 > 500GB"),
         Mistake('os:nova:server(_id=x, name=n), n like "web%"'),
         Mistake('-- a comment\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake('% a comment\n@deny("a", "{x}")\np(x) :- os:nova:server(_id=x).\n'),
+        Mistake("os:nova:server(_id=x), \\+ os:cinder:volume(_id=x)"),
         Mistake('os:nova:server(_id=x, name=n), n = f"web"'),
         Mistake("os:nova:server(_id=x, networks.0.port=p)"),
         Mistake("os:neutron:port(_id=x, port_security_enabled=secured), not secured"),

@@ -52,7 +52,7 @@ _INSTEAD = {
     "==": "`=`", "=<": "`<=`", "=>": "`>=`", "<>": "`!=`", ":=": "`:-` after a head, `=` in a body",
     "&&": "`,`", "&": "`,`", "and": "`,`", "AND": "`,`", "or": "`(a or b)`", "OR": "`(a or b)`", "||": "`(a or b)`",
     "|": "`(a or b)`", "\u201c": "a straight quote", "\u201d": "a straight quote", "\u2018": "a straight quote",
-    "\u2019": "a straight quote",
+    "\u2019": "a straight quote", "\\": "`not` for `\\+`",
 }  # fmt: skip
 
 

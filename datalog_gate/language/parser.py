@@ -427,8 +427,11 @@ class _Parser:
 
     def statement(self) -> ast.Statement:
         self.nesting = self.terms = 0
-        if self.token.kind == self.peek().kind == "-":
-            raise self.source.refused(self.token, "found `--`, expected a statement", "begin a comment with // or #")
+        sign = "--" if self.token.kind == self.peek().kind == "-" else self.token.kind
+        if sign in ("--", "%"):
+            raise self.source.refused(
+                self.token, f"found `{sign}`, expected a statement", "begin a comment with // or #"
+            )
         match self.token.text:
             case "relation":
                 return self.declaration()
