@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     raise
                 module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
                 if arguments is None and options.home not in SERVERS:  # most of what it makes lives as long as it
-                    gc.set_threshold(200_000)
+                    gc.set_threshold(1_000_000)
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
             return code
