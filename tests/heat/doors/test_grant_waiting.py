@@ -78,9 +78,7 @@ class Desk:
 
 
 ENGINES = [pytest.param(True, id="convergence"), pytest.param(False, id="legacy")]
-if (
-    os.environ.get("DATALOG_GATE_HEAT") == "short"
-):  # each test starts a Heat; test_grant.py tries grants in both engines
+if os.environ.get("DATALOG_GATE_HEAT") == "short":  # each test starts a Heat; test_grant.py has both engines
     del ENGINES[1]
 
 
