@@ -236,10 +236,14 @@ class _Parser:
         return ast.Negation(body, span=self.since(start))
 
     def group(self) -> ast.Body:
+        closed = self.index in self.closings
         start = self.enter()
         branches = [self.body()]
         while self.take("or"):
             branches.append(self.body())
+        if closed and (token := self.token).text == ";" and not self.source.at_margin(self.peek()):
+            self.advance()
+            raise self.source.unexpected(token, "found {found}, expected `,`, `or` or `)`", "write `(a or b)`")
         self.leave(")", "`,`, `or` or `)`")
         return branches[0] if len(branches) == 1 else (ast.Disjunction(tuple(branches), span=self.since(start)),)
 
