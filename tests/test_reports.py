@@ -168,6 +168,7 @@ def test_diagnostics_are_reported_in_every_format(form: str) -> None:
 @pytest.mark.parametrize(
     ("file", "uri"),
     [("HERE/x.yaml", "x.yaml"), ("./d/../x:y%.yaml", "x%3Ay%25.yaml"), ("../\u00e4.yaml", "../%C3%A4.yaml"),
+     ("\udcff.yaml", "%FF.yaml"), ("\ud800\udcff.yaml", "%ED%A0%80%ED%B3%BF.yaml"),
      ("/else where/x.yaml", "file:///else%20where/x.yaml")],
 )  # fmt: skip
 def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:

@@ -394,7 +394,10 @@ def _message(text: str) -> dict[str, str]:
 
 def _uri(file: str) -> str:
     path = _relative(file)
-    encoded = quote(path, errors="surrogatepass")
+    try:
+        encoded = quote(path, errors="surrogateescape")  # the bytes of a name that is not UTF-8
+    except UnicodeEncodeError:
+        encoded = quote(path, errors="surrogatepass")
     return f"file://{encoded}" if os.path.isabs(path) else encoded
 
 
