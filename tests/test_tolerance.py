@@ -96,6 +96,15 @@ def test_an_ignore_without_day_reason_or_policy_has_no_effect_and_is_told(
     assert error.splitlines()[3].startswith(f"  help  {advice}")
 
 
+def test_an_ignore_is_read_in_capitals_too(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("web.yaml").write_text(
+        STACK.format("  # Datalog-Gate: Ignore[flavor] Until 2027-01-31: the new image is late")
+    )
+    code, lines, error = check(capsys, *JANUARY, "--ignore", "image")
+    assert (code, lines[0]) == (0, "web.yaml:6:15: waived[flavor] web takes huge")
+    assert error == "datalog-gate: waiver web.yaml:6 ends soon: 1 day left\n"
+
+
 def test_an_ignore_that_covers_nothing_in_any_template_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     Path("web.yaml").write_text(STACK.format(IGNORE).replace("huge", "small"))
     Path("two.yaml").write_text("heat_template_version: 2018-08-31\nresources: {a: {type: web.yaml}}\n")

@@ -20,8 +20,10 @@ from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_
 
 CODE = "bad-ignore"
 FORM = "write `ignore[policy] until 2027-01-31: reason`"
-_COMMENT = re.compile(r"(?:^|\s)(?P<whole>#\s*datalog-gate:\s*(?P<text>.*?))\s*$")
-_IGNORE = re.compile(r"ignore\s*\[(?P<policies>[^\]]*)\](?:\s+until\s+(?P<until>[^\s:]+))?\s*(?::\s*(?P<reason>.*))?")
+_COMMENT = re.compile(r"(?:^|\s)(?P<whole>#\s*datalog-gate:\s*(?P<text>.*?))\s*$", re.IGNORECASE)
+_IGNORE = re.compile(
+    r"ignore\s*\[(?P<policies>[^\]]*)\](?:\s+until\s+(?P<until>[^\s:]+))?\s*(?::\s*(?P<reason>.*))?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def find_ignores(
     reason."""
     ignores, warnings = [], []
     for file, text in sources.items():
-        if "datalog-gate:" not in text:
+        if "datalog-gate:" not in text.lower():
             continue
         for number, line in enumerate(text.splitlines(), 1):
             if comment := _COMMENT.search(line):
