@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import Row
 from datalog_gate.decision.findings import FactUse, find_support
@@ -189,7 +189,7 @@ def test_a_query_has_the_time_of_its_facts_or_of_whoever_asks() -> None:
 
 def test_without_re2_a_pattern_is_refused_at_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
-    searcher.cache_clear()
+    compile_search.cache_clear()
     with pytest.raises(RulesError) as raised:
         checked('p(x) :- n(x), x != null, matches(x, "a").')
     (diagnostic,) = raised.value.diagnostics

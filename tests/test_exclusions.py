@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import datalog_gate as dg
 from datalog_gate.analysis.lint.linear import Linear, find_infeasible
 from datalog_gate.analysis.lint.text_machines import TextTest, find_exclusion, node_of
-from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.analysis.program import Var
 from datalog_gate.decision.policy_set import RuleFile, load
 
@@ -26,7 +26,7 @@ TESTS: dict[str, Callable[[str, str], bool]] = {
     "=": str.__eq__,
     "lower": lambda text, _: text.lower() == text,
     "upper": lambda text, _: text.upper() == text,
-    "matches": lambda text, pattern: searcher(pattern)(text),
+    "matches": lambda text, pattern: compile_search(pattern)(text),
 }
 ATOMS = ["a", "b", "A", "-", ".", "^", "$", r"\A", r"\z", r"\d", r"\W", "[a-b]", "[^a]", "[a1-]", "[]a]", "[[:upper:]]"]
 PATTERNS = st.recursive(

@@ -9,7 +9,7 @@ from datetime import date
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from datalog_gate.analysis import program as ir
-from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, show
 from datalog_gate.schema.declaration import given_version
@@ -19,7 +19,7 @@ TESTS: Mapping[str, Callable[[str, str], bool]] = {
     "starts_with": str.startswith,
     "ends_with": str.endswith,
     "contains": str.__contains__,
-    "matches": lambda text, pattern: searcher(pattern)(text),
+    "matches": lambda text, pattern: compile_search(pattern)(text),
 }
 """Builtins that test a text against a part of it, or a pattern."""
 LONGEST = 160

@@ -12,7 +12,7 @@ from itertools import chain
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lint.single_use import find_quoted_variables, find_single_uses
-from datalog_gate.analysis.patterns import find_looseness, refusal
+from datalog_gate.analysis.patterns import find_looseness, find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
@@ -227,7 +227,7 @@ class Lowering:
 
     def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
         for column, term in zip(builtin.inputs, atom.arguments, strict=False):
-            if column.name == PATTERN and (why := refusal(term.value if isinstance(term, ast.Constant) else None)):
+            if column.name == PATTERN and (why := find_problem(term.value if isinstance(term, ast.Constant) else None)):
                 syntax = "https://github.com/google/re2/wiki/Syntax has the syntax"
                 suggestion = "pip install datalog-gate[re2]" if "installed" in why else syntax
                 self._report("bad-pattern", why, term.span, suggestion)

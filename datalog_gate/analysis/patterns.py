@@ -7,13 +7,15 @@ from collections.abc import Callable
 from functools import lru_cache
 
 LONGEST = 1000
+"""The most characters of a pattern."""
 MEMORY = 1 << 20
+"""The most bytes of a compiled pattern."""
 STEPS = 10**8
 """The most steps of one search: characters times the size of the compiled pattern, about a second."""
 
 
 @lru_cache(maxsize=64)
-def searcher(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
+def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
     """A function that says whether the pattern occurs in a text.
 
     Errors: ValueError for a pattern that RE2 does not take, and from the function for a text that is too long for it;
@@ -46,10 +48,10 @@ def searcher(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
     return occurs
 
 
-def refusal(pattern: object) -> str | None:
-    """Why rules with this constant as a pattern (None: one not known yet) can't be loaded; None if they can."""
+def find_problem(pattern: object) -> str | None:
+    """Why rules with this pattern can't be loaded, None if they can. A pattern that is no text is not known yet."""
     try:
-        searcher(pattern if isinstance(pattern, str) else "")
+        compile_search(pattern if isinstance(pattern, str) else "")
     except ImportError:
         return "regular expressions need RE2, which is not installed"
     except ValueError as error:
@@ -103,7 +105,10 @@ def _branches(pattern: str) -> list[str]:
             in_class = letter != "]"
         elif letter == "[":
             in_class = True
-            at += pattern[at + 1 : at + 2] in ("]", "^") and 1 + (pattern[at + 1 : at + 3] == "^]")
+            if pattern.startswith("^", at + 1):
+                at += 1
+            if pattern.startswith("]", at + 1):  # it does not end the class, as the first
+                at += 1
         elif letter in "()":
             depth += 1 if letter == "(" else -1
         elif letter == "|" and depth == 0:

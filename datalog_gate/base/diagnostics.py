@@ -205,20 +205,21 @@ class Slips:
         """The words that `word` is one slip of the hand away from: a letter dropped, added or changed, or two swapped.
         What differs in digits alone (`port1`, `port2`), or has a single letter, is meant to differ."""
         near = {name for rest in _rests(word) for name in self._by_rest.get(rest, ())[:100] if name != word}
-        return sorted(name for name in near if _one_slip(*sorted((word, name), key=len)))
+        return sorted(name for name in near if _one_slip(word, name))
 
 
 def slip(word: str, candidates: Iterable[str]) -> str | None:
     """The first candidate that `word` is one slip away from."""
     near = (name for name in sorted(set(candidates)) if name != word and abs(len(name) - len(word)) < 2)
-    return next((name for name in near if len(word) < 100 and _one_slip(*sorted((word, name), key=len))), None)
+    return next((name for name in near if len(word) < 100 and _one_slip(word, name)), None)
 
 
 def _rests(word: str) -> set[str]:
     return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))} if len(word) < 100 else set()
 
 
-def _one_slip(short: str, long: str) -> bool:
+def _one_slip(word: str, other: str) -> bool:
+    short, long = sorted((word, other), key=len)
     if len(long) < 2 or len(long) - len(short) > 1:
         return False
     same = next((at for at, (left, right) in enumerate(zip(short, long, strict=False)) if left != right), len(short))

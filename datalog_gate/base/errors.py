@@ -27,7 +27,7 @@ class DiagnosticsError(GateError):
         super().__init__("\n".join(render(diagnostic, self.sources) for diagnostic in self.diagnostics))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What to make it of in another process."""
+        """Pickle it by its diagnostics: other processes raise it too."""
         return type(self), (self.diagnostics, self.sources)
 
 

@@ -1,9 +1,10 @@
 """The case analysis of undetermined findings.
 
-It tries every value of the unknowns that have a domain, and reads the stacks again under each value. What a function
-makes of unknowns is tried by these, since two conditions on one parameter depend on each other. Every world is in one
-of the branches that end: a finding that is certain in all of these holds in every world, and one that is possible in
-none holds in no world. A branch that can't be read, errs, or is one too many keeps a finding from being settled.
+It tries every value of the unknowns that have a domain, and judges the stacks again under each of them. An unknown that
+a function makes of others is tried by the values of these, since two conditions on one parameter depend on each other.
+A branch is a case, values of some unknowns, in which the finding is certain or impossible. The branches cover all
+values: a finding that is certain in each of them holds, and one that is impossible in each does not. A branch that
+can't be read, errs, or is one too many keeps a finding from being settled.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ VERBS = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 Case = Mapping[Unknown, Value]
 """Values of unknowns: an assumption."""
 IMPOSSIBLE = "group-size"
-"""What is said where Heat refuses a stack for the values that are tried."""
-_Cases = dict[Unknown, frozenset[Value]]
+"""The code of a diagnostic: Heat refuses a stack with the values that are tried, so that the case never comes."""
+_MergedCase = dict[Unknown, frozenset[Value]]
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ class Unsettled(Exception):  # noqa: N818 - an answer, not an error
     """The finding can't be settled, or not with the work that is left."""
 
 
-class _End(NamedTuple):
+class _Branch(NamedTuple):
     """A branch in which the finding is no longer open: the case, and the violations and waived ones in it."""
 
     case: Case
@@ -132,17 +133,17 @@ class CaseAnalysis:
         settlement = Settlement()
         dependence = Dependence(self._stacks)
         for finding in self._undetermined:
-            ends = self._ends(finding)
-            if ends is None:
+            branches = self._find_branches(finding)
+            if branches is None:
                 settlement.undetermined.append(finding)
                 continue
-            held = [end for end in ends if end.violations]
-            if len(held) == len(ends):
-                result = _merged([end.violations for end in ends])
+            held = [branch for branch in branches if branch.violations]
+            if len(held) == len(branches):
+                result = _merge_findings([branch.violations for branch in branches])
                 settlement.violations.append(result)
             elif held:
-                because, words = dependence.format_cases(finding.level, [end.case for end in held])
-                merged = _merged([end.violations for end in held])
+                because, words = dependence.format_cases(finding.level, [branch.case for branch in held])
+                merged = _merge_findings([branch.violations for branch in held])
                 result = replace(
                     finding,
                     message=merged.message,
@@ -153,8 +154,8 @@ class CaseAnalysis:
                     tolerated=merged.tolerated,
                 )
                 settlement.undetermined.append(result)
-            elif all(end.waived for end in ends):
-                result = _merged([end.waived for end in ends])
+            elif all(branch.waived for branch in branches):
+                result = _merge_findings([branch.waived for branch in branches])
                 settlement.waived.append(result)
             else:
                 settlement.identity.append(f"never {finding.policy} {finding.resource}")
@@ -163,23 +164,23 @@ class CaseAnalysis:
             settlement.identity.append(f"{result.policy} {result.resource} {result.depends or result.message}")
         return settlement
 
-    def _ends(self, finding: Violation) -> list[_End] | None:
+    def _find_branches(self, finding: Violation) -> list[_Branch] | None:
         """Find all branches in which the finding is no longer open; None if it can't be settled."""
         if finding.policy not in self._ready or prod(len(base.domain) for base in _bases(finding.because)) > TRIES:
             return None
         try:
-            ends = [end for end in find_branches(finding.because, partial(self._look, finding)) if end]
-            return ends or None
+            branches = list(filter(None, find_branches(finding.because, partial(self._judge_cases, finding))))
+            return branches or None
         except Unsettled:
             return None
 
-    def _look(self, finding: Violation, cases: Sequence[Case]) -> Iterator[CaseOutcome[_End | None]]:
+    def _judge_cases(self, finding: Violation, cases: Sequence[Case]) -> Iterator[CaseOutcome[_Branch | None]]:
         """Find what becomes of the finding in each case; None in one that Heat refuses. Errors: Unsettled."""
-        work = self._size * sum(_key(case) not in self._judged for case in cases)
+        work = self._size * sum(_case_key(case) not in self._judged for case in cases)
         if work > self._left or self._size > LARGEST:
             raise Unsettled
         for case in cases:
-            decision = self._under(case)
+            decision = self._judge_case(case)
             if decision is None:
                 yield None, None
                 continue
@@ -189,19 +190,19 @@ class CaseAnalysis:
             waived = [violation for violation in decision.waived if self._matches(violation, finding)]
             still = [violation for violation in decision.undetermined if self._matches(violation, finding)]
             because = [unknown for violation in still for unknown in violation.because]
-            yield _End(case, violations, waived), because if still and not violations else None
+            yield _Branch(case, violations, waived), because if still and not violations else None
 
-    def _under(self, case: Case) -> Decision | None:
-        key = _key(case)
+    def _judge_case(self, case: Case) -> Decision | None:
+        key = _case_key(case)
         if key not in self._judged:
             self._left -= self._size
-            self._judged[key] = self._read(dict(key))
+            self._judged[key] = self._judge_again(dict(key))
         decision = self._judged[key]
         if decision is None and key not in self._impossible:
             raise Unsettled
         return decision
 
-    def _read(self, values: Case) -> Decision | None:
+    def _judge_again(self, values: Case) -> Decision | None:
         seconds = None if self._until is None else self._until - self._budget.clock()
         if seconds is not None and seconds <= 0:
             return None
@@ -210,7 +211,7 @@ class CaseAnalysis:
             return self._judge(self._rules, stacks, replace(self._budget, seconds=seconds))
         except InputError as error:
             if all(diagnostic.code == IMPOSSIBLE for diagnostic in error.diagnostics):
-                self._impossible.add(_key(values))
+                self._impossible.add(_case_key(values))
             return None
         except EngineError:
             return None
@@ -225,27 +226,27 @@ class CaseAnalysis:
         )
 
 
-def _merged(violations: Sequence[Sequence[Violation]]) -> Violation:
+def _merge_findings(branches: Sequence[Sequence[Violation]]) -> Violation:
     """Merge the findings of all branches into one: their common row, or else that of the first with all messages. It is
     tolerated if all of them are."""
-    rows = set.intersection(*({violation.row for violation in branch} for branch in violations))
-    result = next((violation for violation in violations[0] if violation.row in rows), None)
+    rows = set.intersection(*({violation.row for violation in branch} for branch in branches))
+    result = next((violation for violation in branches[0] if violation.row in rows), None)
     if result is None:
-        messages = dict.fromkeys(branch[0].message for branch in violations)
+        messages = dict.fromkeys(branch[0].message for branch in branches)
         more = ["..."] if len(messages) > WORDINGS else []
-        result = replace(violations[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
-    new = next((violation for branch in violations for violation in branch if not violation.tolerated), result)
+        result = replace(branches[0][0], message="; or ".join([*list(messages)[:WORDINGS], *more]))
+    new = next((violation for branch in branches for violation in branch if not violation.tolerated), result)
     return replace(result, change=new.change, tolerated=new.tolerated)
 
 
 def find_branches(
     because: Sequence[Unknown],
-    look: Callable[[Sequence[Case]], Iterable[CaseOutcome[T]]],
+    judge: Callable[[Sequence[Case]], Iterable[CaseOutcome[T]]],
     under: Case = MappingProxyType({}),
     tries: int = 1,
 ) -> Iterator[T]:
-    """Find what holds in all branches under a case, where a finding depends on these unknowns. `look` finds what holds
-    in each of the cases that the values of one unknown make. Errors: Unsettled."""
+    """Find what holds in all branches under a case, where a finding depends on these unknowns. `judge` finds what
+    holds in each of the cases that the values of one unknown make. Errors: Unsettled."""
     chosen = min(
         (base for base in _bases(because) if base not in under), key=lambda unknown: unknown.expression, default=None
     )
@@ -255,14 +256,14 @@ def find_branches(
     if tries > TRIES:
         raise Unsettled
     cases = [{**under, chosen: value} for value in chosen.domain]
-    for case, (outcome, still) in zip(cases, look(cases), strict=True):
+    for case, (outcome, still) in zip(cases, judge(cases), strict=True):
         if still is None:
             yield outcome
         else:
-            yield from find_branches(still, look, case, tries)
+            yield from find_branches(still, judge, case, tries)
 
 
-def _key(case: Case) -> frozenset[tuple[Unknown, Value]]:
+def _case_key(case: Case) -> frozenset[tuple[Unknown, Value]]:
     return frozenset(case.items())
 
 
@@ -293,10 +294,11 @@ class Dependence:
                     self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
 
     def format_unknowns(self, because: Sequence[Unknown]) -> str:
+        """Describe what a finding depends on that may hold for some values of these unknowns."""
         if len(because) == 1 and because[0].source in self._sizes:
             return self._size(because[0])
-        words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._parts(unknown)))
-        return f"depends on {_listed(words, ' and ')}" if words else ""
+        words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._split_unknown(unknown)))
+        return f"depends on {_join(words, ' and ')}" if words else ""
 
     def format_cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
         """Describe when a finding holds that holds in these cases and no other, with the unknowns that decide it."""
@@ -304,7 +306,7 @@ class Dependence:
         because = _in_order({unknown for case in merged for unknown in case})
         clauses = [" and ".join(self._clause(unknown, case[unknown]) for unknown in _in_order(case)) for case in merged]
         causes = [self._size(unknown) for unknown in because if unknown.source in self._sizes and unknown.of]
-        return tuple(because), "; ".join([f"{VERBS[level]} if {_listed(clauses, '; or if ')}", *causes])
+        return tuple(because), "; ".join([f"{VERBS[level]} if {_join(clauses, '; or if ')}", *causes])
 
     def _clause(self, unknown: Unknown, values: frozenset[Value]) -> str:
         name = self._name(unknown)
@@ -312,9 +314,9 @@ class Dependence:
         if name.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
             return f"{name} {'holds' if (TRUE in values) != negated else 'does not hold'}"
         among = [shorten(show(value), LONGEST) for value in unknown.domain if value in values]
-        return f"{name} is {_listed(among, ' or ')}"
+        return f"{name} is {_join(among, ' or ')}"
 
-    def _parts(self, unknown: Unknown) -> tuple[Unknown, ...]:
+    def _split_unknown(self, unknown: Unknown) -> tuple[Unknown, ...]:
         whole = unknown.source in self._conditions or unknown.function == EQUALITY
         return (unknown,) if whole or not unknown.of else unknown.of
 
@@ -323,7 +325,7 @@ class Dependence:
         deciding = list(dict.fromkeys(self._name(part) for part in unknown.of or (unknown,)))
         groups = list(self._sizes[unknown.source])
         verbs = "decides" if len(deciding) == 1 else "decide", "has" if len(groups) == 1 else "have"
-        return f"{_listed(deciding, ' and ')} {verbs[0]} how many members {_listed(groups, ' and ')} {verbs[1]}"
+        return f"{_join(deciding, ' and ')} {verbs[0]} how many members {_join(groups, ' and ')} {verbs[1]}"
 
     def _short(self, resource: ResourceId) -> str:
         return resource.name if resource.stack in self._roots else resource.path
@@ -332,14 +334,14 @@ class Dependence:
         if unknown.hidden:
             return "a hidden value"
         if unknown.of and unknown.source in self._sizes:
-            return f"the number of members of {_listed(list(self._sizes[unknown.source]), ' and ')}"
+            return f"the number of members of {_join(list(self._sizes[unknown.source]), ' and ')}"
         if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
             return condition
         match unknown.function, unknown.arguments:
             case fn, tuple(sources) if fn == EQUALITY:
                 names = [self._name(Unknown(source)) for source in sources if isinstance(source, Expression)]
                 equal = [f"{left} is {right}" for left, right in zip(names[::2], names[1::2], strict=True)]
-                return f"{EQUALITY} {_listed(equal, ' and ')}"
+                return f"{EQUALITY} {_join(equal, ' and ')}"
             case "get_param", str(name):
                 return f"parameter {name}{self._home(unknown.stack, ' of ')}"
             case "get_attr" | "Fn::GetAtt", [str(name), *keys] if all(isinstance(key, str | int) for key in keys):
@@ -354,16 +356,16 @@ def _in_order(unknowns: Iterable[Unknown]) -> list[Unknown]:
     return sorted(unknowns, key=lambda unknown: unknown.expression)
 
 
-def _merge_cases(cases: Sequence[Case]) -> list[_Cases]:
+def _merge_cases(cases: Sequence[Case]) -> list[_MergedCase]:
     """Merge cases that differ in one unknown alone, and leave out an unknown that may have any value."""
-    merged: list[_Cases] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
+    merged: list[_MergedCase] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
     if len(merged) <= MERGED:
         while _merge_two(merged):
             pass
     return merged
 
 
-def _merge_two(cases: list[_Cases]) -> bool:
+def _merge_two(cases: list[_MergedCase]) -> bool:
     """Merge the first two cases that can be merged; whether there are such."""
     for case, other in combinations(cases, 2):
         differing = [unknown for unknown in case.keys() | other.keys() if case.get(unknown) != other.get(unknown)]
@@ -377,6 +379,6 @@ def _merge_two(cases: list[_Cases]) -> bool:
     return False
 
 
-def _listed(words: Sequence[str], between: str) -> str:
+def _join(words: Sequence[str], between: str) -> str:
     more = [f"{len(words) - MOST} more"] if len(words) > MOST else []
     return between.join([*words[:MOST], *more])

@@ -78,6 +78,8 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class _State:
+    """The policies by name, and the facts."""
+
     modules: Mapping[str, Module]
     lines: Sequence[FactLine]
 
@@ -114,21 +116,21 @@ def simulate(
     for name in [target, *([actions] if actions is not None else [])]:
         if name not in known:
             raise UsageError(f"there is no policy {name}: {did_you_mean(name, known, 'there are ' + ', '.join(known))}")
-    asked = _read(query, "<query>")
-    if [len(step) for step in asked] != [1]:
+    questions = _read(query, "<query>")
+    if [len(step) for step in questions] != [1]:
         raise RulesError([Diagnostic("syntax", "a query is one atom or rule", None, "write p(x)")], {"<query>": query})
     steps = _read(sequence, "<sequence>")
-    state = _State({module.name: _opened(module) for module in modules}, lines)
+    state = _State({module.name: _export_all(module) for module in modules}, lines)
     simulator = _Simulator(target, actions or target, engine, catalogue, now)
-    _, before = simulator.answer(state, asked[0][0])
+    _, before = simulator.answer(state, questions[0][0])
     simulated = []
     for step in steps:
         state, updates = simulator.run(state, step)
         simulated.append(SimulationStep(_format_step(step), updates))
-    run, after = simulator.answer(state, asked[0][0])
+    run, after = simulator.answer(state, questions[0][0])
     errors = (*simulator.errors, *run.answer(f"{target}:{ANSWER}").errors)
     return Simulation(
-        name=asked[0][0].head.name,
+        name=questions[0][0].head.name,
         before=before,
         after=after,
         steps=tuple(simulated),
@@ -139,7 +141,7 @@ def simulate(
     )
 
 
-def prepare(module: Module, number: int = 1) -> Module:
+def _make_checkable(module: Module, number: int) -> Module:
     """The module of an action policy as one that can be checked; others stay as they are.
 
     A variable of a head that nothing binds, as in ``server+(id, name) :- create(name)``, gets a value that is new, with
@@ -149,7 +151,8 @@ def prepare(module: Module, number: int = 1) -> Module:
     if not _action_names(module):
         return module
     statements = [
-        prepare_rule(statement, number) if isinstance(statement, Rule) else statement for statement in module.statements
+        make_rule_checkable(statement, number) if isinstance(statement, Rule) else statement
+        for statement in module.statements
     ]
     return replace(module, statements=tuple(statements))
 
@@ -184,7 +187,7 @@ def _read(text: str, file: str) -> tuple[Step, ...]:
     return steps
 
 
-def _opened(module: Module) -> Module:
+def _export_all(module: Module) -> Module:
     """The module with all its relations exported, as those of Congress are."""
     if module.congress:
         return module
@@ -198,8 +201,8 @@ def _action_names(module: Module) -> frozenset[str]:
     return frozenset(term.value for term in values if isinstance(term, Constant) and isinstance(term.value, str))
 
 
-def prepare_rule(rule: Rule, number: int = 1) -> Rule:
-    """A rule of an action policy as one that can be checked; see `prepare`."""
+def make_rule_checkable(rule: Rule, number: int = 1) -> Rule:
+    """A rule of an action policy as one that can be checked; see `_make_checkable`."""
     owner, colon, name = rule.head.name.rpartition(":")
     if colon and _update(name):
         rule = replace(rule, head=replace(rule.head, name=f"update.{owner.replace(':', '.')}.{name}"))
@@ -264,16 +267,16 @@ class _Simulator:
     def _act(self, state: _State, step: Step) -> list[Rule]:
         """The updates of an action: what is inserted comes last, and stays."""
         self.actions_run += 1
-        heads = self._chosen(state, step) if step[0].body else [rule.head for rule in step]
+        heads = self._choose_actions(state, step) if step[0].body else [rule.head for rule in step]
         facts = [Rule(head, span=head.span) for head in heads]
         if wrong := [head for head in heads if not all(isinstance(term, Constant) for term in terms(head))]:
             message = f"nothing gives the variables of {wrong[0].name} a value"
             raise RulesError([Diagnostic("unsafe-variable", message, wrong[0].span, "write a condition behind `:-`")])
         if not facts:
             return []
-        state = self._acting(state, facts)
+        state = self._with_actions(state, facts)
         run = self._evaluate(state, self.actions)
-        written = {prepare_rule(rule, 0).head.name: rule.head.name for rule in state.rules(self.actions)}
+        written = {make_rule_checkable(rule, 0).head.name: rule.head.name for rule in state.rules(self.actions)}
         updates: dict[str, list[Rule]] = {"+": [], "-": []}
         self.results = ()
         for name in sorted(map(str, run.checked.program.relations)):
@@ -293,12 +296,12 @@ class _Simulator:
         inserted = {replace(rule.head, name=rule.head.name[:-1] + "-") for rule in updates["+"]}
         return [*(rule for rule in updates["-"] if rule.head not in inserted), *updates["+"]]
 
-    def _chosen(self, state: _State, step: Step) -> list[Atom]:
+    def _choose_actions(self, state: _State, step: Step) -> list[Atom]:
         """The actions of a step with conditions, by the first way in which these hold."""
         names = dict.fromkeys(variable.name for variable in variables(rule.head for rule in step))
         head = Atom(CHOICE, tuple(map(Variable, names)))
         choice = Rule(head, step[0].body, span=step[0].span)
-        run = self._evaluate(self._acting(state, [choice]), self.actions)
+        run = self._evaluate(self._with_actions(state, [choice]), self.actions)
         rows = run.answer(f"{self.actions}:{CHOICE}").rows
         if not rows:
             return []
@@ -313,7 +316,7 @@ class _Simulator:
             for rule in step
         ]
 
-    def _acting(self, state: _State, more: Sequence[Rule]) -> _State:
+    def _with_actions(self, state: _State, more: Sequence[Rule]) -> _State:
         """The state in which the action policy sees the tables of the target as its own."""
         rules = [*state.rules(self.actions), *self.results, *more]
         if self.actions != self.target:
@@ -326,7 +329,7 @@ class _Simulator:
 
     def _evaluate(self, state: _State, start: str) -> Evaluated:
         reached = _reachable(state.modules, [start, self.target])
-        modules = [prepare(module, self.actions_run) for module in reached]
+        modules = [_make_checkable(module, self.actions_run) for module in reached]
         return evaluate(modules, state.lines, self.engine, query=SIMULATION, catalogue=self.catalogue, now=self.now)
 
     def _apply(self, state: _State, update: Rule) -> _State:

@@ -17,7 +17,7 @@ from datalog_gate.analysis.constants import (
     read_network,
     twins,
 )
-from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Slips, Span
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, kind_of
@@ -182,7 +182,7 @@ def _differs_in_case(builtin: str, text: str, part: str) -> bool:
         if TESTS[builtin](text, part):
             return False
         if builtin == "matches":
-            return searcher(part, ignore_case=True)(text)
+            return compile_search(part, ignore_case=True)(text)
         return TESTS[builtin](text.casefold(), part.casefold())
     return False
 
@@ -197,13 +197,13 @@ def _other_pattern(pattern: str, text: str) -> str | None:
     """The pattern that was meant in the place of one which does not match the text: without the slashes around it,
     with `.*` for a shell's `*`, with one backslash for two."""
     with suppress(ValueError):
-        if searcher(pattern)(text):
+        if compile_search(pattern)(text):
             return None
     for meant in (
         re.sub("^/(.*)/$", r"\1", pattern), re.sub(r"(?<=[\w-]{2})\*", ".*", pattern), pattern.replace(2 * "\\", "\\"),
     ):  # fmt: skip
         with suppress(ValueError):
-            if meant != pattern and searcher(meant)(text):
+            if meant != pattern and compile_search(meant)(text):
                 return meant
     return None
 

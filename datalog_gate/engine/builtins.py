@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, cast
 
-from datalog_gate.analysis.patterns import searcher
+from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.analysis.program import FoldFunction
 from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import GateError
@@ -313,7 +313,7 @@ def _find_string_fault(pattern: str, longest: Number, quotes: Value, ignore_case
 
 def _matches(pattern: str, text: str, ignore_case: bool = False) -> bool:
     try:
-        return searcher(pattern, ignore_case)(text)
+        return compile_search(pattern, ignore_case)(text)
     except ImportError:
         raise EvaluationError("regular expressions need RE2, which is not installed") from None
 

@@ -1,6 +1,7 @@
-"""Negations that what stands beside them entails.
+"""Negations that the rest of their body entails, so that the body never holds.
 
-``p(x, y), not p(x, _)``: each literal of it, or of a rule for its relation, stands beside it for some values.
+``p(x, y), not p(x, _)`` never holds: each literal of the negation stands beside it, for some values of its variables.
+So may each literal of a rule for the relation that is negated.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 Choice = Mapping[ir.Var, ir.Operand]
-"""What variables of a negation stand for."""
+"""Values of variables of a negation: operands of the rest of the body."""
 Reading = Callable[[ir.Operand], ir.Operand]
 """An operand as the constant or the first variable that equations make it."""
 LONGEST = 20
@@ -52,9 +53,9 @@ def find_entailed(
                     return f"it needs a row of {relation_name(relation)}, and its `not` excludes each such row"
             return "its `not` excludes what stands beside it"
         match literal.body:
-            case (ir.Match(relation) as asked,):
+            case (ir.Match(relation) as wanted,):
                 for rule in rules.get(relation, ()):
-                    if 0 < len(rule.body) <= LONGEST and _may_stand(rule.body, forms) and search.derives(rule, asked):
+                    if 0 < len(rule.body) <= LONGEST and _may_stand(rule.body, forms) and search.derives(rule, wanted):
                         return f"what stands beside `not {relation_name(relation)}` gives it a row"
     return None
 
@@ -91,7 +92,7 @@ def find_fold_bounds(
             continue
         first = fold.terms[0]
         value = choice.get(first, first) if isinstance(first, ir.Var) else first
-        if not (search.has_value(fold) or search.is_there(value)):
+        if not (search.has_first_value(fold) or search.is_never_null(value)):
             continue
         if fold.function == "count":
             yield ir.Compare(">=", fold.target, ir.Const(1), fold.span)
@@ -100,10 +101,10 @@ def find_fold_bounds(
     for part, whole in permutations(folds, 2) if len(folds) <= MOST_FOLDS else ():
         others = [other for other in body if other is not part and other is not whole]
         search = _Entailment([*others, *part.body], relations, reading)
-        yield from _orders_of_parts(part, whole, search)
+        yield from _order_aggregates(part, whole, search)
 
 
-def _orders_of_parts(part: ir.Fold, whole: ir.Fold, search: _Entailment) -> Iterator[ir.Compare]:
+def _order_aggregates(part: ir.Fold, whole: ir.Fold, search: _Entailment) -> Iterator[ir.Compare]:
     """Yield how two aggregates are ordered if one takes a part of what the other takes: its `max` is not above that of
     the whole, its `min` not below, its `avg` between the two."""
     for choice in search.choices(whole.body, {}):
@@ -137,14 +138,14 @@ class _Entailment:
         """Whether the literals of a negation hold where the body does."""
         return next(self.choices(wanted, {}), None) is not None
 
-    def derives(self, rule: ir.CheckedRule, asked: ir.Match) -> bool:
-        """Whether the rule gives the row that is asked for where the body holds."""
+    def derives(self, rule: ir.CheckedRule, wanted: ir.Match) -> bool:
+        """Whether the rule gives the wanted row where the body holds."""
         own = {var for literal in rule.body for var in variables(literal)}
         names = {var: ir.Var(var.name, f"{var.generated} of a rule") for var in own}
         choice: Choice | None = {}
-        for at, term in asked.column_terms:
+        for at, term in wanted.column_terms:
             argument = renamed(rule.arguments[at], names)
-            choice = None if choice is None else self._chosen(argument, term, choice)
+            choice = None if choice is None else self._match_term(argument, term, choice)
         return choice is not None and next(self.choices(renamed(rule.body, names), choice), None) is not None
 
     def is_single(self, fold: ir.Fold) -> bool:
@@ -158,11 +159,11 @@ class _Entailment:
                     same.add(term)
         return all(isinstance(term, ir.Const) or term in same for term in fold.terms)
 
-    def is_there(self, value: ir.Operand) -> bool:
+    def is_never_null(self, value: ir.Operand) -> bool:
         """Whether the value is certainly not null."""
         return value.value is not None if isinstance(value, ir.Const) else value in self._present
 
-    def has_value(self, fold: ir.Fold) -> bool:
+    def has_first_value(self, fold: ir.Fold) -> bool:
         """Whether the first term of an aggregate is never null."""
         first = fold.terms[0]
         if isinstance(first, ir.Const):
@@ -186,47 +187,47 @@ class _Entailment:
             self._tries += 1
             if self._tries > MOST_TRIES:
                 return
-            extended = self._as(wanted[0], literal, choice)
+            extended = self._match_literal(wanted[0], literal, choice)
             if extended is not None:
                 yield from self.choices(wanted[1:], extended)
 
-    def _as(self, wanted: ir.CheckedLiteral, literal: ir.CheckedLiteral, choice: Choice) -> Choice | None:
+    def _match_literal(self, wanted: ir.CheckedLiteral, literal: ir.CheckedLiteral, choice: Choice) -> Choice | None:
         """The choice for which the wanted literal holds where the other does, or None."""
         match wanted, literal:
             case ir.Match(relation), ir.Match(other) if relation == other:
                 for at, term in wanted.column_terms:
-                    extended = self._chosen(term, literal.arguments[at], choice)
+                    extended = self._match_term(term, literal.arguments[at], choice)
                     kinds = self._relations[relation].columns[at].kinds
                     joins = isinstance(term, ir.Var) and (term in self._outer or term in choice)
                     if extended is None or (
-                        joins and Kind.NULL in kinds and self._of(term, choice) not in self._present
+                        joins and Kind.NULL in kinds and self._resolve(term, choice) not in self._present
                     ):
                         return None
                     choice = extended
                 return choice
             case ir.Compare(sign, left, right), ir.Compare(other_sign, first, second):
-                extended = self._all_chosen((left, right), (first, second), choice) if sign == other_sign else None
+                extended = self._match_terms((left, right), (first, second), choice) if sign == other_sign else None
                 if extended is None and sign == FLIPPED[other_sign]:
-                    extended = self._all_chosen((left, right), (second, first), choice)
+                    extended = self._match_terms((left, right), (second, first), choice)
                 return extended
             case ir.Call(name, inputs, outputs), ir.Call(other_name, others, given) if name == other_name:
-                return self._all_chosen((*inputs, *outputs), (*others, *given), choice)
+                return self._match_terms((*inputs, *outputs), (*others, *given), choice)
         return None
 
-    def _all_chosen(self, terms: Sequence[ir.Pattern], others: Sequence[ir.Pattern], choice: Choice) -> Choice | None:
+    def _match_terms(self, terms: Sequence[ir.Pattern], others: Sequence[ir.Pattern], choice: Choice) -> Choice | None:
         extended: Choice | None = choice
         for term, other in zip(terms, others, strict=True):
-            extended = extended if term is None or extended is None else self._chosen(term, other, extended)
+            extended = extended if term is None or extended is None else self._match_term(term, other, extended)
         return extended
 
-    def _chosen(self, term: ir.Operand, other: ir.Pattern, choice: Choice) -> Choice | None:
+    def _match_term(self, term: ir.Operand, other: ir.Pattern, choice: Choice) -> Choice | None:
         """The choice for which the term is the other one, or None."""
         own = isinstance(term, ir.Var) and term not in self._outer and term not in choice
         if own and isinstance(term, ir.Var):
             return {**choice, term: self._reading(other) if other is not None else ir.Var("", "anything")}
-        return choice if other is not None and self._of(term, choice) == self._reading(other) else None
+        return choice if other is not None and self._resolve(term, choice) == self._reading(other) else None
 
-    def _of(self, term: ir.Operand, choice: Choice) -> ir.Operand:
+    def _resolve(self, term: ir.Operand, choice: Choice) -> ir.Operand:
         return choice[term] if isinstance(term, ir.Var) and term in choice else self._reading(term)
 
     def _find_present(self) -> Iterator[ir.Var]:

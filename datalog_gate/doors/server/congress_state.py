@@ -20,7 +20,7 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind, from_python, to_json
 from datalog_gate.decision.policy_set import RuleFile, parse_all
 from datalog_gate.decision.query import Evaluated, evaluate
-from datalog_gate.decision.simulation import prepare_rule
+from datalog_gate.decision.simulation import make_rule_checkable
 from datalog_gate.decision_point.inventory_source import STORE, open_store, read_newest, read_source_states
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.doors.server.endpoint import ApiError
@@ -257,7 +257,7 @@ def read_rule(text: str, policy: str, kind: str, identity: str) -> Rule:
     rules = [statement for statement in module.statements if isinstance(statement, Rule)]
     if len(rules) != 1 or len(module.statements) != 1:
         raise ValueError(len(module.statements))
-    return prepare_rule(rules[0]) if kind == "action" else rules[0]
+    return make_rule_checkable(rules[0]) if kind == "action" else rules[0]
 
 
 def _load(stored: StoredPolicies, files: tuple[RuleFile, ...], before: PolicyState | None) -> PolicyState:
