@@ -166,7 +166,7 @@ def count_answer(numbers: Numbers, operation: Operation, answer: Answer, seconds
 
 
 def _describe_effect(violation: Violation) -> str:
-    """What a certain violation does, by the level of its policy and the mode: `deny`, `warn`, `record` or nothing."""
+    """What a certain violation does: `deny`, `warn` or `record`; `preexisting` if it is tolerated."""
     if violation.tolerated:
         return "preexisting"
     effects = violation.level, violation.mode

@@ -27,15 +27,16 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
     the request, in environments, or as a default, even where another value overrides it.
     """
     secrets = _Secrets(judged)
-    shown = secrets.definition(definition) | {"parameters": secrets.data(secrets.section(definition["parameters"]))}
+    parameters = secrets.mask_value(secrets.mask_section(definition["parameters"]))
+    shown = secrets.mask_definition(definition) | {"parameters": parameters}
     if held := definition.get("held"):
         stacks = {
-            path: stack | secrets.definition(stack) | {"metadata": secrets.data(stack.get("metadata"))}
+            path: stack | secrets.mask_definition(stack) | {"metadata": secrets.mask_value(stack.get("metadata"))}
             for path, stack in held["stacks"].items()
         }
         adopted = held.get("adopted", {})
-        parameters = {path: secrets.data(secrets.section(section)) for path, section in adopted.items()}
-        shown["held"] = held | {"stacks": stacks, "adopted": parameters}
+        adopted = {path: secrets.mask_value(secrets.mask_section(section)) for path, section in adopted.items()}
+        shown["held"] = held | {"stacks": stacks, "adopted": adopted}
     return {**definition, **shown}, sorted(secrets.names)
 
 
@@ -51,40 +52,40 @@ class _Secrets:
         self.texts = texts | {json.dumps(text)[1:-1] for text in texts}
         self.collections = [value for value in values if isinstance(value, dict | list) and value]
 
-    def definition(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+    def mask_definition(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Mask the template, environment and files of a stack."""
         environments = definition.get("environment_files", ())
         return {
-            "template": self.document(definition["template"], self.template),
-            "environment": self.document(definition["environment"], self.environment),
+            "template": self.mask_document(definition["template"], self.mask_template),
+            "environment": self.mask_document(definition["environment"], self.mask_environment),
             "files": {
-                name: self.text(text, self.environment if name in environments else self.template)
+                name: self.mask_text(text, self.mask_environment if name in environments else self.mask_template)
                 for name, text in definition["files"].items()
             },
         }
 
-    def document(self, document: Any, sections: Callable[[Any], Any]) -> Any:
+    def mask_document(self, document: Any, sections: Callable[[Any], Any]) -> Any:
         """Mask a document, given as data or as text. `sections` masks the sections that name parameters."""
-        return self.text(document, sections) if isinstance(document, str) else self.data(sections(document))
+        return self.mask_text(document, sections) if isinstance(document, str) else self.mask_value(sections(document))
 
-    def text(self, text: str, sections: Callable[[Any], Any]) -> str:
+    def mask_text(self, text: str, sections: Callable[[Any], Any]) -> str:
         """Mask a document given as text.
 
         A text that holds a secret becomes JSON: YAML can spell a secret in many ways, and might not parse without it.
         """
         if not (self.names or any(word in text for *_, word in DECLARED)):
             return text
-        replaced = self._replace(text)
+        replaced = self._mask_within(text)
         try:
-            data = read_document(text, "", as_json=sections != self.environment).data
+            data = read_document(text, "", as_json=sections != self.mask_environment).data
         except InputError:
             return replaced
         if not isinstance(data, dict | list):
             return replaced
-        shown = self.data(sections(data))
+        shown = self.mask_value(sections(data))
         return text if (shown, replaced) == (data, text) else json.dumps(shown)
 
-    def template(self, data: Any) -> Any:
+    def mask_template(self, data: Any) -> Any:
         """Mask the defaults of hidden parameters in a template."""
         for section, default, hidden in DECLARED:
             if isinstance(data, Mapping) and isinstance(declared := data.get(section), Mapping):
@@ -97,35 +98,35 @@ class _Secrets:
                 data = {**data, section: shown}
         return data
 
-    def environment(self, data: Any) -> Any:
+    def mask_environment(self, data: Any) -> Any:
         """Mask the values of hidden parameters in an environment."""
         if not isinstance(data, Mapping):
             return data
-        return {key: self.section(value) if key in SECTIONS else value for key, value in data.items()}
+        return {key: self.mask_section(value) if key in SECTIONS else value for key, value in data.items()}
 
-    def section(self, section: Any) -> Any:
+    def mask_section(self, section: Any) -> Any:
         """Mask the hidden parameters in a section of values by name."""
         if not isinstance(section, Mapping):
             return section
         return {key: HEAT_MASK if key in self.names else value for key, value in section.items()}
 
-    def data(self, value: Any) -> Any:
+    def mask_value(self, value: Any) -> Any:
         """Mask the secrets in data."""
         if value in self.collections:
             return HEAT_MASK
         match value:
             case str():
-                return HEAT_MASK if value in self.texts else self._replace(value)
+                return HEAT_MASK if value in self.texts else self._mask_within(value)
             case int() | float():
                 return HEAT_MASK if len(str(value)) >= MIN_LENGTH and str(value) in self.texts else value
             case Mapping():
-                return {key: self.data(item) for key, item in value.items()}
+                return {key: self.mask_value(member) for key, member in value.items()}
             case list() | tuple():
-                return [self.data(item) for item in value]
+                return [self.mask_value(member) for member in value]
             case _:
                 return value
 
-    def _replace(self, text: str) -> str:
+    def _mask_within(self, text: str) -> str:
         return masked(text, (secret for secret in self.texts if len(secret) >= MIN_LENGTH), HEAT_MASK)
 
 

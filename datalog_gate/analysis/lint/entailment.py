@@ -1,4 +1,4 @@
-"""Negations that the rest of their body entails, so that the body never holds.
+"""Negations that the rest of their body entails.
 
 ``p(x, y), not p(x, _)`` never holds: each literal of the negation stands beside it, for some values of its variables.
 So may each literal of a rule for the relation that is negated.

@@ -44,19 +44,11 @@ def read_settings(path: Path) -> tuple[Settings, Any]:
         raise invalid_file(path, error) from None
 
 
-def read_service_option(path: Path, service: str, key: str, default: str = "") -> str:
-    """Read an option of a service. Errors: InputError if it is not there and has no default, UsageError."""
-    value = read_service_options(path, service).get(key, default)
-    if not value:
-        raise InputError.of(f"{path} has no service_option {service}.{key}")
-    return value
-
-
-def read_service_options(path: Path, service: str) -> Mapping[str, str]:
-    """Read the options of a service. Errors: InputError, UsageError."""
+def read_approval_options(path: Path) -> Mapping[str, str]:
+    """Read the options of the service `approval`. Errors: InputError, UsageError."""
     settings, _ = read_settings(path)
     try:
-        return parse_plugin_options("service_option", settings.service_option).get(service, {})
+        return parse_plugin_options("service_option", settings.service_option).get("approval", {})
     except ValueError as error:
         raise invalid_file(path, error) from None
 

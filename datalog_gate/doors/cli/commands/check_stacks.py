@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -75,10 +75,11 @@ def check(options: argparse.Namespace) -> int:
         services=options.services,
         stack=options.stack,
     )
+    today = (options.now or datetime.now(UTC)).date()
     idle = (
-        *_idle_run(rules, options),
-        *_distant_policies(rules, options.now),
-        *_distant_times(rules, options.now),
+        *_find_idle_options(rules, options),
+        *_find_distant_policies(rules, today),
+        *_find_distant_times(rules, today),
         *find_unfilled(rules.program, rules.catalogue, given),
     )
     if inventory and not isinstance(inventory, str):
@@ -88,7 +89,7 @@ def check(options: argparse.Namespace) -> int:
     if caller_error:
         raise caller_error
     waivers = rules.waivers(options.waivers or ())
-    for warning in _distant_waivers(waivers, options.now):
+    for warning in _find_distant_waivers(waivers, today):
         print(render(warning, {}), file=sys.stderr)
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
     entries = []
@@ -272,8 +273,8 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
     return OK
 
 
-def _idle_run(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]:
-    """Warn of an action that no policy is judged on, and of services that no rule names but almost."""
+def _find_idle_options(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]:
+    """Warn of an action that no policy is judged on, and of services that no rule names, but one of a similar name."""
     from datalog_gate.analysis.strata import matches
 
     action = options.action or ("update" if options.against else "create")
@@ -299,29 +300,26 @@ def _idle_run(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]
             yield Diagnostic("unknown-service", message, None, f"did you mean --services {near}?", "warning")
 
 
-def _distant_policies(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
+def _find_distant_policies(rules: Rules, today: date) -> Iterator[Diagnostic]:
     """Warn of policies that are enforced from a day more than a year ahead."""
-    today = (now or datetime.now(UTC)).date()
     for policy in rules.policies:
         if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
             message = f"{policy.id} only warns until {policy.enforce_from}"
             yield Diagnostic("far-date", message, policy.span, "write the day from which it is to deny", "warning")
 
 
-def _distant_waivers(waivers: Sequence[Waiver], now: datetime | None) -> Iterator[Diagnostic]:
+def _find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Diagnostic]:
     """Warn of waivers that expire in years."""
-    today = (now or datetime.now(UTC)).date()
     for waiver in waivers:
         if (waiver.until.date() - today).days > LONGEST_WAIVER:
             message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
             yield Diagnostic("far-date", message, None, "write a day by which somebody looks again", "warning")
 
 
-def _distant_times(rules: Rules, now: datetime | None) -> Iterator[Diagnostic]:
+def _find_distant_times(rules: Rules, today: date) -> Iterator[Diagnostic]:
     """Warn of conditions that hold from a day more than a year ahead: ``gate:now(t), t > "2206-12-24"``."""
     from datalog_gate.analysis.constants import read_day
 
-    today = (now or datetime.now(UTC)).date()
     for rule in rules.program.rules:
         times = {match.arguments[0] for match in rule.body if isinstance(match, Match) and match.relation == "gate:now"}
         for literal in rule.body if times else ():
@@ -353,18 +351,18 @@ def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[
     return tuple(lines)
 
 
-def _format_map(data: Mapping[str, Data]) -> str:
-    return ", ".join(f"{name}: {_format_data(value)}" for name, value in data.items())
+def _format_map(values: Mapping[str, Data]) -> str:
+    return ", ".join(f"{name}: {_format_value(value)}" for name, value in values.items())
 
 
-def _format_data(data: Data) -> str:
-    match data:
+def _format_value(value: Data) -> str:
+    match value:
         case None | Unknown() | ResourceId():  # a ResourceId is a tuple too
-            return show(data)
+            return show(value)
         case Mapping():
-            return f"{{{_format_map(data)}}}"
+            return f"{{{_format_map(value)}}}"
         case tuple():
-            return f"[{', '.join(map(_format_data, data))}]"
+            return f"[{', '.join(map(_format_value, value))}]"
         case bool():
-            return str(data).lower()
-    return str(data)
+            return str(value).lower()
+    return str(value)

@@ -20,15 +20,15 @@ def config(options: argparse.Namespace) -> int:
     print(f"# {file or 'no datalog-gate.toml and no [tool.datalog-gate] in a pyproject.toml here or above'}")
     for option in CHECK_OPTIONS:
         value = getattr(options, option.attribute)
-        source = _source(option, options)
+        source = _describe_source(option, options)
         if option.name == "rules" and not value:
             value = [str(default_rules())]
         if value is None:
             print(f"# {option.name} is not given")
         else:
-            print(f"{option.name} = {_format(option, value)}  # {source}")
+            print(f"{option.name} = {_format_value(option, value)}  # {source}")
     if options.template:
-        print(f"templates = {_toml(options.template)}  # command line")
+        print(f"templates = {_to_toml(options.template)}  # command line")
     else:
         for entry in options.configuration.templates:
             print(f"\n[[templates]]  # {entry.place}")
@@ -36,7 +36,7 @@ def config(options: argparse.Namespace) -> int:
     return OK
 
 
-def _source(option: CheckOption, options: argparse.Namespace) -> str:
+def _describe_source(option: CheckOption, options: argparse.Namespace) -> str:
     """Where the value of an option comes from."""
     if option.name in options.given:
         return "command line"
@@ -47,32 +47,32 @@ def _source(option: CheckOption, options: argparse.Namespace) -> str:
 
 def _format_entry(entry: TemplateEntry) -> str:
     keys: dict[str, Any] = {"path": entry.patterns, "environment": entry.environments, "parameter": entry.parameters}
-    return "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items() if value)
+    return "\n".join(f"{key} = {_to_toml(value)}" for key, value in keys.items() if value)
 
 
-def _format(option: CheckOption, value: Any) -> str:
+def _format_value(option: CheckOption, value: Any) -> str:
     """A value as TOML, as the option's key takes it."""
     match option.name:
         case "parameter":
-            return _toml(dict(value))
+            return _to_toml(dict(value))
         case "module":
-            return _toml([",".join([template, *environments]) for template, environments in value])
+            return _to_toml([",".join([template, *environments]) for template, environments in value])
         case "output":
-            return _toml([f"{form}={path}" for form, path in value])
-    return _toml(value)
+            return _to_toml([f"{form}={path}" for form, path in value])
+    return _to_toml(value)
 
 
-def _toml(value: Any) -> str:
+def _to_toml(value: Any) -> str:
     """Data as TOML; texts are JSON's, whose escapes TOML has too."""
     match value:
         case bool():
             return str(value).lower()
         case datetime() | Path():
-            return _toml(value.isoformat() if isinstance(value, datetime) else str(value))
+            return _to_toml(value.isoformat() if isinstance(value, datetime) else str(value))
         case dict():
-            return f"{{{', '.join(f'{_toml(str(key))} = {_toml(member)}' for key, member in value.items())}}}"
+            return f"{{{', '.join(f'{_to_toml(str(key))} = {_to_toml(member)}' for key, member in value.items())}}}"
         case list() | tuple():
-            return f"[{', '.join(map(_toml, value))}]"
+            return f"[{', '.join(map(_to_toml, value))}]"
         case int() | float():
             return str(value)
     return json.dumps(str(value), ensure_ascii=False)

@@ -16,7 +16,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.commands.claim_settlement import SCHEMA, reconcile
 from datalog_gate.doors.cli.common import FINDINGS, OK, print_note
 from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.heat_conf import invalid_file, read_service_option, read_service_options, read_settings
+from datalog_gate.doors.cli.heat_conf import invalid_file, read_approval_options, read_settings
 from datalog_gate.services.approval import (
     ApprovalError,
     ApprovalRequest,
@@ -149,7 +149,9 @@ def approval(options: argparse.Namespace) -> int:
 def open_approvals(heat_conf: Path) -> Approvals:
     """Open the requests: the file of the service, else the store. Errors: InputError, UsageError, ValueError."""
     settings, _ = read_settings(heat_conf)
-    store = read_service_option(heat_conf, "approval", "file", settings.store_url)
+    store = read_approval_options(heat_conf).get("file", settings.store_url)
+    if not store:
+        raise InputError.of(f"{heat_conf} has no service_option approval.file")
     if (shared := Store(store)).missing:
         raise InputError.of(f"{shared.file} is not there: nothing was asked yet")
     return Approvals(store)
@@ -158,7 +160,7 @@ def open_approvals(heat_conf: Path) -> Approvals:
 def _tell_webhook(heat_conf: Path, event: dict[str, object]) -> None:
     """Tell the webhook of the service, if it has one, of a verdict. A failure is a note: the verdict stands."""
     try:
-        webhook = read_webhook(read_service_options(heat_conf, "approval"), delays=(1.0,))
+        webhook = read_webhook(read_approval_options(heat_conf), delays=(1.0,))
         problem = webhook.deliver(event) if webhook else ""
     except ValueError as error:
         problem = str(error)

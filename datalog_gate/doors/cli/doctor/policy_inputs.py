@@ -69,7 +69,7 @@ def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckRe
         yield CheckResult("finding", option, message, locate(option), f"{fix}: {PREVIOUS}")
         return
     try:
-        inner = (file for file in _below(path) if file.is_dir() or file.suffix.lower() in (".dl", *YAML))
+        inner = (file for file in _list_below(path) if file.is_dir() or file.suffix.lower() in (".dl", *YAML))
         unreadable = [file for file in (path, *inner) if is_closed(file)]
     except OSError as error:
         unreadable = [Path(error.filename)]
@@ -80,7 +80,7 @@ def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckRe
         yield CheckResult("finding", option, message, locate(option), fix)
 
 
-def _below(path: Path) -> Sequence[Path]:
+def _list_below(path: Path) -> Sequence[Path]:
     """The folders and files below a folder, but for those within a folder that can't be listed."""
     return sorted(path.rglob("*"))
 
@@ -135,7 +135,7 @@ def _check_waivers(settings: Settings, rules: Rules | None, locate: Locate, now:
 
 def check_writers(about: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
     """Check that nobody but the owner may write a file, or a folder with all below it."""
-    writable = [file for file in (path, *_below(path)) if _is_writable_by_others(file)]
+    writable = [file for file in (path, *_list_below(path)) if _is_writable_by_others(file)]
     if writable:
         more = f" and {len(writable) - 1} more below it" if len(writable) > 1 else ""
         message = f"users other than the owner may write {writable[0]}{more}"

@@ -49,7 +49,8 @@ class _Page:
     def on_post(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         form = read_form(req, self._server)
         if form.pop("form_key", "") != req.env.get("datalog_gate.form_key") or not is_same_site(req):
-            _send(resp, 403, _render_problem(req, "The form is not one of this session", "Go back and load it again."))
+            problem = RefusedRequestError(403, {"detail": "Go back and load it again."})
+            _send(resp, 403, _render(req, "problem.html", "The form is not one of this session", problem=problem))
             return
         self._answer(req, resp, path, form)
 
@@ -114,10 +115,6 @@ def _find_twin(view: View, req: falcon.Request) -> str:
     """The path of the API that answers what the page shows; its last part is that of the page."""
     twin = view.twin or view.path.replace("/pages", "/v2", 1)
     return f"{twin.partition('{')[0]}{req.relative_uri.partition('?')[0].rpartition('/')[2]}" if "{" in twin else twin
-
-
-def _render_problem(req: falcon.Request, title: str, text: str) -> str:
-    return _render(req, "problem.html", title, problem=RefusedRequestError(403, {"detail": text}))
 
 
 def _send(resp: falcon.Response, status: int, text: str) -> None:
