@@ -97,6 +97,12 @@ def test_a_value_that_a_parameter_says_stands_where_it_was_written(
     assert places(RULE.replace("{column}", column), folder, template, **inputs) == [place]
 
 
+def test_a_finding_on_an_environment_of_one_line_stands_in_it(folder: Path) -> None:
+    (folder / "env.yaml").write_text('{"parameters": {"size": "bad"}}')
+    rule = '@deny("p", "bad")\np(file) :- heat:environment(file=file, value="bad").\n'
+    assert places(rule, folder, "top.yaml", environments=[folder / "env.yaml"]) == ["env.yaml:1:25"]
+
+
 def test_a_reference_of_cloudformation_leads_to_the_parameter_too(folder: Path) -> None:
     (folder / "cfn.yaml").write_text(
         "HeatTemplateFormatVersion: 2012-12-12\nParameters:\n  Image: {Type: String, Default: bad}\n"

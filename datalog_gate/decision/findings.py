@@ -187,7 +187,7 @@ class FindingReader:
             relation=policy.relation,
             row=shown,
             resource=subject,
-            place=_with_line((span, self.stacks[0].place)),
+            place=span or self.stacks[0].place,
             because=because,
             on_unknown=policy.on_unknown,
             waiver=None if lapse else waiver,
