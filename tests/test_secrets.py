@@ -526,6 +526,19 @@ def test_a_type_and_a_file_named_by_a_hidden_value_are_hidden() -> None:
     ]
 
 
+def test_no_digest_of_a_file_proves_a_guess_of_a_hidden_default() -> None:
+    nested = {"template": {"get_file": "nested.yaml"}, "parameters": {"arg": {}}}
+    more = {"type": "OS::Heat::Stack", "properties": nested}
+    template = stack_of({"user_data": {"get_file": "open.sh"}}, more=more)
+    files = {"nested.yaml": json.dumps(NESTED), "open.sh": "text"}
+    stack = dg.read_stack(template=template, parameters={"pw": PW, "open": "o"}, files=files)
+    facts = flatten(stack, SHIPPED, ["heat:file"])
+    assert sorted(facts.shown("heat:file", row) for row in facts.rows["heat:file"]) == [
+        ("stack", "nested.yaml", SECRET, SECRET),
+        ("stack", "open.sh", "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1", 4),
+    ]
+
+
 def test_what_is_hidden_is_so_in_columns_of_other_names_and_keys_of_environments() -> None:
     properties = {"min_size": 1, "max_size": {"get_param": "pw"}, "resource": {"type": "OS::Heat::Value"}}
     group = {"type": "OS::Heat::AutoScalingGroup", "properties": properties}

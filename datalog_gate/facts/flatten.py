@@ -249,9 +249,10 @@ def _are_alike(group: Resource) -> bool:
 
 def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
     """Mark the values that came from hidden parameters. In an environment these are found by their names."""
-    names, paths = set[str](), set[Path]()
+    names, paths, files = set[str](), set[Path](), set[str]()
     for stack in stacks:
         hidden = [("parameters", parameter.name) for parameter in stack.parameters if parameter.hidden]
+        files.update(place.file for path in hidden if (place := stack.defined((*path, "default"))))
         names.update(name for _, name in hidden)
         paths.update((stack.id, *path) for path in (*stack.hidden, *hidden))
     if not paths:
@@ -270,6 +271,8 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                         facts.hide(relation_name, row, secret)
                     case Stack() as stack, () if relation_name == "heat:file" and (stack.id, "files", row[1]) in paths:
                         facts.hide(relation_name, row, range(1, len(row)))
+                    case Stack(), () if relation_name == "heat:file" and row[1] in files:
+                        facts.hide(relation_name, row, [2, 3])  # the digest of a file with a default proves a guess
                     case Stack() as stack, path if (stack.id, *path) in paths:
                         facts.hide(relation_name, row, [relation.positions["value"]])
                     case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *keys) if name in names:
