@@ -44,6 +44,10 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a wildcard in the registry": (
         "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "My::Neutron::SecurityGroup") + "}\n",
         {"environment": {"resource_registry": {"My::*": "OS::*"}}}, ["sg"]),
+    "a wildcard that leads to a template, which Heat never follows": (
+        "resources:\n  sg: {" + ANY + "}\n",
+        {"files": {"in.yaml": HEAD + "parameters: {rules: {type: json}}\nresources: {r: {type: OS::Heat::None}}\n"},
+         "environment": {"resource_registry": {"OS::Neutron::Sec*": "in.yaml"}}}, ["sg"]),
     "a mapping of one resource": (
         "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "OS::Heat::None") + "}\n",
         {"environment": {"resource_registry": {"resources": {"sg": {"OS::Heat::None": "OS::Neutron::SecurityGroup"}}}}}, ["sg"]),

@@ -587,7 +587,7 @@ def test_a_mapping_that_leads_to_no_type_is_skipped_if_another_leads_to_one(
 
 
 def test_the_registry_can_make_a_type_a_template() -> None:
-    environment = "resource_registry: {'My::*': child.yaml, resources: {g: {'0': {'OS::Nova::Server': 'OS::Heat::None'}}, db: {server: {'OS::Nova::Server': 'OS::Heat::Value'}}}}\n"
+    environment = "resource_registry: {'My::DB': child.yaml, resources: {g: {'0': {'OS::Nova::Server': 'OS::Heat::None'}}, db: {server: {'OS::Nova::Server': 'OS::Heat::Value'}}}}\n"
     stack = read(
         "resources: {db: {type: 'My::DB', properties: {name: n}}}\n",
         environment=environment,

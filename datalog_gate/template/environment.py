@@ -97,8 +97,9 @@ class Registry:
         if isinstance(own, tuple):
             yield declared, own
         keys = [declared] if declared in self.types else []
-        for key, (value, _) in self.types.items():
-            if key.endswith("*") and declared.startswith(key[:-1]) and declared != value and key != declared:
+        for key, (value, _) in self.types.items():  # a wildcard that leads to a template matches nothing in Heat
+            matches = key.endswith("*") and not value.endswith(TEMPLATE_ENDINGS)
+            if matches and declared.startswith(key[:-1]) and declared != value and key != declared:
                 keys.append(key)
         for key in sorted(keys):
             yield key, self.types[key]
