@@ -35,6 +35,11 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "an output of a nested stack": (
         "resources:\n  in: {type: out.yaml}\n  sg: {" + GROUP % "{get_attr: [in, any]}" + "}\n",
         {"files": {"out.yaml": HEAD + "resources:\n  r: {type: OS::Heat::None}\noutputs: {any: {value: 0.0.0.0/0}}\n"}}, ["sg"]),
+    "an attribute of a resource in a nested stack": (
+        "resources:\n  in: {type: out.yaml}\n  sg: {" + GROUP % "{get_attr: [in, resource.v, value]}" + "}\n",
+        {"files": {"out.yaml": HEAD + "resources:\n  v: {type: OS::Heat::Value, properties: {value: 0.0.0.0/0}}\n"}}, ["sg"]),
+    "a part of a text that its type calls a map, which is nothing": (
+        "resources:\n  v: {type: OS::Heat::Value, properties: {type: json, value: '{\"from\": \"10.1.0.0/16\"}'}}\n  sg: {" + GROUP % "{get_attr: [v, value, from]}" + "}\n", {}, ["sg"]),
     "an alias in the registry": (
         "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "My::Harmless") + "}\n",
         {"environment": {"resource_registry": {"My::Harmless": "OS::Neutron::SecurityGroup"}}}, ["sg"]),

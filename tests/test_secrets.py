@@ -631,6 +631,17 @@ def test_a_hidden_output_of_a_member_is_followed_through_its_group() -> None:
     assert PW not in "".join(write(flatten(stack, SHIPPED)))
 
 
+def test_a_hidden_value_is_followed_out_of_a_resource_of_a_nested_template() -> None:
+    nest = {"type": "nested.yaml", "properties": {"arg": {}}}
+    use = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["nest", "resource.value.value"]}}}
+    template = stack_of({}, nest=nest, use=use)
+    stack = dg.read_stack(
+        template=template, parameters={"pw": PW, "open": "o"}, files={"nested.yaml": json.dumps(NESTED)}
+    )
+    assert stack.resources[-1].properties == {"value": PW}
+    assert PW not in "".join(write(flatten(stack, SHIPPED)))
+
+
 def test_no_allowed_value_of_a_hidden_parameter_is_shown(tmp_path: Path) -> None:
     hidden = {"type": "string", "hidden": True, "constraints": [{"allowed_values": ["a", PW]}]}
     template = {**stack_of({"name": {"get_param": "pin"}}), "parameters": {"pin": hidden, "pw": {"type": "string"}}}

@@ -52,7 +52,7 @@ def resolved(expression: Data) -> Data:
         ({"get_param": ["j", "a", "b"]}, 5),
         ({"get_param": "OS::stack_name"}, "web"),
         ({"get_resource": "net"}, ResourceId("web/net")),
-        ({"get_attr": ["value", "value"]}, 7),
+        ({"get_attr": ["value", "value"]}, "7"),
         ({"list_join": [",", ["a", None, "b"], ["c"], [{"x": 1}]]}, 'a,,b,c,{"x": 1}'),
         ({"str_replace": {"template": "$a-$ab-$a", "params": {"$a": "1", "$ab": "$a"}}}, "1-$a-1"),
         (

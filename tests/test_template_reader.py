@@ -611,15 +611,20 @@ resources:
     assert stack.files == {"child.yaml": CHILD}
 
 
-def test_a_resource_of_a_nested_template_goes_by_its_id() -> None:
+def test_a_resource_of_a_nested_template_gives_its_id_and_attributes() -> None:
     child = "heat_template_version: 2018-08-31\nparameters: {more: {type: boolean, default: false}}\n"
-    child += "conditions: {more: {get_param: more}}\nresources: {in: {type: A}, gone: {type: A, condition: more}}\n"
-    attributes = {"id": "resource.in", "of": "resource.in.name", "gone": "resource.gone", "none": "resource.x"}
+    child += "conditions: {more: {get_param: more}}\nresources: {in: {type: A}, gone: {type: A, condition: more}, "
+    child += "v: {type: 'OS::Heat::Value', properties: {value: {a: b}}}}\n"
+    attributes = {"id": "resource.in", "gone": "resource.gone", "none": "resource.x"}
+    attributes |= {"of": "resource.in.name", "known": "resource.v.value", "part": "resource.v, value, a"}
     written = ", ".join(f"{key}: {{get_attr: [n, {attribute}]}}" for key, attribute in attributes.items())
     text = f"resources:\n  n: {{type: child.yaml}}\n  use: {{type: A, properties: {{{written}}}}}\n"
     assert read(text, files={"child.yaml": child}).resources[1].properties == {
         "id": ResourceId("web/n/in"),
-        **{key: unknown_of(f"{{get_attr: [n, {attributes[key]}]}} in web") for key in ("of", "gone", "none")},
+        "of": unknown_of("{get_attr: [in, name]} in web/n"),
+        "known": {"a": "b"},
+        "part": "b",
+        **{key: unknown_of(f"{{get_attr: [n, {attributes[key]}]}} in web") for key in ("gone", "none")},
     }
 
 
@@ -752,13 +757,18 @@ outputs:
 
 
 def test_a_resource_as_a_list_of_texts_is_a_list_of_it() -> None:
-    stack = read("""\
-resources:
-  net: {type: A}
-  list: {type: 'OS::Heat::Value', properties: {type: comma_delimited_list, value: {get_resource: net}}}
-outputs: {all: {value: {get_attr: [list, value]}}, first: {value: {get_attr: [list, value, 0]}}}
-""")
-    assert stack.outputs == {"all": [ResourceId("web/net")], "first": ResourceId("web/net")}
+    nested = """\
+parameters: {list: {type: comma_delimited_list}}
+resources: {r: {type: A}}
+outputs: {all: {value: {get_param: list}}, first: {value: {get_param: [list, 0]}}}
+"""
+    text = "resources: {net: {type: A}, in: {type: in.yaml, properties: {list: {get_resource: net}}}}\n"
+    tree = read(text, files={"in.yaml": HEAD + nested}).resources[-1].nested
+    assert tree is not None
+    assert tree.outputs == {
+        "all": [ResourceId("web/net")],
+        "first": ResourceId("web/net"),
+    }
 
 
 @pytest.mark.parametrize("kind", ["AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack"])

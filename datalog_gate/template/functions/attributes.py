@@ -14,7 +14,6 @@ from datalog_gate.stack.model import CHAIN, DEPLOYMENTS, RESOURCE_GROUP, SCALING
 from datalog_gate.stack.property_values import typed
 from datalog_gate.stack.translation import as_heat_reads
 from datalog_gate.template.functions.pure import Undecided, select
-from datalog_gate.template.parameters import convert
 
 _OF_EACH = {f"deploy_{name}s": f"deploy_{name}" for name in ("stdout", "stderr", "status_code")}
 """The attributes of such a group that go by another name in its members."""
@@ -29,9 +28,7 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
         raise Undecided
     try:
         if resource.type == "OS::Heat::Value" and first == "value":
-            kind = resource.properties.get("type")
-            value = resource.properties.get("value")
-            return select(convert(kind, value) if isinstance(kind, str) and value is not None else value, rest)
+            return select(resource.properties.get("value"), rest)  # as it is written, whatever its type says
         if resource.nested is None:
             return read_property(resource, type_of(resource.type), keys)
         if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
@@ -48,7 +45,7 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
                 raise Undecided
             return select(dict(resource.nested.outputs), rest)
         if first.startswith("resource."):
-            return _id(resource.nested, [*first.split(".", 2)[1:], *rest])
+            return _of_inner(resource.nested, first, rest, type_of)
         if first in resource.nested.outputs:
             return select(resource.nested.outputs[first], rest)
     except (LookupError, ValueError, TypeError, AttributeError):
@@ -64,17 +61,15 @@ def hides(resource: Resource, keys: list[Data]) -> bool:
     named = keys[1:2] if resource.type == STACK else keys[:1]
     if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP, *DEPLOYMENTS):
         return any(hides(member, keys) or hides(member, []) for member in resource.nested.resources)
+    if named and str(named[0]).startswith("resource."):
+        return any(hides(inner, []) for inner in resource.nested.resources)
     return bool(outputs.intersection(map(str, named)) if named else outputs)
 
 
 def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type_of: TypeOf) -> Data:
     members = {member.name: member for member in nested.resources}
     if first.startswith("resource."):
-        name, *attributes = first.split(".", 2)[1:]
-        if name not in members or members[name].maybe:
-            raise Undecided
-        keys = [*attributes, *rest]
-        return _of_member(members[name], keys, type_of) if keys else members[name].id
+        return _of_inner(nested, first, rest, type_of)
     scaling = group.type == SCALING_GROUP
     if group.open_members is not None or first in ("removed_rsrc_list", "show"):
         raise Undecided
@@ -94,12 +89,14 @@ def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type
     return [_of_member(member, rest if scaling else [first, *rest], type_of) for member in members.values()]
 
 
-def _id(nested: Stack, keys: list[Data]) -> Data:
-    """The id of a nested stack's resource (get_attribute, heat/engine/resources/template_resource.py)."""
-    inner = next((resource for resource in nested.resources if keys == [resource.name]), None)
+def _of_inner(nested: Stack, first: str, rest: list[Data], type_of: TypeOf) -> Data:
+    """The id of a nested stack's resource, or its attribute (get_nested_attrs, heat/common/grouputils.py)."""
+    name, *attributes = first.split(".", 2)[1:]
+    inner = next((resource for resource in nested.resources if resource.name == name), None)
     if inner is None or inner.maybe is not None:
         raise Undecided
-    return inner.id
+    keys = [*attributes, *rest]
+    return _of_member(inner, keys, type_of) if keys else inner.id
 
 
 def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
