@@ -103,6 +103,16 @@ def test_a_finding_on_an_environment_of_one_line_stands_in_it(folder: Path) -> N
     assert places(rule, folder, "top.yaml", environments=[folder / "env.yaml"]) == ["env.yaml:1:25"]
 
 
+def test_an_error_over_an_environment_of_one_line_stands_in_it(folder: Path) -> None:
+    (folder / "env.yaml").write_text('{"parameters": {"size": "bad"}}')
+    (folder / "m.dl").write_text(
+        '@deny("p", "bad")\np(n) :- heat:environment(value=v), is_string(v), cidr_host_count(v, n).\n'
+    )
+    stack = dg.read_stack(folder / "top.yaml", environments=[folder / "env.yaml"])
+    [error] = dg.load_rules(folder / "m.dl").decide(stack).errors
+    assert str(error.place) == f"{folder}/env.yaml:1:25"
+
+
 def test_a_reference_of_cloudformation_leads_to_the_parameter_too(folder: Path) -> None:
     (folder / "cfn.yaml").write_text(
         "HeatTemplateFormatVersion: 2012-12-12\nParameters:\n  Image: {Type: String, Default: bad}\n"

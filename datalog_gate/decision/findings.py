@@ -145,7 +145,7 @@ class FindingReader:
         support = _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in rows])
         if support.leaves and all(is_old(leaf.relation) for leaf in support.leaves):
             message = f"as it was: {message}"
-        span = _with_line((self._place(subject, tuple(values), support), self.stacks[0].place))
+        span = self._place(subject, tuple(values), support) or self.stacks[0].place
         return PolicyError(policy.id, message, span, enforced, resource=subject, blames_stack=True)
 
     @cached_property
