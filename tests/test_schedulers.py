@@ -80,7 +80,7 @@ class Rig:
         self.logged: list[str] = []
         self.nova, self.cinder = (self.load(name, monkeypatch) for name in ("nova_filter", "cinder_filter"))
         self.pools = self.cinder.GrantedPoolFilter()
-        monkeypatch.setattr(type(self.pools), "ask", staticmethod(reservation.asking(lambda: placement)))
+        monkeypatch.setattr(type(self.pools), "ask", staticmethod(reservation.make_ask(lambda: placement)))
 
     def load(self, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         full = f"datalog_gate.doors.schedulers.{name}"

@@ -17,7 +17,7 @@ from pygls.lsp.server import LanguageServer
 
 from datalog_gate import __version__
 from datalog_gate.base.errors import GateError, RulesError, UsageError
-from datalog_gate.doors.editor.wire import RUN_CASES, Wire, path_of, uri_of
+from datalog_gate.doors.editor.protocol import RUN_CASES, Translator, path_of, uri_of
 from datalog_gate.editing import actions, case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.answers import Action, TextProblem, TextRange
 from datalog_gate.editing.workspace import Problems, Workspace
@@ -39,37 +39,30 @@ class Session:
 
     def __init__(self, server: LanguageServer) -> None:
         self.server = server
-        self.gate = Workspace(Path.cwd())
-        self.wire = Wire(self.gate)
+        self.workspace = Workspace(Path.cwd())
+        self.translator = Translator(self.workspace)
         self._lock = asyncio.Lock()
         self._turns: dict[Path, int] = {}
         self._problems: dict[str, dict[str, tuple[TextProblem, ...]]] = {}
-        """The problems of each file, by what told of them."""
+        """The problems of each file, by the check that found them: its file, or its cases."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._settling: asyncio.TimerHandle | None = None
+        self._recheck_timer: asyncio.TimerHandle | None = None
         self._refreshed = False
         """Whether files on disk may have changed since templates were judged."""
 
-    def changed(self, path: Path, text: str) -> None:
+    def update(self, path: Path, text: str) -> None:
         """Note a text and check it; all that it may concern a while later."""
         handled = self.server.protocol._request_futures  # pygls 2.1.1 keeps a future of each notification
         for message in [message for message, future in handled.items() if future.done()]:
             del handled[message]
-        self.gate.edit(path, text)
+        self.workspace.edit(path, text)
         self._start(self._check(path))
-        self.settle_later()
+        self.recheck_later()
 
-    def closed(self, path: Path) -> None:
-        self.gate.close(path)
-        for file, told in self._problems.items():
-            if told.pop(str(path), None) is not None:
-                self._publish(file)
-        self.settle_later()
-
-    def settle_later(self) -> None:
-        if self._settling:
-            self._settling.cancel()
-        self._settling = asyncio.get_running_loop().call_later(DELAY, lambda: self._start(self._settle()))
+    def recheck_later(self) -> None:
+        if self._recheck_timer:
+            self._recheck_timer.cancel()
+        self._recheck_timer = asyncio.get_running_loop().call_later(DELAY, lambda: self._start(self._recheck()))
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
         """Do something beside the loop, alone."""
@@ -79,9 +72,9 @@ class Session:
     def _start(self, check: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(check)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             LOG.error("a check failed", exc_info=error)
@@ -93,52 +86,52 @@ class Session:
             if self._turns[path] != turn:
                 return None
             if path.suffix == ".dl":
-                return self.gate.check_pack(path)
-            if self.gate.is_test(path):
-                return self.gate.check_test(path)
-            return self.gate.judge(path) if self.gate.is_template(path) else {str(path): ()}
+                return self.workspace.check_pack(path)
+            if self.workspace.is_test(path):
+                return self.workspace.check_test(path)
+            return self.workspace.judge(path) if self.workspace.is_template(path) else {str(path): ()}
 
         problems = await self.run(check)
-        if problems is not None and path in self.gate.unsaved:
-            self.tell(str(path), problems)
+        if problems is not None and path in self.workspace.unsaved:
+            self.replace_problems(str(path), problems)
 
-    async def _settle(self) -> None:
+    async def _recheck(self) -> None:
         """Check all rules around those that are open, and judge the templates again."""
         tops: dict[Path, Path] = {}
-        for path in self.gate.unsaved:
+        for path in self.workspace.unsaved:
             if path.suffix == ".dl":
-                tops.setdefault(self.gate.folder(path).top, path)
+                tops.setdefault(self.workspace.folder(path).top, path)
         for path in tops.values():
-            problems = await self.run(partial(self.gate.check_rules, path))
+            problems = await self.run(partial(self.workspace.check_rules, path))
             for file, own in problems.items():
-                self.tell(file, {file: own}, always=False)
-        templates = [path for path in self.gate.unsaved if path.suffix != ".dl"]
+                self.replace_problems(file, {file: own}, always=False)
+        templates = [path for path in self.workspace.unsaved if path.suffix != ".dl"]
         for path in templates if tops or self._refreshed else []:
             await self._check(path)
         self._refreshed = False
 
-    def tell(self, origin: str, problems: Problems, always: bool = True) -> None:
-        """Publish what one check says of files, in the place of what it said before."""
-        files = {*problems, *(file for file, told in self._problems.items() if origin in told)}
+    def replace_problems(self, origin: str, problems: Problems, always: bool = True) -> None:
+        """Put what one check says of files in the place of what it said before, and publish what changed."""
+        files = {*problems, *(file for file, by_origin in self._problems.items() if origin in by_origin)}
         for file in sorted(files, key=lambda file: (file == origin, file)):
-            told = self._problems.setdefault(file, {})
-            before = told.get(origin, ())
-            told[origin] = problems.get(file, ())
-            if before != told[origin] or (always and file == origin):
+            by_origin = self._problems.setdefault(file, {})
+            before = by_origin.get(origin, ())
+            by_origin[origin] = problems.get(file, ())
+            if before != by_origin[origin] or (always and file == origin):
                 self._publish(file)
 
     def _publish(self, file: str) -> None:
-        diagnostics = [self.wire.diagnostic(problem) for problem in self.problems(Path(file))]
+        diagnostics = [self.translator.diagnostic(problem) for problem in self.problems(Path(file))]
         self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri_of(file), diagnostics))
 
     def problems(self, path: Path) -> list[TextProblem]:
-        told = self._problems.get(str(path), {})
-        return list(dict.fromkeys(problem for problems in told.values() for problem in problems))
+        by_origin = self._problems.get(str(path), {})
+        return list(dict.fromkeys(problem for problems in by_origin.values() for problem in problems))
 
     def at(self, params: _Position) -> tuple[Path, int] | None:
         """The file and offset of a request; None for a text in no file."""
         path = path_of(params.text_document.uri)
-        return (path, self.wire.offset(path, params.position)) if path else None
+        return (path, self.translator.offset(path, params.position)) if path else None
 
     def show(self, kind: types.MessageType, message: str) -> None:
         self.server.window_show_message(types.ShowMessageParams(kind, message))
@@ -146,86 +139,92 @@ class Session:
     def initialize(self, params: types.InitializeParams) -> None:
         folders = [folder.uri for folder in params.workspace_folders or ()] or [params.root_uri or ""]
         if root := path_of(folders[0]):
-            self.gate = Workspace(root)
-            self.wire = Wire(self.gate)
+            self.workspace = Workspace(root)
+            self.translator = Translator(self.workspace)
 
     def open(self, params: types.DidOpenTextDocumentParams) -> None:
         if path := path_of(params.text_document.uri):
-            self.changed(path, params.text_document.text)
+            self.update(path, params.text_document.text)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
         if path := path_of(params.text_document.uri):
-            self.changed(path, self.server.workspace.get_text_document(params.text_document.uri).source)
+            self.update(path, self.server.workspace.get_text_document(params.text_document.uri).source)
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
         if path := path_of(params.text_document.uri):
-            self.closed(path)
+            self.workspace.close(path)
+            for file, by_origin in self._problems.items():
+                if by_origin.pop(str(path), None) is not None:
+                    self._publish(file)
+            self.recheck_later()
 
     def refresh(self, _: types.DidSaveTextDocumentParams | types.DidChangeWatchedFilesParams) -> None:
-        self.gate.refresh()
+        self.workspace.refresh()
         self._refreshed = True
-        self.settle_later()
+        self.recheck_later()
 
     def complete(self, params: types.CompletionParams) -> types.CompletionList | None:
         if (place := self.at(params)) is None:
             return None
         path, offset = place
         if path.suffix == ".dl":
-            found = rule_completion.complete(self.gate.folder(path), path, self.gate.text(path).text, offset)
-        elif self.gate.is_test(path):
-            found = case_answers.complete(self.gate, path, offset)
+            text = self.workspace.text(path).text
+            completions = rule_completion.complete(self.workspace.folder(path), path, text, offset)
+        elif self.workspace.is_test(path):
+            completions = case_answers.complete(self.workspace, path, offset)
         else:
-            found = template_answers.complete(self.gate, path, offset)
-        return self.wire.completions(*found)
+            completions = template_answers.complete(self.workspace, path, offset)
+        return self.translator.completions(*completions)
 
     async def hover(self, params: types.HoverParams) -> types.Hover | None:
         if (place := self.at(params)) is None:
             return None
         path, offset = place
         if path.suffix == ".dl":
-            answer = rule_names.hover(self.gate.folder(path), path, offset, self.gate.checked(path))
-        elif self.gate.is_template(path):
+            answer = rule_names.hover(self.workspace.folder(path), path, offset, self.workspace.checked(path))
+        elif self.workspace.is_template(path):
             problems = self.problems(path)
-            answer = await self.run(lambda: template_answers.hover(self.gate, path, offset, problems))
+            answer = await self.run(lambda: template_answers.hover(self.workspace, path, offset, problems))
         else:
             return None
-        return self.wire.hover(answer) if answer else None
+        return self.translator.hover(answer) if answer else None
 
     def define(self, params: types.DefinitionParams) -> list[types.Location]:
         if (place := self.at(params)) is None:
             return []
         path, offset = place
         if path.suffix == ".dl":
-            places = rule_names.definitions(self.gate.folder(path), path, offset)
-        elif self.gate.is_test(path):
-            places = case_answers.definitions(self.gate, path, offset)
+            places = rule_names.definitions(self.workspace.folder(path), path, offset)
+        elif self.workspace.is_test(path):
+            places = case_answers.definitions(self.workspace, path, offset)
         else:
-            places = template_answers.definitions(self.gate, path, offset)
-        return [*map(self.wire.location, places)]
+            places = template_answers.definitions(self.workspace, path, offset)
+        return [*map(self.translator.location, places)]
 
     def refer(self, params: types.ReferenceParams) -> list[types.Location]:
         place = self.at(params)
         if place is None or place[0].suffix != ".dl":
             return []
-        return [*map(self.wire.location, rule_names.references(self.gate.folder(place[0]), *place))]
+        return [*map(self.translator.location, rule_names.references(self.workspace.folder(place[0]), *place))]
 
     def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
         if (path := path_of(params.text_document.uri)) is None:
             return []
         if path.suffix == ".dl":
-            parsed = self.gate.folder(path).parsed(str(path))
+            parsed = self.workspace.folder(path).parsed(str(path))
             symbols = rule_names.outline(parsed) if parsed else []
         else:
-            symbols = template_answers.outline(self.gate.text(path).text, str(path))
-        return [*map(self.wire.symbol, symbols)]
+            symbols = template_answers.outline(self.workspace.text(path).text, str(path))
+        return [*map(self.translator.symbol, symbols)]
 
     async def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
         place = self.at(params)
         if place is None or place[0].suffix != ".dl":
             return None
         try:
-            work = partial(rule_names.rename, self.gate.folder(place[0]), *place, params.new_name, self.gate.text)
-            return self.wire.edit(await self.run(work))
+            folder, text = self.workspace.folder(place[0]), self.workspace.text
+            work = partial(rule_names.rename, folder, *place, params.new_name, text)
+            return self.translator.edit(await self.run(work))
         except UsageError as error:
             self.show(types.MessageType.Error, str(error))
             return None
@@ -234,43 +233,43 @@ class Session:
         path = path_of(params.text_document.uri)
         if path is None or path.suffix != ".dl":
             return None
-        text = self.gate.text(path).text
+        text = self.workspace.text(path).text
         try:
             formatted = format_text(text, str(path))
         except RulesError:
             return None
         if formatted == text:
             return []
-        return [types.TextEdit(self.wire.range(TextRange(str(path), 0, len(text))), formatted)]
+        return [types.TextEdit(self.translator.range(TextRange(str(path), 0, len(text))), formatted)]
 
     async def act(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         if (path := path_of(params.text_document.uri)) is None:
             return []
-        start, end = self.wire.offset(path, params.range.start), self.wire.offset(path, params.range.end)
+        start, end = self.translator.offset(path, params.range.start), self.translator.offset(path, params.range.end)
         near = [problem for problem in self.problems(path) if problem.range.start <= end and start <= problem.range.end]
 
         def find() -> list[Action]:
             if path.suffix == ".dl":
-                return actions.rule_actions(self.gate.folder(path), path, near)
-            return actions.template_actions(self.gate, path, near) if self.gate.is_template(path) else []
+                return actions.rule_actions(self.workspace.folder(path), path, near)
+            return actions.template_actions(self.workspace, path, near) if self.workspace.is_template(path) else []
 
-        return [*map(self.wire.action, await self.run(find))] if near else []
+        return [*map(self.translator.action, await self.run(find))] if near else []
 
     def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
         path = path_of(params.text_document.uri)
         if path and path.suffix == ".dl":
-            return [*map(self.wire.lens, case_answers.policy_lenses(self.gate, path))]
-        if path and self.gate.is_test(path):
-            return [*map(self.wire.lens, case_answers.case_lenses(self.gate.text(path).text, path))]
+            return [*map(self.translator.lens, case_answers.policy_lenses(self.workspace, path))]
+        if path and self.workspace.is_test(path):
+            return [*map(self.translator.lens, case_answers.case_lenses(self.workspace.text(path).text, path))]
         return []
 
     async def run_cases(self, file: str, policy: str, case: str) -> list[dict[str, str]]:
         try:
-            reports, problems = await self.run(partial(self.gate.run_cases, Path(file), policy, case))
+            reports, problems = await self.run(partial(self.workspace.run_cases, Path(file), policy, case))
         except GateError as error:
             self.show(types.MessageType.Error, str(error))
             return []
-        self.tell(f"cases of {file}", {file: (), **problems})
+        self.replace_problems(f"cases of {file}", {file: (), **problems})
         failed = sum(bool(report) for _, report in reports)
         kind = types.MessageType.Warning if failed else types.MessageType.Info
         self.show(kind, f"{len(reports) - failed} of {len(reports)} cases pass")

@@ -63,18 +63,18 @@ def check(resource: Any, definition: Any) -> None:
     if not resource.stack.strict_validate:
         return  # a nested stack whose parameters are unknown: checked again when it is created
     properties = definition.properties(resource.properties_schema, resource.context)
-    _broker(properties["service"])
+    _find_broker(properties["service"])
     template = _current_template(resource.stack)
     for problem in find_scope_problems(properties["scope"], template[template.RESOURCES], (resource.name,)):
         raise GrantRefusedError(problem)
     _parse_end(properties["expires"])
     if not isinstance(resource.context, StoredContext):
-        _caller(resource, None, properties["service"])
+        _find_caller(resource, None, properties["service"])
 
 
-def waits(resource: Any) -> str:
+def find_wait_reason(resource: Any) -> str:
     """Why the reservation must wait; empty if the grant can be reserved or refused now."""
-    broker, request, _ = _prepare(resource, False)
+    broker, request, _ = _read_grant(resource, False)
     try:
         return broker.waits(request)
     except PluginError:
@@ -83,7 +83,7 @@ def waits(resource: Any) -> str:
 
 def reserve(resource: Any, adopts: bool = False) -> None:
     """Reserve the grant at its service. If it `adopts`, it takes over the claim of an abandoned stack of that name."""
-    broker, request, replaced = _prepare(resource, adopts)
+    broker, request, replaced = _read_grant(resource, adopts)
     _check_waiting(resource, request)
     end = _parse_end(resource.properties["expires"])
     try:
@@ -91,41 +91,41 @@ def reserve(resource: Any, adopts: bool = False) -> None:
     except PluginError as error:
         answer = "refuses" if isinstance(error, RefusedError) else "does not answer"
         raise GrantRefusedError(f"the service {request.service} {answer} this: {error.reason}") from error
-    _store(resource, decision)
+    _store_decision(resource, decision)
 
 
-def _prepare(resource: Any, adopts: bool) -> tuple[Broker, Request, Claim | None]:
+def _read_grant(resource: Any, adopts: bool) -> tuple[Broker, Request, Claim | None]:
     """The broker, the request of the grant to its service, and the claim that it replaces."""
     check(resource, resource.t)
     service = resource.properties["service"]
-    broker = _broker(service)
-    place = _place(resource)
-    replaced = _replaced_claim(resource, broker, place, adopts)
-    return broker, _request(resource, place, replaced, service, resource.properties["scope"]), replaced
+    broker = _find_broker(service)
+    place = _find_place(resource)
+    replaced = _find_replaced_claim(resource, broker, place, adopts)
+    return broker, _build_request(resource, place, replaced, service, resource.properties["scope"]), replaced
 
 
-def changed(resource: Any, after: Any) -> bool:
+def needs_replacement(resource: Any, after: Any) -> bool:
     """Whether an update must replace the grant: its request changes, even with the same definition, or it has no claim.
 
     A rollback only requests what the update had deleted: the convergence engine takes such a resource for complete when
     it comes back, and never creates it (heat/engine/resource.py, `__init__`).
     """
-    place = _place(resource)
+    place = _find_place(resource)
     if place.root.action == "ROLLBACK":
         return resource.resource_id is None
     check(resource, after)
     properties = after.properties(resource.properties_schema, resource.context)
-    claim = _broker(properties["service"]).journal.claim(resource.uuid)
-    request = _request(resource, place, claim, properties["service"], properties["scope"])
+    claim = _find_broker(properties["service"]).journal.claim(resource.uuid)
+    request = _build_request(resource, place, claim, properties["service"], properties["scope"])
     return claim is None or not claim.live or claim.key != request.key
 
 
-def restored(resource: Any) -> bool:
-    """Whether the grant has a live claim though Heat took it for failed; then store its decision again."""
+def restore_decision(resource: Any) -> bool:
+    """Store the decision of a grant again that Heat took for failed, if its claim is live, and return whether it is."""
     claim = _any_broker().journal.claim(resource.uuid)
     if claim is None or not claim.live:
         return False
-    _store(resource, claim.decision)
+    _store_decision(resource, claim.decision)
     return True
 
 
@@ -149,7 +149,7 @@ def _any_broker() -> Broker:
     return broker
 
 
-def _broker(service: str) -> Broker:
+def _find_broker(service: str) -> Broker:
     broker = _any_broker()
     try:
         broker.service(service)
@@ -158,7 +158,7 @@ def _broker(service: str) -> Broker:
     return broker
 
 
-def _caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapping[str, object], frozenset[str]]:
+def _find_caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapping[str, object], frozenset[str]]:
     """The caller as rules see it, who must be entitled to the service, and all services that the caller may grant.
 
     Where Heat acts on its own, it knows no roles. Then only the service of the claim may be granted: whoever got it in
@@ -182,7 +182,7 @@ def _current_template(stack: Any) -> Any:
     return stack.t
 
 
-def _place(resource: Any) -> _GrantPlace:
+def _find_place(resource: Any) -> _GrantPlace:
     stack = resource.stack
     names = [resource.name]
     while stack.owner_id:
@@ -192,7 +192,7 @@ def _place(resource: Any) -> _GrantPlace:
     return _GrantPlace("/".join([root.name, *reversed(names)]), root)
 
 
-def _replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adopts: bool) -> Claim | None:
+def _find_replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adopts: bool) -> Claim | None:
     """The claim that this grant replaces: that of another resource in the same place."""
     stack = resource.stack
     claims = [
@@ -204,9 +204,11 @@ def _replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adopts: b
     return max(claims, key=lambda claim: (claim.live, claim.since), default=None)
 
 
-def _request(resource: Any, place: _GrantPlace, claim: Claim | None, service: str, scope: list[str] | None) -> Request:
+def _build_request(
+    resource: Any, place: _GrantPlace, claim: Claim | None, service: str, scope: list[str] | None
+) -> Request:
     """Build the request of the grant to its service, if the rules unlock it. `claim` is the one that it has had."""
-    who, services = _caller(resource, claim, service)
+    who, services = _find_caller(resource, claim, service)
     action = {"CREATE": "create", "ADOPT": "adopt"}.get(place.root.action, "update")
     definition = copy_definition(_current_template(place.root))
     decide = point.shared_point().decide_grants
@@ -222,7 +224,7 @@ def _request(resource: Any, place: _GrantPlace, claim: Claim | None, service: st
         raise GrantRefusedError("the gate can't read this grant where the stack is defined")
     if not grant.unlocked:
         raise GrantRefusedError(f"the grant {place.path} unlocks nothing of {service}: {grant.reason}")
-    request = build_requests(stack, grants, resource.stack.tenant_id, _identities(resource, place))[place.path]
+    request = build_requests(stack, grants, resource.stack.tenant_id, _make_identify(resource, place))[place.path]
     [home] = [nested for nested in stack.walk() if nested.id == ResourceId(place.path).stack]
     existing = {resource.name for resource in home.resources}
     scope_names = {name if name in existing else name.partition(".")[0] for name in map(str, scope or ())}
@@ -231,7 +233,7 @@ def _request(resource: Any, place: _GrantPlace, claim: Claim | None, service: st
     return request
 
 
-def _identities(resource: Any, place: _GrantPlace) -> Callable[[Request], Request]:
+def _make_identify(resource: Any, place: _GrantPlace) -> Callable[[Request], Request]:
     """A function that adds the ids of the grants of this stack, which Heat creates one after another."""
     context = resource.context
 
@@ -280,7 +282,7 @@ def _check_waiting(resource: Any, request: Request) -> None:
         raise GrantRefusedError(f"Heat would not have {', '.join(lost)} wait for this grant")
 
 
-def _store(resource: Any, decision: Decision) -> None:
+def _store_decision(resource: Any, decision: Decision) -> None:
     resource.data_set("decision", json.dumps(decision))
     resource.resource_id_set(resource.uuid)
 

@@ -17,7 +17,7 @@ from datalog_gate.doors.openstack_client import gate_client
 
 EXITS = {"deny": 1, "indeterminate": 4}
 """The exit codes of outcomes, as `datalog-gate check` has them."""
-Shown = tuple[Sequence[str], Sequence[Any]]
+Columns = tuple[Sequence[str], Sequence[Any]]
 
 
 class FindingsColumn(FormattableColumn):  # type: ignore[misc, unused-ignore]
@@ -38,7 +38,7 @@ def _format_finding(finding: Mapping[str, Any]) -> str:
 
 
 class _Show(command.ShowOne):  # type: ignore[misc, unused-ignore]
-    """Shows one thing by its id."""
+    """Shows what has an id."""
 
     kind: str
 
@@ -47,8 +47,8 @@ class _Show(command.ShowOne):  # type: ignore[misc, unused-ignore]
         parser.add_argument("id", metavar="<id>", help="its id")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _columns(gate_client.show(self.app.client_manager.gate, self.kind, parsed_args.id))
+    def take_action(self, parsed_args: argparse.Namespace) -> Columns:
+        return _list_columns(gate_client.show(self.app.client_manager.gate, self.kind, parsed_args.id))
 
 
 class _List(command.Lister):  # type: ignore[misc, unused-ignore]
@@ -67,8 +67,8 @@ class _List(command.Lister):  # type: ignore[misc, unused-ignore]
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         filters = {name: getattr(parsed_args, name) for name, _ in self.filters}
-        items = gate_client.walk(self.app.client_manager.gate, self.kind, **filters)
-        return self.columns, [[_cell(name, item.get(name)) for name in self.columns] for item in items]
+        entries = gate_client.walk(self.app.client_manager.gate, self.kind, **filters)
+        return self.columns, [[_make_cell(name, entry.get(name)) for name in self.columns] for entry in entries]
 
 
 class Check(command.ShowOne):  # type: ignore[misc, unused-ignore]
@@ -89,10 +89,10 @@ class Check(command.ShowOne):  # type: ignore[misc, unused-ignore]
         )
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+    def take_action(self, parsed_args: argparse.Namespace) -> Columns:
         template, files = read_template(parsed_args.template)
         environment_files, environment = read_environments(parsed_args.environment)
-        parameters = dict(map(_pair, parsed_args.parameter or ()))
+        parameters = dict(map(_split_pair, parsed_args.parameter or ()))
         against = None
         if parsed_args.against:
             before, before_files = read_template(parsed_args.against)
@@ -109,7 +109,7 @@ class Check(command.ShowOne):  # type: ignore[misc, unused-ignore]
             against=against,
         )
         self.outcome = decision["outcome"]
-        return _columns(decision)
+        return _list_columns(decision)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         code = super().run(parsed_args)
@@ -209,9 +209,9 @@ class ApprovalApprove(_Show):
         parser.add_argument("--why", metavar="<text>", default="", help="the reason, which the user reads")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+    def take_action(self, parsed_args: argparse.Namespace) -> Columns:
         gate = self.app.client_manager.gate
-        return _columns(gate_client.answer_approval(gate, parsed_args.id, self.verdict, parsed_args.why))
+        return _list_columns(gate_client.answer_approval(gate, parsed_args.id, self.verdict, parsed_args.why))
 
 
 class ApprovalRefuse(ApprovalApprove):
@@ -248,25 +248,25 @@ class WaiverCreate(command.ShowOne):  # type: ignore[misc, unused-ignore]
         parser.add_argument("--ticket", metavar="<text>", help="where it was agreed")
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+    def take_action(self, parsed_args: argparse.Namespace) -> Columns:
         names = "policy", "reason", "expires", "project", "subject", "owner", "ticket"
         entry = {name: getattr(parsed_args, name) for name in names}
-        key = {name: _value(text) for name, text in map(_pair, parsed_args.key or ())}
-        return _columns(gate_client.create_waiver(self.app.client_manager.gate, **entry, key=key or None))
+        key = {name: _parse_value(text) for name, text in map(_split_pair, parsed_args.key or ())}
+        return _list_columns(gate_client.create_waiver(self.app.client_manager.gate, **entry, key=key or None))
 
 
 class WaiverDelete(_Show):
     """End a waiver that was given at the server"""
 
-    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return _columns(gate_client.delete_waiver(self.app.client_manager.gate, parsed_args.id))
+    def take_action(self, parsed_args: argparse.Namespace) -> Columns:
+        return _list_columns(gate_client.delete_waiver(self.app.client_manager.gate, parsed_args.id))
 
 
-def _columns(data: Mapping[str, Any]) -> Shown:
-    return tuple(data), tuple(_cell(name, value) for name, value in data.items())
+def _list_columns(entry: Mapping[str, Any]) -> Columns:
+    return tuple(entry), tuple(_make_cell(name, value) for name, value in entry.items())
 
 
-def _cell(name: str, value: Any) -> Any:
+def _make_cell(name: str, value: Any) -> Any:
     if name in ("violations", "undetermined", "waived", "open"):
         return FindingsColumn(value)
     if isinstance(value, dict):
@@ -276,14 +276,14 @@ def _cell(name: str, value: Any) -> Any:
     return ListDictColumn(value) if isinstance(value, list) else value
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _split_pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{text} is no KEY=VALUE")
     return name, value
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

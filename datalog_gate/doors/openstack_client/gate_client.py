@@ -43,12 +43,12 @@ def connect(session: Session, url: str | None = None, **adapter: Any) -> Adapter
 
 def judge(gate: Adapter, template: Any, **question: Any) -> dict[str, Any]:
     """Judge a stack. Takes the other members of the body of POST /v2/decisions by name; returns the decision."""
-    return _write(gate, "POST", "/v2/decisions", {"template": template, **_given(question)})
+    return _write(gate, "POST", "/v2/decisions", {"template": template, **_without_none(question)})
 
 
 def ask(gate: Adapter, query: str, **question: Any) -> dict[str, Any]:
     """Answer a query. Takes the other members of the body of POST /v2/queries by name."""
-    return _send(gate, "POST", "/v2/queries", json={"query": query, **_given(question)})
+    return _send(gate, "POST", "/v2/queries", json={"query": query, **_without_none(question)})
 
 
 def show(gate: Adapter, kind: str, identity: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def walk(gate: Adapter, kind: str, **filters: Any) -> Iterator[dict[str, Any]]:
     """All of `KINDS` that the filters let pass, page by page."""
     marker = None
     while True:
-        answer = _send(gate, "GET", f"/v2/{kind}", params=_given({**filters, "marker": marker}))
+        answer = _send(gate, "GET", f"/v2/{kind}", params=_without_none({**filters, "marker": marker}))
         yield from answer[kind]
         marker = answer.get("next")
         if marker is None:
@@ -76,7 +76,7 @@ def answer_approval(gate: Adapter, identity: str, verdict: str, why: str = "") -
 def create_waiver(gate: Adapter, policy: str, reason: str, expires: str, **entry: Any) -> dict[str, Any]:
     """Waive what a policy finds until a day. Takes the other members of a waiver by name."""
     return _write(
-        gate, "POST", "/v2/waivers", _given({"policy": policy, "reason": reason, "expires": expires, **entry})
+        gate, "POST", "/v2/waivers", _without_none({"policy": policy, "reason": reason, "expires": expires, **entry})
     )
 
 
@@ -85,7 +85,7 @@ def delete_waiver(gate: Adapter, identity: str) -> dict[str, Any]:
     return _write(gate, "DELETE", f"/v2/waivers/{quote(identity, safe='')}", None)
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

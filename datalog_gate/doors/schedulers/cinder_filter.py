@@ -18,7 +18,7 @@ from keystoneauth1 import loading
 from oslo_config import cfg
 from oslo_log import log
 
-from datalog_gate.doors.schedulers.reservation import UnprovenError, asking, read_reservation
+from datalog_gate.doors.schedulers.reservation import UnprovenError, make_ask, read_reservation
 
 LOG = log.getLogger(__name__)
 GROUP = "datalog_gate"
@@ -38,7 +38,7 @@ def make_adapter() -> Any:
 class GrantedPoolFilter(filters.BaseBackendFilter):  # type: ignore[misc]
     """Lets a volume with the hints of a grant go where the grant decided, and any other anywhere."""
 
-    ask = staticmethod(asking(make_adapter))
+    ask = staticmethod(make_ask(make_adapter))
 
     def filter_all(self, filter_obj_list: Any, filter_properties: dict[str, Any]) -> list[Any]:
         """The pools that pass: of the name HOST@BACKEND#POOL that the provider has, or of the backend."""

@@ -17,7 +17,7 @@ from nova.scheduler import filters
 from nova.scheduler.utils import request_is_rebuild
 from oslo_log import log
 
-from datalog_gate.doors.schedulers.reservation import UnprovenError, asking, read_rack, read_reservation
+from datalog_gate.doors.schedulers.reservation import UnprovenError, make_ask, read_rack, read_reservation
 
 LOG = log.getLogger(__name__)
 
@@ -25,7 +25,7 @@ LOG = log.getLogger(__name__)
 class GrantedHostFilter(filters.BaseHostFilter):  # type: ignore[misc]
     """Lets a server with the hints of a grant go where the grant decided, and any other anywhere."""
 
-    ask = staticmethod(asking(lambda: utils.get_ksa_adapter("placement")))
+    ask = staticmethod(make_ask(lambda: utils.get_ksa_adapter("placement")))
 
     def filter_all(self, filter_obj_list: Any, spec_obj: Any) -> list[Any]:
         """The hosts that pass. A server that moves, and so may leave its host, stays in its rack if it has another."""

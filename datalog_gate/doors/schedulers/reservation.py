@@ -53,11 +53,11 @@ def read_reservation(hints: Mapping[str, Any], project: str, ask: Ask) -> Reserv
         consumer = str(UUID(claim))
     except ValueError:
         raise UnprovenError(f"{CLAIM} is no uuid") from None
-    held = ask(f"/allocations/{consumer}")
-    if held.get("consumer_type") != CONSUMER_TYPE or held.get("project_id") != project:
+    allocation = ask(f"/allocations/{consumer}")
+    if allocation.get("consumer_type") != CONSUMER_TYPE or allocation.get("project_id") != project:
         raise UnprovenError(f"project {project} has no claim {consumer}")
     providers = ask(f"/resource_providers?{urlencode({'name': host})}")["resource_providers"]
-    uuid = next((provider["uuid"] for provider in providers if provider["uuid"] in held["allocations"]), None)
+    uuid = next((provider["uuid"] for provider in providers if provider["uuid"] in allocation["allocations"]), None)
     if uuid is None:
         raise UnprovenError(f"claim {consumer} holds nothing on {host}")
     traits = [trait for trait in ask(f"/resource_providers/{uuid}/traits")["traits"] if trait.startswith(RACK_TRAIT)]
@@ -72,8 +72,8 @@ def read_rack(trait: str, ask: Ask) -> set[str]:
     return {provider["uuid"] for provider in providers}
 
 
-def asking(make_adapter: Callable[[], Any]) -> Ask:
-    """Ask Placement by an adapter of keystoneauth, which is made when it is first needed."""
+def make_ask(make_adapter: Callable[[], Any]) -> Ask:
+    """Make a function that asks Placement by an adapter of keystoneauth, which is made when it is first needed."""
     adapter = cache(make_adapter)
 
     def ask(path: str) -> Any:

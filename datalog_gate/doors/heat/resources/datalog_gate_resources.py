@@ -90,7 +90,7 @@ class Policy(resource.Resource):  # type: ignore[misc]
 
     def check_create_complete(self, _cookie: object) -> bool:
         """Called repeatedly while the grant waits, until Heat cancels it."""
-        if reason := self._call_grant_resource("waits"):
+        if reason := self._call_grant_resource("find_wait_reason"):
             self._show(str(DeniedError(reason)))
             return False
         self._call_grant_resource("reserve")
@@ -111,14 +111,14 @@ class Policy(resource.Resource):  # type: ignore[misc]
 
     def update(self, after: Any, *given: Any, **named: Any) -> Iterator[Any]:
         """Check for changes before Heat decides what to do, since Heat ignores a resource with an `external_id`."""
-        self.changed = self._call_grant_resource("changed", self._failed, after=after)
+        self.changed = self._call_grant_resource("needs_replacement", self._failed, after=after)
         yield from super().update(after, *given, **named)
 
     def needs_replace(self, after_props: object) -> bool:  # noqa: ARG002 - changes of the scope count too
         return bool(getattr(self, "changed", False))
 
     def needs_replace_failed(self) -> bool:
-        return not self._call_grant_resource("restored", self._failed)
+        return not self._call_grant_resource("restore_decision", self._failed)
 
     def handle_update(self, _definition: object, _difference: object, prop_diff: Any) -> None:
         if "expires" in prop_diff:

@@ -1,4 +1,4 @@
-"""Translates answers to the types of the protocol."""
+"""Answers of `editing` as types of the language server protocol."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def uri_of(file: str) -> str:
     return str(from_fs_path(file) or "")
 
 
-class Wire:
-    """Translates for one workspace."""
+class Translator:
+    """Translates offsets and answers of one workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
