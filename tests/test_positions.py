@@ -97,9 +97,15 @@ def test_a_value_that_a_parameter_says_stands_where_it_was_written(
     assert places(RULE.replace("{column}", column), folder, template, **inputs) == [place]
 
 
-def test_a_finding_on_an_environment_of_one_line_stands_in_it(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "rule",
+    [
+        '@deny("p", "bad")\np(file) :- heat:environment(file=file, value="bad").\n',
+        '@deny("p", "bad")\np(s, v) :- os:nova:server(_id=s, flavor=v), v = "bad".\n',
+    ],
+)
+def test_a_finding_on_an_environment_of_one_line_stands_in_it(rule: str, folder: Path) -> None:
     (folder / "env.yaml").write_text('{"parameters": {"size": "bad"}}')
-    rule = '@deny("p", "bad")\np(file) :- heat:environment(file=file, value="bad").\n'
     assert places(rule, folder, "top.yaml", environments=[folder / "env.yaml"]) == ["env.yaml:1:25"]
 
 

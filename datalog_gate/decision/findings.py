@@ -175,7 +175,7 @@ class FindingReader:
             hints.append(f"waiver {waiver.id} {lapse}")
         span = self._place(subject, row, support)
         is_vague = span is None or span in self._places
-        if (span is None or is_vague or span.path) and self._aggregates(policy):
+        if (span is None or is_vague or not span.line) and self._aggregates(policy):
             aggregated = self._place(subject, row, self._aggregated(relation, row))
             span = _with_line((aggregated, span) if is_vague else (span, aggregated))
         violation = Violation(
@@ -303,10 +303,10 @@ class FindingReader:
 
 
 def _with_line(places: Iterable[Span | None]) -> Span | None:
-    """The first place that a line tells best, else the first."""
+    """The first place, or where it is in data, which has no line, the first that a line tells best."""
     first = None
-    for place in places:
-        if place and not place.path:
+    for place in filter(None, places):
+        if not place.path or (first is None and place.line):
             return place
         first = first or place
     return first
