@@ -31,6 +31,13 @@ def test_a_slip_is_reported_where_it_was_asked_for() -> None:
     assert rules.decide(read_stack(template=TEMPLATE, stack_name="web")).near_misses == ()
 
 
+def test_what_to_write_is_written_as_rules_write_it() -> None:
+    template = TEMPLATE.replace("{public: true", "{a.b: c, public: true")
+    assert near_misses('os:nova:server.metadata(_id=x, _key="a.b")', template) == [
+        'm.dl:2:9 near-miss: _key in web/server is "a\\\\.b", and the rule asks for "a.b"'
+    ]
+
+
 def test_each_constant_is_reported_once() -> None:
     server = "  copy: {type: OS::Nova::Server, properties: {flavor: m1.huge}}\n"
     template = TEMPLATE.replace("outputs:\n", f"{server}outputs:\n")

@@ -12,6 +12,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, show
+from datalog_gate.language.printer import print_value
 from datalog_gate.schema.declaration import given_version
 
 Network = IPv4Network | IPv6Network
@@ -54,7 +55,8 @@ def name_of(operand: ir.Operand) -> str:
 
 
 def quoted(value: Value) -> str:
-    return f'"{value}"' if isinstance(value, str) else show(value)
+    """The value as a rule writes it."""
+    return print_value(value) if isinstance(value, str) else show(value)
 
 
 def twins(value: Value, text: bool = True) -> list[Value]:
