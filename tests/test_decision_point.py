@@ -524,8 +524,8 @@ def test_an_accepted_operation_is_kept_until_its_outcome_is_reported(
         clock.time = 9.0
         point.finish(answer, outcome, stack_id)
         point.finish(point.judge(make_operation(template("small"), action="suspend", dry_run=True)), "accepted")
-    assert answer.ran
-    bare = replace(answer.ran.snapshot, parts=(), parameters=MappingProxyType({}))
+    assert answer.passed
+    bare = replace(answer.passed.snapshot, parts=(), parameters=MappingProxyType({}))
     assert Outcomes(journal).pending() == tuple(
         Pending(1, replace(bare, stack_id=uuid), ("licence",), NOW.timestamp() + 5) for uuid in kept
     )

@@ -20,7 +20,7 @@ from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.stack.model import Data, Parameter, Resource, Stack, Template
-from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
+from datalog_gate.stack.property_values import Leaf, as_text, coerce, leaves, path_text
 from tests.expressions import as_words, worded
 
 WEB = "web"
@@ -511,7 +511,7 @@ SAME = object()
     ],
 )
 def test_a_value_is_what_heat_makes_of_it_or_stays_as_it_is(kind: str, pairs: list[tuple[Data, Data]]) -> None:
-    values = [typed(kind, data) for data, _ in pairs]
+    values = [coerce(kind, data) for data, _ in pairs]
     expected = [data if value is SAME else value for data, value in pairs]
     assert [(type(value), value) for value in values] == [(type(value), value) for value in expected]
 
@@ -524,8 +524,8 @@ PLAIN = st.recursive(
 
 @given(st.sampled_from(["string", "integer", "number", "boolean", "any"]), PLAIN)
 def test_no_data_is_refused_and_what_is_typed_stays_so(kind: str, data: Data) -> None:
-    value = typed(kind, data)
-    assert typed(kind, value) == value
+    value = coerce(kind, data)
+    assert coerce(kind, value) == value
 
 
 @given(st.lists(st.text(), min_size=1), st.lists(st.text(), min_size=1))

@@ -110,7 +110,7 @@ def test_a_full_disk_resolves_nothing_and_the_next_run_goes_on(folder: Path) -> 
     assert (code, out) == (3, "")
     assert "the store full.duckdb fails" in err
     with open_database(str(folder / "full.duckdb")) as database:
-        assert len(ScanStore(database).findings("shared")) == STACKS
+        assert len(ScanStore(database).findings(policy="shared")) == STACKS
     for store in ("whole.duckdb", "full.duckdb"):
         assert finish(start(folder, store, day=2))[0] == 0
     assert digest(folder / "full.duckdb") == digest(folder / "whole.duckdb")

@@ -12,7 +12,7 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Unknown
 from datalog_gate.decision.decision import Decision, format_denial
 from datalog_gate.files.stack_definition import StackDefinition
-from datalog_gate.preflight.chain import Ran
+from datalog_gate.preflight.chain import PassedPlugins
 from datalog_gate.stack.model import Stack
 
 Door = Literal["api", "cfn", "plugin", "engine", "server"]
@@ -63,8 +63,8 @@ class Answer:
     warnings: tuple[str, ...] = ()
     """Messages for the user."""
     decision: Decision | None = None
-    ran: Ran | None = field(default=None, compare=False, repr=False)
-    """The preflight plugins that ran, which must learn the outcome of the operation."""
+    passed: PassedPlugins | None = field(default=None, compare=False, repr=False)
+    """The preflight plugins that let the operation pass, which must learn the outcome of the operation."""
     began: float = field(default=0.0, compare=False, repr=False)
     """When the operation began, in seconds since 1970."""
 

@@ -217,18 +217,18 @@ class DecisionPoint:
         `stack_id` is the id of a new stack. The final outcome of an `accepted` operation is found out later by
         `datalog-gate services reconcile`, if there is a journal for it.
         """
-        ran, problems = answer.ran, tuple[str, ...]()
-        if ran is None:
+        passed, problems = answer.passed, tuple[str, ...]()
+        if passed is None:
             return
         if stack_id:
-            ran = replace(ran, snapshot=replace(ran.snapshot, stack_id=stack_id))
+            passed = replace(passed, snapshot=replace(passed.snapshot, stack_id=stack_id))
         if outcome == "accepted" and self._outcomes:
             try:
-                self._outcomes.add(ran.snapshot, ran.plugins, answer.began)
+                self._outcomes.add(passed.snapshot, passed.plugins, answer.began)
             except JournalError as error:
                 problems = (f"nobody will be told what becomes of the operation: {error}",)
                 LOG.error("decision %s: %s", answer.id, problems[0])
-        if problems := (*problems, *ran.after(outcome)):
+        if problems := (*problems, *passed.after(outcome)):
             self._event("preflight", id=answer.id, problems=problems)
 
     def abandon(self, stack_id: str, project: str, stack_name: str) -> None:
@@ -327,7 +327,7 @@ class DecisionPoint:
             request_id=operation.request_id,
         )
         try:
-            return replace(answer, ran=chain.before(picture), began=self._now().timestamp())
+            return replace(answer, passed=chain.before(picture), began=self._now().timestamp())
         except PluginError as error:
             if error.problems:
                 self._event("preflight", id=answer.id, problems=error.problems)

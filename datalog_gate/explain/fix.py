@@ -29,7 +29,7 @@ from datalog_gate.schema.declaration import Property, certain_version
 from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.schema.resource_types import member_of
 from datalog_gate.stack.model import Data, Path, Resource, Stack
-from datalog_gate.stack.property_values import path_text, typed
+from datalog_gate.stack.property_values import coerce, path_text
 
 TRIES = 64
 """How many changes are tried for one finding."""
@@ -415,7 +415,7 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
     stem, _, end = changed.rpartition("_")
     if end not in ("min", "max") or not {f"{stem}_min", f"{stem}_max"} & data.keys():
         return True
-    least, most = (typed("integer", data.get(f"{stem}_{bound}")) for bound in ("min", "max"))
+    least, most = (coerce("integer", data.get(f"{stem}_{bound}")) for bound in ("min", "max"))
     return isinstance(least, int) and isinstance(most, int) and least <= most
 
 

@@ -16,7 +16,7 @@ from datalog_gate.facts.tables import Batch, LocatedRow, RelationRows, StackCont
 from datalog_gate.schema.declaration import Property
 from datalog_gate.schema.relations import FIXED
 from datalog_gate.stack.model import GROUPS, Data, Live, Path, Resource, Stack
-from datalog_gate.stack.property_values import Leaf, as_text, leaves, path_text, typed
+from datalog_gate.stack.property_values import Leaf, as_text, coerce, leaves, path_text
 
 POLICY = "DatalogGate::Policy"
 DEPLOYMENT = "heat:deployment"
@@ -40,7 +40,7 @@ _CONFIG_BODIES = {
 
 def _parameters(stack: Stack) -> Iterator[LocatedRow]:
     for parameter in stack.parameters:
-        value, hidden = typed("any", parameter.value), boolean(parameter.hidden)
+        value, hidden = coerce("any", parameter.value), boolean(parameter.hidden)
         row = (stack.id, parameter.name, parameter.type, value, parameter.origin, hidden)
         yield row, ("parameters", parameter.name), None
 
@@ -51,7 +51,7 @@ def _parameter_attributes(stack: Stack) -> Iterator[LocatedRow]:
         attributes, path = dict(parameter.attributes), ("parameters", parameter.name)
         if "default" in attributes:
             default = hidden_value(f"{parameter.name} in {stack.id}") if parameter.hidden else attributes["default"]
-            yield (stack.id, parameter.name, "default", typed("any", default)), (*path, "default"), None
+            yield (stack.id, parameter.name, "default", coerce("any", default)), (*path, "default"), None
             del attributes["default"]
         yield from entries(FIXED["heat:parameter_attribute"], (stack.id, parameter.name), leaves(attributes), path)
 
@@ -74,7 +74,7 @@ def _live(stack: Stack, values_of: Callable[[Live], tuple[str, ...]]) -> Iterato
 
 def _named(stack: Stack, section: str, values: Mapping[str, Data]) -> Iterator[LocatedRow]:
     for name, value in values.items():
-        yield (stack.id, name, typed("any", value)), (section, name), None
+        yield (stack.id, name, coerce("any", value)), (section, name), None
 
 
 def _files(stack: Stack) -> Iterator[LocatedRow]:
@@ -128,7 +128,7 @@ def _members(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]
 def _scaling(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
     """A group starts with the desired number of members, or with the least."""
     if names := SCALING.get(resource.type):
-        least, most, desired = (typed("integer", resource.properties.get(name)) for name in names)
+        least, most, desired = (coerce("integer", resource.properties.get(name)) for name in names)
         yield (resource.id, least, most, least if desired is None else desired), ("properties",), None
 
 
@@ -139,7 +139,7 @@ def _deployment(resource: Resource, context: StackContext) -> Iterator[LocatedRo
         return
     config = resource.properties.get("config")
     source = context.find(config) if isinstance(config, ResourceId) else None
-    known: Row = (resource.id, typed("any", config), typed("any", resource.properties.get("server")))
+    known: Row = (resource.id, coerce("any", config), coerce("any", resource.properties.get("server")))
     digest = _digest(resource, config, source)
     for action, unread in dict.fromkeys(_actions(resource, source)):
         if unread:
@@ -161,7 +161,7 @@ def _actions(resource: Resource, source: Resource | None) -> Iterator[tuple[Valu
         if actions is None:
             actions = ["CREATE", "UPDATE"]
         if isinstance(actions, list):
-            yield from ((typed("any", action), None) for action in actions)
+            yield from ((coerce("any", action), None) for action in actions)
         else:
             yield None, _unread(actions, "actions", resource)
 
@@ -278,7 +278,7 @@ RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[LocatedRow]
 
 
 def _grant(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
-    service, expires = (typed("string", resource.properties.get(name)) for name in ("service", "expires"))
+    service, expires = (coerce("string", resource.properties.get(name)) for name in ("service", "expires"))
     yield (resource.id, service, expires), ("properties",), None
 
 

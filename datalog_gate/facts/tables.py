@@ -19,7 +19,7 @@ from datalog_gate.facts.factset import StoredOrigin
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
 from datalog_gate.schema.resource_types import Table, member_of
 from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
-from datalog_gate.stack.property_values import EMPTY, Leaf, leaves, path_text, typed
+from datalog_gate.stack.property_values import EMPTY, Leaf, coerce, leaves, path_text
 
 LocatedRow = tuple[Row, Path, Unknown | None]
 """A row, the path of its place in the resource's definition, and the unknown that decides whether the row exists."""
@@ -116,7 +116,7 @@ AddRows = Callable[[Batch, RelationRows], None]
 _PROPERTIES = ("properties",)
 _ABSENT = object()
 _SMALL = 2**63
-"""Smaller integers are values as they are; larger ones are checked by `typed`."""
+"""Smaller integers are values as they are; larger ones are checked by `coerce`."""
 
 
 class _Column(NamedTuple):
@@ -145,7 +145,7 @@ class _Column(NamedTuple):
     def _value(self, data: Data) -> Value:
         if data is _ABSENT:
             return self.blank
-        return _taken(typed(self.property.kind, self.property.default if data is None else data), self.kinds)
+        return _taken(coerce(self.property.kind, self.property.default if data is None else data), self.kinds)
 
 
 class TableRows:
@@ -160,7 +160,7 @@ class TableRows:
             _Column(
                 column,
                 frozenset({Unknown} | ({str} if column.kind in ("string", "any") else set()) | _resources(kinds[name])),
-                None if column.default is None else typed(column.kind, column.default),
+                None if column.default is None else coerce(column.kind, column.default),
                 kinds[name],
             )
             for column in table.columns
@@ -234,7 +234,7 @@ class TableRows:
     def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[LocatedRow]:
         """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
         if len(steps) == 1 and self._shape == "value":
-            value = EMPTY.get(self._item) if member is None else typed(self._item, member)
+            value = EMPTY.get(self._item) if member is None else coerce(self._item, member)
             value = _taken(value, self.relation.columns[-1].kinds)
             return (((*known, value), path, None),)
         if not isinstance(member, dict | None):

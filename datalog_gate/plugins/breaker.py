@@ -1,4 +1,4 @@
-"""A deadline for calls that may hang, and a circuit breaker for servers that fail."""
+"""Bounds for calls that may hang: a deadline, and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from threading import Lock, Thread
 from typing import TypeVar
 
 Result = TypeVar("Result")
+PAUSE = 30.0
+"""Seconds."""
 
 
 def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
@@ -26,11 +28,11 @@ def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
 
 
 class Breaker:
-    """Closed until `limit` calls in a row fail. Then it admits nothing for `pause` seconds, and after them one call
-    each `pause`, until one succeeds. `clock` gives monotonic seconds."""
+    """Closed until `limit` calls in a row fail. Then it admits nothing for `PAUSE` seconds, and after them one call
+    each `PAUSE`, until one succeeds. `clock` gives monotonic seconds."""
 
-    def __init__(self, clock: Callable[[], float], limit: int = 5, pause: float = 30.0) -> None:
-        self._clock, self._limit, self._pause = clock, limit, pause
+    def __init__(self, clock: Callable[[], float], limit: int = 5) -> None:
+        self._clock, self._limit = clock, limit
         self._lock = Lock()
         self._failures = 0
         self._until = 0.0
@@ -43,7 +45,7 @@ class Breaker:
             now = self._clock()
             if now < self._until:
                 return False
-            self._until = now + self._pause
+            self._until = now + PAUSE
             return True
 
     def succeeded(self) -> None:
@@ -55,4 +57,4 @@ class Breaker:
         """Report that a call was not answered."""
         with self._lock:
             self._failures += 1
-            self._until = self._clock() + self._pause
+            self._until = self._clock() + PAUSE

@@ -26,7 +26,7 @@ class Chain:
     def __init__(self, plugins: Mapping[str, Plugin]) -> None:
         self.plugins = order_plugins(plugins)
 
-    def before(self, snapshot: Snapshot) -> Ran:
+    def before(self, snapshot: Snapshot) -> PassedPlugins:
         """Call every pre-operation in order, up to the first that raises. Then the post-operations of those before
         it are called backwards, with `failed`. Errors: RefusedError; UnavailableError for whatever else was raised."""
         passed: dict[str, Plugin] = {}
@@ -34,7 +34,7 @@ class Chain:
             try:
                 plugin.pre(snapshot)
             except BaseException as error:
-                problems = Ran(snapshot, passed).after("failed")
+                problems = PassedPlugins(snapshot, passed).after("failed")
                 if not isinstance(error, Exception):  # the thread must end, but plugins that reserved something know
                     raise
                 for kind in (RefusedError, UnavailableError):
@@ -44,11 +44,11 @@ class Chain:
                 reason = f"its pre-operation is broken ({type(error).__name__})"
                 raise UnavailableError(reason, name, problems) from error
             passed[name] = plugin
-        return Ran(snapshot, passed)
+        return PassedPlugins(snapshot, passed)
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class PassedPlugins:
     """The plugins that let an operation pass."""
 
     snapshot: Snapshot

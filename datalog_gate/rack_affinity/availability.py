@@ -1,4 +1,4 @@
-"""What Nova and Cinder say of hosts and pools: zones, whether they are in use, and what is left there."""
+"""What Nova and Cinder say of hosts and pools, and what is left there."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def find_promises(
         own, built = claim.consumer == consumer and claim.line in lines, claim.state == "built"
         for item, takes in claim.items.items():
             for uuid in {uuid for uuid, name, _ in takes if name.startswith(prefix)}:
-                amounts = {name.removeprefix(prefix): units for at, name, units in takes if at == uuid}
-                at = claim.consumer, item, uuid
-                other = promises.get(at, Promise(claim.project, True, False, amounts))
-                promises[at] = Promise(claim.project, own and other.own, built or other.built, amounts)
+                amounts = {name.removeprefix(prefix): units for place, name, units in takes if place == uuid}
+                key = claim.consumer, item, uuid
+                other = promises.get(key, Promise(claim.project, True, False, amounts))
+                promises[key] = Promise(claim.project, own and other.own, built or other.built, amounts)
     by_place: dict[str, list[Promise]] = {}
     for (_, _, uuid), promise in promises.items():
         by_place.setdefault(uuid, []).append(promise)

@@ -175,7 +175,7 @@ def cloud_finding(
     row: Row,
     is_lifted: bool,
     state: State,
-    stacks: Mapping[str, tuple[str, str | None]],
+    stacks: Stacks,
     request: ScanRequest,
 ) -> Finding:
     """The finding of a row; without a root of its own it is one of the stack that the blamed resource is in, or else of

@@ -1,6 +1,6 @@
 """Numbers of findings in the store of a scan, and stored stacks.
 
-They only read, so that a store that is opened `read_only` will do. `projects` are those whose stacks count, or
+The functions only read, so that a store that is opened `read_only` will do. `projects` are those whose stacks count, or
 None for all.
 """
 
@@ -14,6 +14,7 @@ from sqlglot import exp, parse_one
 
 from datalog_gate.engine.sql.database import Database
 from datalog_gate.scan.feed import StackEntry
+from datalog_gate.scan.scan_store import filter_projects
 
 BATCH = 50
 """How many stacks are read at once."""
@@ -48,7 +49,7 @@ def count_open(database: Database, projects: Projects) -> list[OpenFindings]:
         "definition.root = finding.root WHERE resolved_at IS NULL GROUP BY policy, level, state, project, caller"
     )
     numbers: dict[tuple[str, str, str, str, str], int] = {}
-    for policy, level, state, project, caller, number in database.fetch(_of_projects(query, projects)):
+    for policy, level, state, project, caller, number in database.fetch(filter_projects(query, projects)):
         owner = str((json.loads(caller) or {}).get("user") or "") if caller else ""
         key = policy, level, state, project or "", owner
         numbers[key] = numbers.get(key, 0) + number
@@ -67,7 +68,7 @@ def read_days(database: Database, projects: Projects, policy: str | None = None)
         )
         if policy is not None:
             query = query.where(exp.column("policy").eq(policy))
-        for day, count in database.fetch(_of_projects(query, projects)):
+        for day, count in database.fetch(filter_projects(query, projects)):
             changes.setdefault(day, [0, 0])[at] = count
     days, left = [], 0
     for day, (new, resolved) in sorted(changes.items()):
@@ -78,14 +79,14 @@ def read_days(database: Database, projects: Projects, policy: str | None = None)
 
 def count_stacks(database: Database, projects: Projects) -> int:
     """How many stacks the store has. Errors: those of the database."""
-    query = _of_projects(_select("SELECT count(*) FROM definition"), projects)
+    query = filter_projects(_select("SELECT count(*) FROM definition"), projects)
     return int(database.fetch(query)[0][0])
 
 
 def find_entry(database: Database, projects: Projects, root: str) -> StackEntry | None:
     """The stack of a root. Errors: those of the database."""
     query = _select("SELECT entry FROM definition").where(exp.column("root").eq(root))
-    rows = database.fetch(_of_projects(query, projects))
+    rows = database.fetch(filter_projects(query, projects))
     return StackEntry.from_json(json.loads(rows[0][0])) if rows else None
 
 
@@ -94,7 +95,7 @@ def read_entries(database: Database, projects: Projects) -> Iterator[StackEntry]
     last = ""
     while True:
         query = _select("SELECT root, entry FROM definition ORDER BY root").limit(BATCH)
-        rows = database.fetch(_of_projects(query.where(exp.column("root") > exp.Literal.string(last)), projects))
+        rows = database.fetch(filter_projects(query.where(exp.column("root") > exp.Literal.string(last)), projects))
         for root, entry in rows:
             yield StackEntry.from_json(json.loads(entry))
             last = root
@@ -106,10 +107,3 @@ def _select(text: str) -> exp.Select:
     query = parse_one(text, read="duckdb")
     assert isinstance(query, exp.Select)
     return query
-
-
-def _of_projects(query: exp.Select, projects: Projects) -> exp.Select:
-    if projects is None:
-        return query
-    column = exp.column("project", table="definition")
-    return query.where(column.isin(*projects) if projects else exp.false())

@@ -1,4 +1,4 @@
-"""The store of a scan: definitions, their findings with history, and the runs.
+"""The store of a scan: definitions of stacks, and their findings with history.
 
 Times are texts in ISO 8601, UTC. A finding is open while `resolved_at` is null; one that comes back is a new row.
 """
@@ -81,7 +81,7 @@ WHERE table_catalog = current_database() AND table_schema = current_schema()"""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownStack:
     """What the store knows of a stack."""
 
     digest: str
@@ -104,14 +104,18 @@ class StoredFinding(Finding):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a long answer: what follows `after`, of some projects, or of all with None."""
+    """A part of a long answer: what follows `after`, of some projects, or of all with None; all of it by default."""
 
-    projects: Collection[str] | None
-    limit: int
+    projects: Collection[str] | None = None
+    limit: int | None = None
     after: tuple[str, ...] = ()
     """The columns of the order in the last row of the page before; empty for the first page."""
     root: str | None = None
     """The only root that counts."""
+
+
+WHOLE = Page()
+"""All of an answer, over all projects."""
 
 
 class ScanStore:
@@ -139,10 +143,10 @@ class ScanStore:
             self.database.execute(create_table(name, columns, temporary=True))
         self._fact_tables = dict(self._fetch("SELECT name, table_name FROM relation"))
 
-    def known(self, feed: str) -> dict[str, Known]:
+    def known(self, feed: str) -> dict[str, KnownStack]:
         """The stacks of a feed by root."""
         rows = self._fetch("SELECT root, digest, judged_by, listing FROM definition WHERE feed = :feed", feed=feed)
-        return {root: Known(*values) for root, *values in rows}
+        return {root: KnownStack(*values) for root, *values in rows}
 
     def stacks(self) -> dict[str, tuple[str, str | None]]:
         """The name and project of each stack by root."""
@@ -204,31 +208,10 @@ class ScanStore:
             self._merge(findings, now, cloud=True)
 
     def findings(
-        self, policy: str | None = None, project: str | None = None, since: str | None = None, everything: bool = False
+        self, page: Page = WHOLE, policy: str | None = None, since: str | None = None, everything: bool = False
     ) -> list[StoredFinding]:
-        """The open findings, or with `everything` also those that are resolved: of a policy, of a project, first seen
-        `since` a time."""
-        columns = ", ".join(f'finding."{column.name}"' for column in fields(Finding))
-        chosen = [
-            "TRUE" if everything else "resolved_at IS NULL",
-            "TRUE" if policy is None else "policy = :policy",
-            "TRUE" if project is None else "project = :project",
-            "TRUE" if since is None else "first_seen >= :since",
-        ]
-        rows = self._fetch(
-            f"SELECT {columns}, definition.name, project, first_seen, last_seen, resolved_at FROM finding "
-            f"LEFT JOIN definition ON definition.root = finding.root WHERE {' AND '.join(chosen)} "
-            """ORDER BY policy, finding.root, finding."key", first_seen""",
-            policy=policy,
-            project=project,
-            since=since,
-        )
-        return [StoredFinding(*row) for row in rows]
-
-    def findings_page(
-        self, page: Page, policy: str | None = None, since: str | None = None, everything: bool = False
-    ) -> list[StoredFinding]:
-        """The findings of a page, as `findings` chooses them, in the order of policy, root, key and first time."""
+        """The open findings of a page, or with `everything` also those that are resolved: of a policy, first seen
+        `since` a time, in the order of policy, root, key and first time."""
         order = """policy, finding.root, finding."key", first_seen"""
         columns = ", ".join(f'finding."{column.name}"' for column in fields(Finding))
         chosen = [
@@ -242,14 +225,14 @@ class ScanStore:
         query = _sql(
             f"SELECT {columns}, definition.name, project, first_seen, last_seen, resolved_at FROM finding "
             f"LEFT JOIN definition ON definition.root = finding.root WHERE {' AND '.join(chosen)} "
-            f"ORDER BY {order} LIMIT :number",
+            f"ORDER BY {order}{'' if page.limit is None else ' LIMIT :number'}",
             policy=policy,
             since=since,
             root=page.root,
             number=page.limit,
             **dict(zip(names, page.after, strict=False)),
         )
-        return [StoredFinding(*row) for row in self.database.fetch(_of_projects(query, page.projects))]
+        return [StoredFinding(*row) for row in self.database.fetch(filter_projects(query, page.projects))]
 
     def stacks_page(self, page: Page, outcome: str | None = None) -> list[dict[str, Any]]:
         """The stacks of a page with the numbers of their open findings, in the order of their roots."""
@@ -268,7 +251,7 @@ class ScanStore:
             number=page.limit,
             after="".join(page.after),
         )
-        rows = self.database.fetch(_of_projects(query, page.projects))
+        rows = self.database.fetch(filter_projects(query, page.projects))
         return [dict(zip((*names, "findings"), row, strict=True)) for row in rows]
 
     def counts(self) -> dict[tuple[str, str, bool], int]:
@@ -277,17 +260,6 @@ class ScanStore:
             "SELECT level, state, denies, count(*) FROM finding WHERE resolved_at IS NULL GROUP BY level, state, denies"
         )
         return {(level, state, denies): count for level, state, denies, count in rows}
-
-    def history(self, policy: str | None = None) -> list[tuple[str, int, int]]:
-        """The days on which something changed, with the number of new and of resolved findings."""
-        chosen = "TRUE" if policy is None else "policy = :policy"
-        first = f"SELECT substring(first_seen, 1, 10) AS day, 1 AS new, 0 AS resolved FROM finding WHERE {chosen}"
-        last = f"SELECT substring(resolved_at, 1, 10) AS day, 0 AS new, 1 AS resolved FROM finding WHERE {chosen}"
-        return self._fetch(
-            f"SELECT day, CAST(sum(new) AS BIGINT), CAST(sum(resolved) AS BIGINT) FROM ({first} UNION ALL {last}) "
-            "AS changes WHERE day IS NOT NULL GROUP BY day ORDER BY day",
-            policy=policy,
-        )
 
     def facts(self, relation: str, roots: Iterable[str] | None = None) -> Iterator[tuple[str, str | None, Row]]:
         """The rows of a relation that fit its table, of all stacks or of these: root, project, row."""
@@ -477,7 +449,7 @@ class ScanStore:
         return self.database.fetch(_statement(self.database.dialect, text, **values))
 
 
-def _of_projects(query: exp.Expression, projects: Collection[str] | None) -> exp.Expr:
+def filter_projects(query: exp.Expr, projects: Collection[str] | None) -> exp.Expr:
     """The query for what belongs to one of these projects."""
     assert isinstance(query, exp.Select)
     if projects is None:

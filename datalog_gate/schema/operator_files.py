@@ -83,7 +83,7 @@ def _other_owner(resource_type: ResourceType, given: Mapping[str, ResourceType],
     return next((other.name for other in others if other != resource_type), None)
 
 
-class _WrongError(Exception):
+class _MistakeError(Exception):
     """A wrong value at a path of the file."""
 
     def __init__(self, path: tuple[str, ...], message: str, suggestion: str | None = None) -> None:
@@ -95,7 +95,7 @@ def _read_types(file: str, text: str) -> tuple[str, dict[str, ResourceType], lis
     """The source of a file, its types, and the first mistake in each type."""
     start = _place(file, text, ())
     try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        data = json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         span = Span(file, error.lineno, error.colno, error.lineno, error.colno + 1)
         return "", {}, [Diagnostic("bad-catalogue", f"this is no JSON: {error.msg}", span)]
@@ -112,7 +112,7 @@ def _read_types(file: str, text: str) -> tuple[str, dict[str, ResourceType], lis
             _check_type((name,), described)
             types[name] = type_of(name, {"attributes": {}, **described})
             _check_moved(types[name])
-        except _WrongError as error:
+        except _MistakeError as error:
             message, span = f"{'.'.join(error.path)} {error}", _place(file, text, error.path)
             problems.append(Diagnostic("bad-catalogue", message, span, error.suggestion))
     return source, types, problems
@@ -131,32 +131,32 @@ def _place(file: str, text: str, path: tuple[str, ...]) -> Span:
 def _check_type(path: tuple[str, ...], data: Any) -> None:
     _check_keys(path, data, OF_TYPE, ("relation", "properties"))
     if not RELATION.fullmatch(data["relation"]):
-        raise _WrongError((*path, "relation"), "is no relation's name", "such as acme:load_balancer")
+        raise _MistakeError((*path, "relation"), "is no relation's name", "such as acme:load_balancer")
     for name, schema in data["properties"].items():
         _check_property((*path, "properties", name), schema)
     for name, echoed in data.get("attributes", {}).items():
         if echoed is not None and not (isinstance(echoed, str) and echoed in data["properties"]):
-            raise _WrongError((*path, "attributes", name), "names no property", "null, or the property it gives back")
+            raise _MistakeError((*path, "attributes", name), "names no property", "null, or the property it gives back")
     for source, target in data.get("moved", {}).items():
         if target is not None and not isinstance(target, str):
-            raise _WrongError((*path, "moved", source), "is neither null nor the path of a property")
+            raise _MistakeError((*path, "moved", source), "is neither null nor the path of a property")
 
 
 def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> None:
     if len(path) > MAX_DEPTH:
-        raise _WrongError(path, "is too deep")
+        raise _MistakeError(path, "is too deep")
     if named and (not path[-1] or path[-1].startswith("_") or "." in path[-1]):
-        raise _WrongError(path, "is no property's name: it is empty, begins with _ or has a dot")
+        raise _MistakeError(path, "is no property's name: it is empty, begins with _ or has a dot")
     _check_keys(path, data, OF_PROPERTY, ("kind",))
     kind, default = data["kind"], data.get("default")
     if kind not in KINDS:
-        raise _WrongError((*path, "kind"), f"is not one of {', '.join(KINDS)}")
-    if default is not None and not _is(default, KINDS[kind]):
-        raise _WrongError((*path, "default"), f"is no {kind}")
-    if not all(_is(child, (str, int, float, bool)) for child in data.get("allowed", ())):
-        raise _WrongError((*path, "allowed"), "is no list of scalars")
+        raise _MistakeError((*path, "kind"), f"is not one of {', '.join(KINDS)}")
+    if default is not None and not _has_type(default, KINDS[kind]):
+        raise _MistakeError((*path, "default"), f"is no {kind}")
+    if not all(_has_type(child, (str, int, float, bool)) for child in data.get("allowed", ())):
+        raise _MistakeError((*path, "allowed"), "is no list of scalars")
     if ("children" in data and kind in SCALARS) or ("item" in data and (kind != "list" or "children" in data)):
-        raise _WrongError(path, "has children or an item: a list has one of them, a map may have children")
+        raise _MistakeError(path, "has children or an item: a list has one of them, a map may have children")
     for name, child in data.get("children", {}).items():
         _check_property((*path, "children", name), child)
     if "item" in data:
@@ -165,38 +165,38 @@ def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> Non
 
 def _check_keys(path: tuple[str, ...], data: Any, kinds: Mapping[str, type], needed: Iterable[str]) -> None:
     if not isinstance(data, dict):
-        raise _WrongError(path, "is no object")
+        raise _MistakeError(path, "is no object")
     for key, value in data.items():
         if key not in kinds:
             near = closest(key, kinds)
-            raise _WrongError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
-        if not _is(value, (kinds[key],)):
+            raise _MistakeError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
+        if not _has_type(value, (kinds[key],)):
             names = {dict: "object", str: "text", bool: "boolean"}
-            raise _WrongError((*path, key), f"is no {names.get(kinds[key], 'list')}")
+            raise _MistakeError((*path, key), f"is no {names.get(kinds[key], 'list')}")
     for key in needed:
         if key not in data:
-            raise _WrongError(path, f"has no `{key}`")
+            raise _MistakeError(path, f"has no `{key}`")
 
 
 def _check_moved(kind: ResourceType) -> None:
     for source, target in kind.moved:
         for way in (source, target or source):
-            if not _leads(way, kind.properties):
-                raise _WrongError((kind.name, "moved", ".".join(source)), f"leads to no property: {'.'.join(way)}")
+            if not _leads_to_property(way, kind.properties):
+                raise _MistakeError((kind.name, "moved", ".".join(source)), f"leads to no property: {'.'.join(way)}")
 
 
-def _leads(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:
+def _leads_to_property(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:
     schema = next((candidate for candidate in properties if candidate.name == way[0]), None)
     if schema is None or not way[1:]:
         return schema is not None
-    return schema.kind == "map" if not schema.children else _leads(way[1:], schema.children)
+    return schema.kind == "map" if not schema.children else _leads_to_property(way[1:], schema.children)
 
 
-def _is(value: object, kinds: tuple[type, ...]) -> bool:
+def _has_type(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds or object in kinds)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         names = [name for name, _ in pairs]
@@ -204,5 +204,5 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _no_number(text: str) -> Never:
+def _refuse_constant(text: str) -> Never:
     raise ValueError(f"{text} is no number")

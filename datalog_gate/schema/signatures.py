@@ -40,11 +40,12 @@ def _signature(name: str, inputs: str, outputs: str, meaning: str, **flags: bool
     return Builtin(name, _columns(inputs), _columns(outputs), meaning, **flags)
 
 
-def _tests(prefix: str, inputs: str, meaning: str) -> tuple[Builtin, ...]:
+def _tests(prefix: str, meaning: str) -> tuple[Builtin, ...]:
     """The five comparisons of Congress for one sort of values."""
     signs = {"equal": "=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
     return tuple(
-        _signature(f"{prefix}_{name}", inputs, "", meaning.format(sign), fixed=True) for name, sign in signs.items()
+        _signature(f"{prefix}_{name}", "left:s right:s", "", meaning.format(sign), fixed=True)
+        for name, sign in signs.items()
     )
 
 
@@ -131,8 +132,8 @@ _ALL = (
     _signature("datetime_to_seconds", "date:s", "seconds:n", "The whole seconds since 1900-01-01.", fixed=True),
     _signature("datetime_plus", "date:s length:o", "later:s", "The date later by seconds or h:m:s.", fixed=True),
     _signature("datetime_minus", "date:s length:o", "earlier:s", "The date earlier by seconds or h:m:s.", fixed=True),
-    *_tests("datetime", "left:s right:s", "left {} right, as dates."),
-    *_tests("ips", "left:s right:s", "left {} right, as addresses; those of version 4 come first."),
+    *_tests("datetime", "left {} right, as dates."),
+    *_tests("ips", "left {} right, as addresses; those of version 4 come first."),
     _signature("networks_equal", "one:s other:s", "", "They are the same network.", fixed=True),
     _signature("networks_overlap", "one:s other:s", "", "The networks share an address.", fixed=True),
     _signature("ip_in_network", "address:s network:s", "", "The address is one of the network.", fixed=True),

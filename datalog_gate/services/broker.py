@@ -81,9 +81,9 @@ class Broker:
             decision = self._reserve(calls, replace(request, replaces=keys), claim)
         except PluginError as error:
             late = self._late(claim, calls)
-            self._moved(claim, "releasing" if late else "failed", error.reason, late=late)
+            self._record_move(claim, "releasing" if late else "failed", error.reason, late=late)
             raise
-        self._moved(claim, "reserved", decision=decision, late=self._late(claim, calls))
+        self._record_move(claim, "reserved", decision=decision, late=self._late(claim, calls))
         return decision
 
     def waits(self, request: Request) -> str:
@@ -103,7 +103,7 @@ class Broker:
             except PluginError as error:
                 self.journal.postpone(claim, self.clock(), error.reason)
                 raise
-            self._moved(claim, "committed")
+            self._record_move(claim, "committed")
             return
         self.journal.postpone(claim, claim.due)
         if claim.state != "committed":
@@ -138,21 +138,21 @@ class Broker:
             return True
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         try:
-            return claim is not None and self._released(claim)
+            return claim is not None and self._try_release(claim)
         except LostError:  # somebody else goes on with it
             return False
 
     def _reserve(self, calls: _Calls, request: Request, claim: Claim) -> Decision:
         """Call the service, and call it once more if it holds the claim but its answer was lost."""
         try:
-            return calls(lambda service: _checked(service.reserve(request)))
+            return calls(lambda service: _check_decision(service.reserve(request)))
         except UnavailableError:
             with suppress(PluginError):
                 if calls(lambda service: service.status(claim)) in HOLDING:
-                    return calls(lambda service: _checked(service.reserve(request)))
+                    return calls(lambda service: _check_decision(service.reserve(request)))
             raise
 
-    def _released(self, claim: Claim) -> bool:
+    def _try_release(self, claim: Claim) -> bool:
         calls = _Calls(self, claim.service)
         try:
             calls(lambda service: service.release(claim))
@@ -173,7 +173,7 @@ class Broker:
         """Until when an unanswered call, now or before a crash, may take effect; 0 if there was none."""
         return self.clock() + self.journal.late if claim.attempts or calls.doubtful else 0.0
 
-    def _moved(self, claim: Claim, state: State, why: str = "", **changes: object) -> None:
+    def _record_move(self, claim: Claim, state: State, why: str = "", **changes: object) -> None:
         """Journal the result of a call. Errors: UnavailableError if the claim was given back meanwhile."""
         try:
             self.journal.move(claim, state, self.clock(), why, **changes)
@@ -226,7 +226,7 @@ class _Calls:
         return answer
 
 
-def _checked(decision: object) -> Decision:
+def _check_decision(decision: object) -> Decision:
     """A copy of a decision as plain data. Errors: UnavailableError for what Heat can't store."""
     try:
         text = json.dumps(decision, allow_nan=False)

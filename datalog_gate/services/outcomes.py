@@ -116,7 +116,7 @@ def tell(
 
 
 def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[ReconcileResult]:
-    """Tell plugins one outcome, backwards if the operation failed, as `Ran.after` does."""
+    """Tell plugins one outcome, backwards if the operation failed, as `PassedPlugins.after` does."""
     assert pending.outcome
     about, left, given_up = pending.snapshot, list(pending.plugins), pending.attempts >= TRIES
     failed = pending.outcome == "failed"

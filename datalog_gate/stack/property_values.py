@@ -59,7 +59,7 @@ def _leaves(
     else:
         scalar = schema is not None and schema.kind in EMPTY
         if schema is not None and scalar:
-            value = typed(schema.kind, schema.default if data is None else data)
+            value = coerce(schema.kind, schema.default if data is None else data)
         else:
             value = from_python(data)
         if not isinstance(value, Unknown):
@@ -68,7 +68,7 @@ def _leaves(
             found.append(Leaf(path, text, value, not (scalar or (schema is None and value.scalar))))
 
 
-def typed(kind: str, data: Data) -> Value:
+def coerce(kind: str, data: Data) -> Value:
     """The value that Heat makes of the data for a property of a scalar kind (heat/engine/properties.py:258-348): an
     integer in a string property is its text, ``"8080"`` and ``"true"`` are a number and a boolean where Heat wants
     these, and a null that the template writes is false. A null of another kind stays null, though Heat sends 0 or an

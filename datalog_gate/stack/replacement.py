@@ -16,7 +16,7 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import Data, Live, Resource
-from datalog_gate.stack.property_values import EMPTY, typed
+from datalog_gate.stack.property_values import EMPTY, coerce
 from datalog_gate.stack.translation import as_heat_reads
 
 UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
@@ -135,7 +135,7 @@ def _value(schema: Property, data: Data) -> Data:
             return [_value(schema.item, member) for member in data]
         case "map" | "list", _:
             return data
-    return EMPTY[schema.kind] if data is None else typed(schema.kind, data)
+    return EMPTY[schema.kind] if data is None else coerce(schema.kind, data)
 
 
 class Effect(NamedTuple):
@@ -218,12 +218,13 @@ def further_effects(old: Resource, new: Resource, differing: Difference) -> Iter
         case "OS::Heat::UpdateWaitConditionHandle":  # resources/openstack/heat/wait_condition_handle.py:236
             yield Effect("replace")
         case "OS::Neutron::Port":  # resources/openstack/neutron/port.py:611
-            yield from _if(after["replacement_policy"], "REPLACE_ALWAYS")
+            yield from _replace_if(after["replacement_policy"], "REPLACE_ALWAYS")
         case "AWS::AutoScaling::LaunchConfiguration":  # resources/aws/autoscaling/launch_config.py:216
-            yield from _differing(old.metadata, new.metadata)
+            yield from _replace_if_changed(old.metadata, new.metadata)
         case "OS::Heat::TestResource" if "value" in changed:  # resources/openstack/heat/test_resource.py:179
             yield from (
-                effect._replace(doubt=effect.doubt or changed["value"]) for effect in _if(after["update_replace"], True)
+                effect._replace(doubt=effect.doubt or changed["value"])
+                for effect in _replace_if(after["update_replace"], True)
             )
         case "AWS::EC2::EIPAssociation" if changed.keys() & {"EIP", "AllocationId"}:  # resources/aws/ec2/eip.py:352
             for name in ("InstanceId", "NetworkInterfaceId"):
@@ -231,14 +232,14 @@ def further_effects(old: Resource, new: Resource, differing: Difference) -> Iter
                     yield Effect("replace", doubt=changed[name])
         case "OS::Heat::Stack":  # resources/openstack/heat/remote_stack.py:353 and 451
             yield Effect("update")
-            yield from _differing(
+            yield from _replace_if_changed(
                 _under(old.properties.get("context"), "region_name"), _under(after["context"], "region_name")
             )
         case "OS::Mistral::ExternalResource":  # resources/openstack/mistral/external_resource.py:220
             inputs = after["replace_on_change_inputs"]
             for name in inputs if isinstance(inputs, list) else ():
-                yield from _differing(_under(old.properties.get("input"), name), _under(after["input"], name))
-            yield from (effect._replace(change="update") for effect in _if(after["always_update"], True))
+                yield from _replace_if_changed(_under(old.properties.get("input"), name), _under(after["input"], name))
+            yield from (effect._replace(change="update") for effect in _replace_if(after["always_update"], True))
 
 
 def status_effects(resource: Resource, live: Live | None) -> Iterator[Effect]:
@@ -253,14 +254,14 @@ def status_effects(resource: Resource, live: Live | None) -> Iterator[Effect]:
             yield Effect("replace")
 
 
-def _if(value: Data, wanted: object) -> Iterator[Effect]:
+def _replace_if(value: Data, wanted: object) -> Iterator[Effect]:
     if isinstance(value, Unknown):
         yield Effect("replace", doubt=value)
     elif value == wanted or str(value).lower() == str(wanted).lower():
         yield Effect("replace")
 
 
-def _differing(left: Data, right: Data) -> Iterator[Effect]:
+def _replace_if_changed(left: Data, right: Data) -> Iterator[Effect]:
     surely, doubt = differ(left, right)
     if surely or doubt:
         yield Effect("replace", doubt=None if surely else doubt)

@@ -40,7 +40,7 @@ def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -
     live = {live.id: live for stack in (*old, *new) for live in stack.live}
     pairs: list[_Pair] = []
     for id in sorted(before.keys() | after.keys()):
-        pairs += _pairs(before.get(id), after.get(id), None)
+        pairs += _pair_resources(before.get(id), after.get(id), None)
     for pair in pairs:
         pair.compare(catalogue, live)
     known = {pair.id: pair for pair in pairs}
@@ -61,14 +61,14 @@ def _stirred(pairs: Iterable[_Pair]) -> set[ResourceId]:
     return {stirred.id for pair in pairs if pair.stirred for stirred in (pair, *pair.holders)}
 
 
-def _pairs(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
+def _pair_resources(old: Stack | None, new: Stack | None, holder: _Pair | None) -> Iterator[_Pair]:
     before, after = ({resource.name: resource for resource in stack.resources} if stack else {} for stack in (old, new))
     for name in {**after, **before}:
         pair = _Pair(before.get(name), after.get(name), holder)
         yield pair
         was, will = (resource.nested if resource else None for resource in (pair.old, pair.new))
         if was or will:
-            yield from _pairs(was, will, pair)
+            yield from _pair_resources(was, will, pair)
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class _Pair:
     new: Resource | None
     holder: _Pair | None
     kind: ResourceType | None = None
-    found: Difference | None = None
+    difference: Difference | None = None
     must: str = "unchanged"
     may: dict[str, Unknown] = field(default_factory=dict)
     disruptions: dict[str, Doubt] = field(default_factory=dict)
@@ -114,30 +114,30 @@ class _Pair:
         self.kind = catalogue.type(new.type)
         same_type = old.type == new.type or replacement.SUBSTITUTED.get(old.type) == new.type
         if not same_type and not (replacement.is_template(old) and replacement.is_template(new)):
-            self._take(Effect("replace"), None, ())
+            self._add_effect(Effect("replace"), None, ())
             return
         gone = self.kind and not self.kind.properties and new.type not in replacement.HANDLES
         if gone or self._kept or new.written(("external_id",), frozenset()):  # resource.py:1641
             return
-        self.found = replacement.difference(old, new, self.kind)
-        self._judge(self.found)
+        self.difference = replacement.difference(old, new, self.kind)
+        self._add_effects(self.difference)
         for status_effect in replacement.status_effects(old, live.get(old.id)):
-            self._take(status_effect, None, ())
-        for section, doubt in _of_definition(old, new) if self.must == STRENGTH[0] else ():
-            self._take(Effect("update"), doubt, (section,))
+            self._add_effect(status_effect, None, ())
+        for section, doubt in _find_differing_sections(old, new) if self.must == STRENGTH[0] else ():
+            self._add_effect(Effect("update"), doubt, (section,))
 
     def follow(self, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]) -> bool:
         """Whether what becomes of others changes what becomes of this one."""
         before = self._state()
         if self.holder and self.old and self.new and not self._kept:
             for effect in self.holder.replacement():
-                self._take(effect, None, ())
-        if self.found:
-            for name, symbols in self.found.same.items():
-                doubts = [doubt for symbol in symbols for doubt in _moved(symbol, known, stirred)]
-                if doubts and (name not in self.found.properties or self.found.properties[name]):
-                    self.found.properties[name] = None if None in doubts else doubts[0]
-            self._judge(self.found)
+                self._add_effect(effect, None, ())
+        if self.difference:
+            for name, symbols in self.difference.same.items():
+                doubts = [doubt for symbol in symbols for doubt in _find_doubts(symbol, known, stirred)]
+                if doubts and (name not in self.difference.properties or self.difference.properties[name]):
+                    self.difference.properties[name] = None if None in doubts else doubts[0]
+            self._add_effects(self.difference)
         return before != self._state()
 
     def replacement(self) -> list[Effect]:
@@ -192,16 +192,16 @@ class _Pair:
             return False
         return not (isinstance(group.update_policy, dict) and group.update_policy.get(policy))
 
-    def _judge(self, differing: Difference) -> None:
+    def _add_effects(self, differing: Difference) -> None:
         template = replacement.is_template(self.of) or (self.kind is None and self.of.nested is not None)
         for name, doubt in differing.properties.items():
             for effect in [Effect("update")] if template else replacement.effects(self.kind, name, differing):
-                self._take(effect, doubt, ("properties", name))
+                self._add_effect(effect, doubt, ("properties", name))
         assert self.old
         for further_effect in replacement.further_effects(self.old, self.of, differing):
-            self._take(further_effect, None, ("properties",))
+            self._add_effect(further_effect, None, ("properties",))
 
-    def _take(self, effect: Effect, doubt: Doubt, path: Path) -> None:
+    def _add_effect(self, effect: Effect, doubt: Doubt, path: Path) -> None:
         """Take an effect that comes if what differs in doubt does."""
         doubt = doubt or effect.doubt
         stronger = STRENGTH.index(effect.change) > STRENGTH.index(self.must)
@@ -218,7 +218,7 @@ class _Pair:
         return self.must, tuple(self.may), tuple(self.disruptions.items())
 
 
-def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
+def _find_differing_sections(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
     """The sections of two definitions that differ, each with what decides it (resource.py:1388, rsrc_defn.py:374)."""
     sections: dict[str, tuple[Data, Data]] = {
         "properties": (dict(old.properties), dict(new.properties)),
@@ -234,7 +234,7 @@ def _of_definition(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
             yield section, None if surely else doubt
 
 
-def _moved(
+def _find_doubts(
     symbol: ResourceId | Unknown, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]
 ) -> Iterator[Doubt]:
     """What decides whether a reference or an unknown written as before has another value; None if it has."""

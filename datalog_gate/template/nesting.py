@@ -81,7 +81,7 @@ class Where:
         """As `Definition.written`."""
         data = self.document.data
         for step in self.prefix:
-            if not isinstance(data, dict) or _makes(data, step, functions):
+            if not isinstance(data, dict) or _calls_function(data, step, functions):
                 return dict.fromkeys(keys, data)
             data = data.get(step)
         if not isinstance(data, dict):
@@ -113,7 +113,7 @@ class Where:
         return self.prefix if first is None else (*self.prefix, first, *path[1:])
 
 
-def _makes(data: Mapping[str, Data], key: str | int, functions: frozenset[str]) -> bool:
+def _calls_function(data: Mapping[str, Data], key: str | int, functions: frozenset[str]) -> bool:
     """Whether the data calls a function, which makes what stands under the key."""
     return len(data) == 1 and key not in data and not functions.isdisjoint(data)
 
@@ -247,7 +247,7 @@ def _scaling_size(
     if size.unknown is None or _comes_later(size.unknown):
         return size
     limits = [limit for limit in (low, high) if limit and not (limit.unknown and _comes_later(limit.unknown))]
-    return _decided(
+    return _bound_size(
         size.unknown,
         max([size.least, *(limit.least for limit in limits if limit is low)]),
         min([size.most, *(limit.most for limit in limits if limit is high)]),
@@ -260,7 +260,7 @@ def _comes_later(unknown: Unknown) -> bool:
     return any(True for _ in resources_read(unknown))
 
 
-def _decided(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
+def _bound_size(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
     """The size that an unknown decides within these bounds. If it is one of few, all of these can be tried."""
     most = max(least, most)
     if unknown.domain:
@@ -292,7 +292,7 @@ def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -
         return None
     if isinstance(value, Unknown):
         low, high = value.bounds
-        return _decided(value, int(max(0, low)), float(high), tree)
+        return _bound_size(value, int(max(0, low)), float(high), tree)
     number = _whole(value)
     if number > MAX_RESOURCES:
         tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)

@@ -29,15 +29,15 @@ def _list_findings(call: ApiCall) -> Reply:
             raise ApiError(400, "invalid", "since is no time in ISO 8601", "write 2027-03-01T12:00:00Z") from None
     page = _read_page(call, 4, call.query.get("stack"))
     with open_scan_store(call.server.options) as store:
-        found = store.findings_page(page, call.query.get("policy"), since, call.query["state"] == "all")
-    return Reply(write_page("findings", found, page.limit - 1, _KEY, _to_json))
+        findings = store.findings(page, call.query.get("policy"), since, call.query["state"] == "all")
+    return Reply(write_page("findings", findings, call.query["limit"], _KEY, _to_json))
 
 
 def _list_stacks(call: ApiCall) -> Reply:
     page = _read_page(call, 1)
     with open_scan_store(call.server.options) as store:
         stacks = store.stacks_page(page, call.query.get("outcome"))
-    return Reply(write_page("stacks", stacks, page.limit - 1, lambda stack: (stack["root"],)))
+    return Reply(write_page("stacks", stacks, call.query["limit"], lambda stack: (stack["root"],)))
 
 
 def _show_stack(call: ApiCall) -> Reply:
@@ -47,8 +47,8 @@ def _show_stack(call: ApiCall) -> Reply:
         stacks = store.stacks_page(page)
         if not stacks:
             raise ApiError(404, "not_found", "no scan has met such a stack, or it is another project's")
-        found = store.findings_page(page)
-    return Reply({**stacks[0], "open": [_to_json(finding) for finding in found]})
+        findings = store.findings(page)
+    return Reply({**stacks[0], "open": [_to_json(finding) for finding in findings]})
 
 
 def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:

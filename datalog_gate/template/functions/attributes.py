@@ -11,7 +11,7 @@ from datalog_gate.base.unknown import call
 from datalog_gate.base.values import ResourceId, Unknown, to_json
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.stack.model import CHAIN, DEPLOYMENTS, RESOURCE_GROUP, SCALING_GROUP, STACK, Data, Resource, Stack
-from datalog_gate.stack.property_values import typed
+from datalog_gate.stack.property_values import coerce
 from datalog_gate.stack.translation import as_heat_reads
 from datalog_gate.template.functions.pure import Undecided, select
 
@@ -137,7 +137,7 @@ def _stored(schema: Property, value: Data, keys: list[Data]) -> Data:
             return select(value, keys)
     if keys or looked_up:
         raise Undecided
-    return to_json(typed(schema.kind, value))
+    return to_json(coerce(schema.kind, value))
 
 
 def _only(schema: Property, value: Data, keys: list[Data]) -> Data:

@@ -39,7 +39,7 @@ class Undecided(Exception):  # noqa: N818 - an answer, not an error
 
 def function(name: str, date: str) -> Callable[[Data], Data] | None:
     """The function as the version of HOT of that date has it; None for one that needs more than its arguments."""
-    end, older = OLDER.get(name, ("", _never))
+    end, older = OLDER.get(name, ("", _stay_undecided))
     return older if date < end else FUNCTIONS.get(name)
 
 
@@ -76,13 +76,13 @@ def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Da
     form = "`for_each`, a map of lists, and `template`"
     if not isinstance(arguments, dict) or not {"for_each", "template"} <= arguments.keys():
         _expect(form)
-    each, template = _map(arguments["for_each"], form), arguments["template"]
+    each, template = _expect_map(arguments["for_each"], form), arguments["template"]
     permute = arguments.get("permutations", True) if date >= "2017-09-01" else True
     if not isinstance(permute, bool) or not each or not all(isinstance(key, str) for key in each):
         _expect(form)
     maps = permute and date >= "2016-10-14"
     lists = [
-        list(items) if isinstance(items, dict) and maps else _list(items, form)
+        list(items) if isinstance(items, dict) and maps else _expect_list(items, form)
         for items in each.values()
         if items is not None
     ]
@@ -116,7 +116,7 @@ def _fill(template: Data, values: Mapping[str, Data], write: Callable[[str, Data
                 return write("str_replace", {"template": template, "params": dict(values)})
             for key, value in values.items():
                 if isinstance(value, str):
-                    _bounded(len(template) + template.count(key) * len(value))
+                    _check_length(len(template) + template.count(key) * len(value))
                     template = template.replace(key, value)
     return template
 
@@ -125,25 +125,25 @@ def _expect(form: str) -> Never:
     raise BadFunction(f"takes {form}")
 
 
-def all_known(data: Data) -> None:
-    """Errors: Undecided for a value from which no text can be made yet: a reference is known, its text is not."""
+def require_known(data: Data) -> None:
+    """Check that a text can be made of a value: a reference is known, its text is not. Errors: Undecided."""
     if any(isinstance(leaf, Unknown | ResourceId) for leaf in leaves(data)):
         raise Undecided
 
 
-def _items(arguments: Data, count: int, form: str) -> list[Data]:
+def _expect_items(arguments: Data, count: int, form: str) -> list[Data]:
     if not isinstance(arguments, list) or len(arguments) != count:
         _expect(form)
     return arguments
 
 
-def _list(value: Data, form: str) -> list[Data]:
+def _expect_list(value: Data, form: str) -> list[Data]:
     if isinstance(value, Unknown | ResourceId):
         raise Undecided
     return value if isinstance(value, list) else _expect(form)
 
 
-def _map(value: Data, form: str) -> Mapping[Data, Data]:
+def _expect_map(value: Data, form: str) -> Mapping[Data, Data]:
     """An argument as a map; null is an empty one."""
     if isinstance(value, Unknown | ResourceId):
         raise Undecided
@@ -152,7 +152,7 @@ def _map(value: Data, form: str) -> Mapping[Data, Data]:
     return value or {}
 
 
-def _bounded(length: int) -> None:
+def _check_length(length: int) -> None:
     if length > MAX_TEXT:
         raise TooLarge(f"gives more than {MAX_TEXT} characters")
 
@@ -164,7 +164,7 @@ def _str_replace(arguments: Data, strict: bool = False, empty: bool = True, nest
 
 
 def _fn_replace(arguments: Data) -> Data:
-    params, template = _items(arguments, 2, "[{name: value}, text]")
+    params, template = _expect_items(arguments, 2, "[{name: value}, text]")
     return _replace(template, params, nested=False)
 
 
@@ -184,7 +184,7 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
     texts = {}
     for key in sorted(sorted(params), key=len, reverse=True):
         if key in template or not empty:
-            all_known(params[key])
+            require_known(params[key])
             texts[key] = _text(params[key])
             if not empty and (params[key] is None or params[key] in ("", [], {})):
                 raise BadFunction(f"has no value for `{key}`")
@@ -195,7 +195,7 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
         for index, piece in enumerate(pieces):
             parts = piece.split(key) if index % 2 == 0 else [piece]
             length += (len(parts) - 1) * len(value)
-            _bounded(max(length, len(split) + len(parts)))
+            _check_length(max(length, len(split) + len(parts)))
             split += [part for pair in zip(parts, itertools.repeat(value)) for part in pair][:-1]
             if len(parts) > 1:
                 used.add(key)
@@ -209,22 +209,23 @@ def _list_join(arguments: Data) -> Data:
     form = "[separator, list of texts, ...]"
     if not isinstance(arguments, list) or len(arguments) < 2:
         _expect(form)
-    items = [item for part in arguments[1:] if part for item in _list(part, form)]
-    return _joined(arguments[0], items, (bool, int, float), form)
+    items = [item for part in arguments[1:] if part for item in _expect_list(part, form)]
+    return _join_texts(arguments[0], items, (bool, int, float), form)
 
 
 def _join(arguments: Data) -> Data:
     form = "[separator, list of texts]"
-    separator, items = _items(arguments, 2, form)
-    return _joined(separator, [] if items is None else _list(items, form), (bool, int, float, dict, list), form)
+    separator, items = _expect_items(arguments, 2, form)
+    items = [] if items is None else _expect_list(items, form)
+    return _join_texts(separator, items, (bool, int, float, dict, list), form)
 
 
-def _joined(separator: Data, items: list[Data], wrong: tuple[type, ...], form: str) -> str:
-    all_known([separator, items])
+def _join_texts(separator: Data, items: list[Data], wrong: tuple[type, ...], form: str) -> str:
+    require_known([separator, items])
     if not isinstance(separator, str) or any(isinstance(item, wrong) for item in items):
         _expect(form)
     texts = [_text(item) for item in items]
-    _bounded(sum(map(len, texts)) + len(separator) * len(texts))
+    _check_length(sum(map(len, texts)) + len(separator) * len(texts))
     return separator.join(texts)
 
 
@@ -232,7 +233,7 @@ def _str_split(arguments: Data) -> Data:
     form = "[separator, text, optional index]"
     if not isinstance(arguments, list) or len(arguments) < 2:
         _expect(form)
-    all_known(arguments[:3])
+    require_known(arguments[:3])
     separator, text, *index = arguments
     if text is None:
         return None
@@ -249,15 +250,15 @@ def _str_split(arguments: Data) -> Data:
 
 def _fn_split(arguments: Data) -> Data:
     form = "[separator, text]"
-    if None in _items(arguments, 2, form):
+    if None in _expect_items(arguments, 2, form):
         _expect(form)
     return _str_split(arguments)
 
 
 def _digest(arguments: Data) -> Data:
     form = "[algorithm, text]"
-    algorithm, text = _items(arguments, 2, form)
-    all_known(arguments)
+    algorithm, text = _expect_items(arguments, 2, form)
+    require_known(arguments)
     if not isinstance(algorithm, str) or not isinstance(text, str):
         _expect(form)
     try:
@@ -269,7 +270,7 @@ def _digest(arguments: Data) -> Data:
 def _make_url(arguments: Data) -> Data:
     from urllib.parse import quote, urlencode, urlunsplit
 
-    all_known(arguments)
+    require_known(arguments)
     names = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
     if not isinstance(arguments, dict) or arguments.keys() - set(names):
         _expect(f"a map of {', '.join(names)}")
@@ -292,13 +293,13 @@ def _make_url(arguments: Data) -> Data:
 
 
 def _fn_base64(arguments: Data) -> Data:
-    all_known(arguments)
+    require_known(arguments)
     return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, and so not here
 
 
 def _list_concat(arguments: Data) -> list[Data]:
     form = "a list of lists"
-    return [item for part in _list(arguments, form) if part is not None for item in _list(part, form)]
+    return [item for part in _expect_list(arguments, form) if part is not None for item in _expect_list(part, form)]
 
 
 def _list_concat_unique(arguments: Data) -> Data:
@@ -308,29 +309,28 @@ def _list_concat_unique(arguments: Data) -> Data:
     nested = [item for item in items if isinstance(item, dict | list)]
     if not nested:
         return unique
-    _pairs(len(items), len(nested))
+    _check_pairs(len(items), len(nested))
     return [item for at, item in enumerate(items) if item not in items[:at]]
 
 
-def _pairs(left: int, right: int) -> None:
-    """Comparing everything with everything takes square time."""
+def _check_pairs(left: int, right: int) -> None:
     if left * right > MAX_PAIRS:
         raise TooLarge(f"compares more than {MAX_PAIRS} pairs of values")
 
 
 def _map_merge(arguments: Data) -> Data:
     merged: dict[Data, Data] = {}
-    for part in _list(arguments, "a list of maps"):
-        merged.update(_map(part, "a list of maps"))
+    for part in _expect_list(arguments, "a list of maps"):
+        merged.update(_expect_map(part, "a list of maps"))
     return merged
 
 
 def _map_replace(arguments: Data) -> Data:
     form = "[map, {keys: map, values: map}]"
-    source, changes = (_map(item, form) for item in _items(arguments, 2, form))
+    source, changes = (_expect_map(item, form) for item in _expect_items(arguments, 2, form))
     if changes.keys() - {"keys", "values"}:
         _expect(form)
-    keys, values = (_map(changes.get(name), form) for name in ("keys", "values"))
+    keys, values = (_expect_map(changes.get(name), form) for name in ("keys", "values"))
     if undecided(keys) or (values and any(isinstance(value, Unknown | ResourceId) for value in source.values())):
         raise Undecided
     result: dict[Data, Data] = {}
@@ -346,14 +346,14 @@ def _map_replace(arguments: Data) -> Data:
 
 def _filter(arguments: Data) -> Data:
     form = "[values to leave out, list]"
-    values, items = _items(arguments, 2, form)
+    values, items = _expect_items(arguments, 2, form)
     if not items:
         return items
-    items, values = _list(items, form), _list(values or [], form)
+    items, values = _expect_list(items, form), _expect_list(values or [], form)
     if not any(isinstance(value, dict | list | Unknown | ResourceId) for value in (*values, *items)):
         left_out = set(values)
         return [item for item in items if item not in left_out]
-    _pairs(len(values), len(items))
+    _check_pairs(len(values), len(items))
     kept = []
     for item in items:
         truths = [same(item, value) for value in values]
@@ -365,17 +365,17 @@ def _filter(arguments: Data) -> Data:
 
 
 def _contains(arguments: Data) -> Data:
-    value, items = _items(arguments, 2, "[value, list]")
+    value, items = _expect_items(arguments, 2, "[value, list]")
     if isinstance(items, str) and isinstance(value, str):
         return value in items
-    truths = [same(value, item) for item in _list(items, "[value, list]")]
+    truths = [same(value, item) for item in _expect_list(items, "[value, list]")]
     if True not in truths and None in truths:
         raise Undecided
     return True in truths
 
 
 def _fn_select(arguments: Data) -> Data:
-    index, items = _items(arguments, 2, "[index, list or map]")
+    index, items = _expect_items(arguments, 2, "[index, list or map]")
     if isinstance(items, Unknown | ResourceId) or isinstance(index, Unknown | ResourceId):
         raise Undecided
     try:
@@ -393,9 +393,9 @@ def _fn_select(arguments: Data) -> Data:
 
 def _member_list_to_map(arguments: Data) -> Data:
     form = "[name of keys, name of values, list of `.member.N.name=text`]"
-    key, value, items = _items(arguments, 3, form)
-    all_known(arguments)
-    texts = _list(items, form)
+    key, value, items = _expect_items(arguments, 3, form)
+    require_known(arguments)
+    texts = _expect_list(items, form)
     if not all(isinstance(name, str) for name in (key, value)) or not all("=" in str(text) for text in texts):
         _expect(form)
     members: dict[int, dict[str, Data]] = {}
@@ -405,14 +405,14 @@ def _member_list_to_map(arguments: Data) -> Data:
     return {member[key]: member[value] for _, member in sorted(members.items()) if key in member and value in member}
 
 
-def _never(_arguments: Data) -> Data:
+def _stay_undecided(_arguments: Data) -> Data:
     raise Undecided
 
 
 def _text(value: Data) -> str:
     """What Heat writes for a value inside a text: collections as JSON."""
     if isinstance(value, dict | list):
-        _bounded(sum(len(leaf) if isinstance(leaf, str) else 8 for leaf in leaves(value)))
+        _check_length(sum(len(leaf) if isinstance(leaf, str) else 8 for leaf in leaves(value)))
         return json.dumps(value, sort_keys=True)
     return "" if value is None else str(value)
 
@@ -437,7 +437,7 @@ FUNCTIONS: dict[str, Callable[[Data], Data]] = {
     "Fn::Base64": _fn_base64,
     "Fn::Select": _fn_select,
     "Fn::MemberListToMap": _member_list_to_map,
-    "Fn::GetAZs": _never,
+    "Fn::GetAZs": _stay_undecided,
 }
 OLDER: dict[str, tuple[str, Callable[[Data], Data]]] = {
     "list_join": ("2015-10-15", _join),

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeGuard
 
 from datalog_gate.stack.model import Data
-from datalog_gate.template.functions.pure import BadFunction, Undecided, all_known
+from datalog_gate.template.functions.pure import BadFunction, Undecided, require_known
 
 LIMITS = {"yaql.limitIterators": 200, "yaql.memoryQuota": 10_000}
 """Those of heat/common/config.py where heat.conf says nothing."""
@@ -74,7 +74,7 @@ def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
     meter = _Meter()
     token = _METER.set(meter)
     try:
-        return _answered(_engine(), expression, data)
+        return _evaluate(_engine(), expression, data)
     except (_Stop, RecursionError):
         raise Undecided from None
     finally:
@@ -82,14 +82,14 @@ def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
         spend(BUDGET - meter.left + len(expression))
 
 
-def _answered(engine: _Engine, expression: str, data: Data) -> Data:
+def _evaluate(engine: _Engine, expression: str, data: Data) -> Data:
     try:
         query = engine.parse(expression)
     except (engine.problem, ValueError) as error:  # also a number or an escape that is none
         at = getattr(error, "position", None)
         where = "" if at is None else f" at character {at + 1}"
         raise BadFunction(f"has an expression that can't be read{where}") from None
-    all_known(data)
+    require_known(data)
     _METER.get().size(data)
     try:
         value = query.evaluate(engine.frozen({"data": data}), engine.context.create_child_context())
@@ -100,18 +100,18 @@ def _answered(engine: _Engine, expression: str, data: Data) -> Data:
         if kind in _LIMITED:
             raise Undecided from None
         raise BadFunction(f"has an expression that gives no value: {_REASONS.get(kind, kind)}") from None
-    if not _plain(value):
+    if not _is_plain(value):
         raise Undecided
     return value
 
 
-def _plain(value: object) -> TypeGuard[Data]:
+def _is_plain(value: object) -> TypeGuard[Data]:
     """Whether a template can hold the value: the library also gives sets, its own contexts and `nan`."""
     match value:
         case dict():
-            return all(map(_plain, value)) and all(map(_plain, value.values()))
+            return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
         case list():
-            return all(map(_plain, value))
+            return all(map(_is_plain, value))
         case float():
             return math.isfinite(value)
     return value is None or isinstance(value, bool | int | str)
@@ -147,7 +147,7 @@ def _engine() -> _Engine:
         def register_function(self, spec: Any, *arguments: Any, **named: Any) -> None:
             if not isinstance(spec, specs.FunctionDefinition):
                 spec = specs.get_function_definition(spec, *arguments, convention=self.convention, **named)
-            spec.payload = _paid(spec.name, spec.payload, metered)
+            spec.payload = _meter(spec.name, spec.payload, metered)
             super().register_function(spec)
 
         def get_functions(self, *arguments: Any, **named: Any) -> Any:
@@ -218,7 +218,7 @@ _METER: ContextVar[_Meter] = ContextVar("meter")
 """That of the query which this thread answers."""
 
 
-def _paid(name: str, payload: Callable[..., object], metered: Callable[[object], object]) -> Callable[..., object]:
+def _meter(name: str, payload: Callable[..., object], metered: Callable[[object], object]) -> Callable[..., object]:
     """The function of the library, paid for. One that may not be called ends the query only when it is."""
 
     def call(*arguments: object, **named: object) -> object:
@@ -230,7 +230,7 @@ def _paid(name: str, payload: Callable[..., object], metered: Callable[[object],
         meter.spend(_CALL + sum(meter.size(value) for value in looked if not isinstance(value, str)))
         if name == "str" and not isinstance(given[0], str | int | float | None):
             raise _Stop  # how Python writes it
-        if grown := _GROWN.get(name):
+        if grown := _COSTS.get(name):
             meter.spend(grown(*given))
         value = metered(payload(*arguments, **named))
         meter.size(value)
@@ -242,17 +242,17 @@ def _paid(name: str, payload: Callable[..., object], metered: Callable[[object],
     return call
 
 
-def _repeated(left: object, right: object, *_: object) -> int:
+def _repetition_cost(left: object, right: object, *_: object) -> int:
     """What a product costs: of lists the library makes any."""
     times, value = (left, right) if isinstance(left, int) else (right, left)
     return len(value) * times if isinstance(value, Sized) and isinstance(times, int) and times > 0 else 0
 
 
-def _replaced(value: object, old: object, new: object, *_: object) -> int:
+def _replacement_cost(value: object, old: object, new: object, *_: object) -> int:
     """What a replacement costs: it is made before its length is looked at, and one by a map is longer each time."""
     if not isinstance(value, str):
         return 0
     return value.count(old) * len(new) // _LETTERS if isinstance(old, str) and isinstance(new, str) else BUDGET + 1
 
 
-_GROWN: dict[str, Callable[..., int]] = {"#operator_*": _repeated, "replace": _replaced}
+_COSTS: dict[str, Callable[..., int]] = {"#operator_*": _repetition_cost, "replace": _replacement_cost}

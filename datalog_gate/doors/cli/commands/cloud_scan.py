@@ -181,9 +181,12 @@ def _feed_name(options: argparse.Namespace) -> str:
 
 def _findings(options: argparse.Namespace) -> int:
     """Print the open findings."""
+    from datalog_gate.scan.scan_store import Page
+
     rules = load_rules(options) if options.format == "sarif" else None
+    page = Page(None if options.project is None else [options.project])
     with _open_store(options, rules) as store:
-        findings = store.findings(options.policy, options.project, options.since and options.since.isoformat())
+        findings = store.findings(page, options.policy, options.since and options.since.isoformat())
     match options.format:
         case "json":
             for finding in findings:
@@ -261,11 +264,11 @@ _STATES: Mapping[str, ReportState] = {
 
 def _history(options: argparse.Namespace) -> int:
     """Print for each day how many findings were new, how many were resolved, and how many were open at its end."""
+    from datalog_gate.scan.open_findings import read_days
+
     with _open_store(options, None) as store:
-        days = store.history(options.policy)
-    open_ = 0
-    for day, new, resolved in days:
-        open_ += new - resolved
+        days = read_days(store.database, None, options.policy)
+    for day, new, resolved, open_ in days:
         print(f"{day}  {new} new, {resolved} resolved, {open_} open")
     return OK
 
