@@ -1,7 +1,8 @@
-"""Keys in aggregates: an aggregate takes equal tuples once, so its terms must tell the rows apart.
+"""Terms of aggregates that must tell rows apart.
 
-``sum{ n : os:cinder:volume(size=n) }`` of two volumes of 600 is 600. Terms tell the rows apart if they, with the
-variables that group them, determine the row of each relation of the body, by its key and by equations.
+An aggregate takes equal tuples once. ``sum{ n : os:cinder:volume(size=n) }`` of two volumes of 600 is 600. Terms tell
+the rows apart if they, with the variables that group them, determine the row of each relation of the body, by its key
+and by equations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns of its inputs that a program reads as values that are there, and where.
+"""The columns whose values a program needs, and where.
 
 A column is read where its variable joins, is compared or computed with, in the rule itself or in one that reads what
 the rule derives. A rule that says what null means, `x = null`, `x != null` or `x ?? 0`, does not count, nor does a

@@ -1,4 +1,4 @@
-"""Lifting: a program for one stack becomes one for many, each judged as if alone.
+"""Lifting of a program for one stack to many, each judged alone.
 
 Every relation that rests on a stack gets the root as its first column, which all literals of a rule share::
 

@@ -1,4 +1,4 @@
-"""Secrecy: what is shown in place of a hidden value, and the masking of texts.
+"""The masks of hidden values, and of texts that hold them.
 
 A value that is hidden says so itself (`Unknown.hidden`), and a `FactSet` marks the known values that came from a hidden
 parameter. Whatever prints a value, a text or a message masks it with these.

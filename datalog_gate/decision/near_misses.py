@@ -1,4 +1,4 @@
-"""Policies that found nothing, beside rows that they were probably meant to find.
+"""Policies without a finding, beside rows that they probably mean.
 
 ``flavor="M1.Huge"`` is a rule without fault until a stack asks for `m1.huge`: only the rows of a run can tell.
 """

@@ -1,4 +1,4 @@
-"""The inventory that doors judge by: a file, or the newest generation of the store."""
+"""The inventory that doors judge by: a file, or the store."""
 
 from __future__ import annotations
 

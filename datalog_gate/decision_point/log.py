@@ -1,8 +1,8 @@
-"""The decision log: one JSON object per line, without secrets; written, read, and replayed by the same rules or others.
+"""The decision log: it is written, read and replayed without secrets.
 
-The log is a file of at most half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share
-it, also after a fork. Records that cannot be written are dropped and counted. The next record that can be written says
-how many.
+It has one JSON object per line, which a replay judges again by the same rules or others. It is a file of at most
+half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share it, also after a fork. Records
+that cannot be written are dropped and counted. The next record that can be written says how many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbers of a process, and the text in which Prometheus reads them.
+"""The numbers of a process, and their text for Prometheus.
 
 Prometheus's own library has no way to add up processes that Heat's would survive: it maps files into memory, and a full
 disk kills what writes to such a file.

@@ -1,4 +1,4 @@
-"""The options and rules in force, which are loaded again when their files change.
+"""The options and rules in force, reloaded when their files change.
 
 Each decision uses one `InForce`, which is replaced by one assignment. The request that first sees a change loads the
 new files; the other requests use what was in force before meanwhile. An inventory that changes is loaded by a thread of

@@ -1,4 +1,4 @@
-"""Values that are loaded from files or the store, and loaded again when these change.
+"""Values that are loaded again when their files or the store change.
 
 Files that do not load, that change while they are read, or that somebody has just begun to write leave the previous
 value.

@@ -1,4 +1,4 @@
-"""Finds the templates in a folder, and the environments that belong to them.
+"""The search for the templates of a folder, with their environments.
 
 A template is a file ``.yaml``, ``.yml``, ``.template`` or ``.json`` that names a template version at its top, as Heat
 asks for. A template that another one nests or reads by `get_file`, itself or by its environment, is judged as a part of

@@ -1,4 +1,4 @@
-"""What an entry point of `datalog_gate.inventory` leads to: the tables of a service."""
+"""The collector of the tables of a service, which entry points name."""
 
 from __future__ import annotations
 

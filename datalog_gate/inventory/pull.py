@@ -1,4 +1,4 @@
-"""Reads the tables of a cloud, on top of what was read before."""
+"""The pull of the tables of a cloud, over those read before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds for calls that may hang: a deadline, and a circuit breaker."""
+"""A deadline for calls, and a circuit breaker for servers that fail."""
 
 from __future__ import annotations
 

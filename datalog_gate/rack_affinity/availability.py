@@ -1,4 +1,4 @@
-"""What Nova and Cinder say of hosts and pools, and what is left there."""
+"""What Nova and Cinder say of hosts and pools, and have left."""
 
 from __future__ import annotations
 

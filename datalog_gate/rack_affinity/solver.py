@@ -1,6 +1,7 @@
-"""The placement solver, which runs in a process of its own: CP-SAT is native code that may run long, grow and crash.
+"""The placement solver, which runs in a process of its own.
 
-The same problem has the same answer: one worker, a fixed seed, and time in CP-SAT's deterministic seconds.
+CP-SAT is native code that may run long, grow and crash. The same problem has the same answer: one worker, a fixed seed,
+and time in CP-SAT's deterministic seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The judgement of stacks: what `check` says of each, as findings to store.
+"""The judgement of stacks, as findings to store.
 
 `decide` judges every stack by itself, so a scan says what `check` says, words, waivers and decision id included. The
 words are stored with the finding: they cost nothing where the decision is made, and 5 ms a stack where they are made

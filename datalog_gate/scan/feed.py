@@ -1,4 +1,4 @@
-"""What a feed yields: the stacks that there are, and how to read each."""
+"""The stacks that a feed yields, and how to read each."""
 
 from __future__ import annotations
 

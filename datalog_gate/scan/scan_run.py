@@ -1,8 +1,8 @@
-"""A run: judges what changed of a feed, batch by batch, each one transaction.
+"""A run, which judges what changed of a feed in batches.
 
-A run that ends early, by kill, full disk or a feed that fails, leaves what it wrote: whole batches. The next run judges
-the rest, since a definition is judged again until the store says that it was. What a feed does not have any more is
-gone only after a run that saw all of it.
+Each batch is one transaction. A run that ends early, by kill, full disk or a feed that fails, leaves what it wrote:
+whole batches. The next run judges the rest, since a definition is judged again until the store says that it was. What a
+feed does not have any more is gone only after a run that saw all of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The store of a scan: definitions of stacks, and their findings with history.
+"""The store of a scan: stacks, and their findings with history.
 
 Times are texts in ISO 8601, UTC. A finding is open while `resolved_at` is null; one that comes back is a new row.
 """

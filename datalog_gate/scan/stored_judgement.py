@@ -1,4 +1,4 @@
-"""What other rules would find in a store, and whether two engines agree on it."""
+"""What other rules, or another engine, would find in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claim in the journal, its states, and the errors of the journal."""
+"""A claim in the journal, its states, and its errors."""
 
 from __future__ import annotations
 

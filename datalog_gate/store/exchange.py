@@ -1,4 +1,4 @@
-"""Rows of a store as JSON lines, and rows of other stores brought into one.
+"""Rows of a store as JSON lines, and the merge of stores.
 
 The first line is ``{"schema": "datalog-gate/store/1", "revision": "0004"}``; each other one is a row, as
 ``{"table": "approval_claims", "row": {"key": "k", "number": 1}}``. Locks and leases are left out: they say who is at

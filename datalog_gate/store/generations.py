@@ -1,7 +1,7 @@
-"""Generations of the inventory: doors judge by the newest, and the one before is kept.
+"""Generations of the inventory, of which doors judge by the newest.
 
-A generation has the lines of facts of each table. Lines that did not change since the generation before are not written
-again, and it becomes the newest by one transaction.
+The one before is kept. A generation has the lines of facts of each table. Lines that did not change since the
+generation before are not written again, and it becomes the newest by one transaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The SQLite files of version 0.1: journals, requests for approval, and claims in Placement."""
+"""The SQLite files of version 0.1, and how they are read.
+
+They are journals, requests for approval, and claims in Placement.
+"""
 
 from __future__ import annotations
 

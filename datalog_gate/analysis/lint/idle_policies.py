@@ -1,4 +1,4 @@
-"""Policies that judge nothing on the actions they are for, or only half of what a template can say."""
+"""Policies that judge nothing, or one of two forms of a template."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is valid in a rule but hardly meant, so that stacks pass which should not: all of it is a warning.
+"""What is valid in a rule but hardly meant, as warnings.
 
-``starts_with("web-", name)`` asks whether `name` begins the constant; ``min ?? 65535 <= 22`` is false of a rule without
-a lower bound, which opens every port.
+Stacks may pass that should not: ``starts_with("web-", name)`` asks whether `name` begins the constant, and
+``min ?? 65535 <= 22`` is false of a rule without a lower bound, which opens every port.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Constants that are a path into properties, ``networks.0.port``, against the schemas of resource types."""
+"""Constants that are a path into properties, ``networks.0.port``.
+
+They are compared with the schemas of resource types.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A client for Heat's API, with the openstack client's credentials; live stacks, and the states of stacks.
+"""A client for Heat's API, with the openstack client's credentials.
 
-What `reconcile` asks is answered by None wherever Heat's answer is no proof, since it releases claims by it. Heat's API
-shows the replaced resources of a failed update only by their physical ids (convergence), or not at all (the backup
-stack of the legacy engine). So nothing is concluded from such a stack. Heat shows a deleted stack until it is purged.
+It reads live stacks and the states of stacks. What `reconcile` asks is answered by None wherever Heat's answer is no
+proof, since it releases claims by it. Heat's API shows the replaced resources of a failed update only by their physical
+ids (convergence), or not at all (the backup stack of the legacy engine). So nothing is concluded from such a stack.
+Heat shows a deleted stack until it is purged.
 """
 
 from __future__ import annotations

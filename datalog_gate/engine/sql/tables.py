@@ -1,4 +1,4 @@
-"""Relations as tables: their names, columns and types, and rows as SQL values and back.
+"""Relations as tables, and their rows as SQL values and back.
 
 A column of one kind is a plain one; a column of several holds texts with a letter before that names the kind. Null is
 NULL. What fits no column is told by row and column: unknowns, kinds that the relation does not name, texts that a

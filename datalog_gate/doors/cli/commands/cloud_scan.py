@@ -1,4 +1,4 @@
-"""The command `scan`: judges every stack, and shows what is wrong since when."""
+"""The command `scan`: judges every stack, and keeps the findings."""
 
 from __future__ import annotations
 

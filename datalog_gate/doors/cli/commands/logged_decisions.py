@@ -1,4 +1,4 @@
-"""The commands `explain` and `replay`, which decide again what a log holds, and `waive` and `waivers`."""
+"""The commands `explain`, `replay`, `waive` and `waivers`, over logged decisions."""
 
 from __future__ import annotations
 

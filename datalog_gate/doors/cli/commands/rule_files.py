@@ -1,4 +1,4 @@
-"""The commands `fmt`, `lint`, `check-rules` and `rules`, which work on rule files and packs."""
+"""The commands `fmt`, `lint`, `check-rules` and `rules`, over rule files."""
 
 from __future__ import annotations
 

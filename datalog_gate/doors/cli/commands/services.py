@@ -1,4 +1,4 @@
-"""The commands `services` and `approval`: claims of services, and requests that await a person."""
+"""The commands `services` and `approval`: claims, and requests for approval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the store, and of the files that services keep in its place."""
+"""Checks of the store, and of files in its place."""
 
 from __future__ import annotations
 
