@@ -99,6 +99,8 @@ class Assumptions:
                 message = f"no value of the stack that is not known is written `{expression}`"
                 if expression[:1] != "{":  # what is open, as a template at an address, or was made of others for rules
                     message = f"`{expression}` is no function of a template: nothing can be assumed of it"
+                    named = f"{{get_param: {expression.rpartition(' ')[2]}}} in "  # as messages name it
+                    near = near or next((offer for offer in self.offered if offer.startswith(named)), None)
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")
 
     def _tells(self, text: str, expression: str) -> bool:
