@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
-from datalog_gate.editing.actions import after, rule_actions
+from datalog_gate.editing.actions import apply_edits, rule_actions
 from datalog_gate.editing.workspace import Workspace
 
 
@@ -38,7 +38,7 @@ def test_a_slip_has_an_edit_that_keeps_what_was_meant(workspace: Workspace, wron
     problems = workspace.check_pack(path)[str(path)]
     actions = rule_actions(workspace.folder(path), path, problems)
     sources = {str(path): f"{rule}{wrong}.\n"}
-    assert [after(sources, action.edits)[str(path)] for action in actions] == [f"{rule}{right}.\n"]
+    assert [apply_edits(sources, action.edits)[str(path)] for action in actions] == [f"{rule}{right}.\n"]
 
 
 def offered(workspace: Workspace, name: str, text: str) -> list[str]:
@@ -144,7 +144,7 @@ def test_a_rename_reaches_tests_as_they_are_written_and_not_as_they_were_saved(w
     workspace.edit(test, f"# more\n{rows}")
     edits = rule_names.rename(workspace.folder(rules), rules, 1, "new", workspace.text)
     texts = {str(path): workspace.text(path).text for path in (rules, test)}
-    assert after(texts, edits) == {
+    assert apply_edits(texts, edits) == {
         str(rules): "new(1).\np(x) :- new(x).\n",
         str(test): f"# more\n{rows}".replace("old", "new"),
     }

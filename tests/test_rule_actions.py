@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from datalog_gate.editing.actions import after, rule_actions
+from datalog_gate.editing.actions import apply_edits, rule_actions
 from datalog_gate.editing.workspace import Workspace
 
 HEAD = '@deny("p", "{s} is wrong")\np(s) :- '
@@ -33,4 +33,4 @@ def test_the_edit_of_a_mistake_keeps_what_the_rule_says(tmp_path: Path, wrong: s
     workspace.edit(path, HEAD + wrong)
     problems = workspace.check_pack(path)[str(path)]
     [action, *_] = rule_actions(workspace.folder(path), path, problems)
-    assert after({str(path): HEAD + wrong}, action.edits) == {str(path): HEAD + right}
+    assert apply_edits({str(path): HEAD + wrong}, action.edits) == {str(path): HEAD + right}

@@ -49,8 +49,8 @@ def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]
     actions = []
     for problem in problems if parsed else ():
         assert parsed
-        for title, edits in islice(_edits(folder, parsed.file.text, problem), MOST_TRIES):
-            if not new_errors(folder, after(folder.sources, edits), problem):
+        for title, edits in islice(_find_edits(folder, parsed.file.text, problem), MOST_TRIES):
+            if not find_new_errors(folder, apply_edits(folder.sources, edits), problem):
                 actions.append(Action(title, tuple(edits), problem))
                 break
     return actions
@@ -63,19 +63,19 @@ def template_actions(workspace: Workspace, path: Path, problems: Sequence[TextPr
     actions = []
     for problem in problems:
         if problem.index is not None:
-            if judged and judged.text == text and (action := _fix(judged, path, problem)):
+            if judged and judged.text == text and (action := _find_fix(judged, path, problem)):
                 actions.append(action)
             continue
-        before = _codes(workspace, path, text)
-        for title, edits in _replacements(text, problem):
-            now = _codes(workspace, path, after({str(path): text}, edits)[str(path)])
+        before = _count_template_problems(workspace, path, text)
+        for title, edits in _find_replacements(text, problem):
+            now = _count_template_problems(workspace, path, apply_edits({str(path): text}, edits)[str(path)])
             if now < before and now[problem.code, problem.message] < before[problem.code, problem.message]:
                 actions.append(Action(title, tuple(edits), problem))
                 break
     return actions
 
 
-def after(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
+def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
     """The texts with the edits, which do not overlap."""
     texts = dict(sources)
     for edit in sorted(edits, key=lambda edit: edit.range, reverse=True):
@@ -84,30 +84,30 @@ def after(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, st
     return texts
 
 
-def new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProblem | None) -> list[Diagnostic]:
+def find_new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProblem | None) -> list[Diagnostic]:
     """The errors of the rules with these texts that they did not have; with a `problem`, that too while it is left."""
     names = [name for name, text in changed.items() if folder.sources.get(name) != text]
     names += [problem.range.file] if problem and problem.range.file not in names else []
     edited = with_texts(folder, {Path(name): changed[name] for name in names})
     files = frozenset(parsed.file.file for name in names for parsed in folder.pack(name))
-    before = _codes_of(folder, files)
+    before = _count_rule_problems(folder, files)
     _, now = edited.check([parsed for parsed in edited.all() if parsed.file.file in files])
-    left = _count(now) - before
+    left = _count_diagnostics(now) - before
     for name in names:  # the parsed files are shared: those of the folder as it is come back
         folder.parsed(name)
     wrong = [diagnostic for diagnostic in now if left[_key(diagnostic)] > 0 and diagnostic.severity == "error"]
-    if problem and _count(now)[problem.code, problem.message] >= before[problem.code, problem.message]:
+    if problem and _count_diagnostics(now)[problem.code, problem.message] >= before[problem.code, problem.message]:
         wrong += [diagnostic for diagnostic in now if _key(diagnostic) == (problem.code, problem.message)]
     return wrong
 
 
 @lru_cache(maxsize=2)
-def _codes_of(folder: RuleFolder, files: frozenset[str]) -> Counter[tuple[str, str]]:
+def _count_rule_problems(folder: RuleFolder, files: frozenset[str]) -> Counter[tuple[str, str]]:
     """What is wrong with some files of a folder as it is, asked once for each edit that is tried."""
-    return _count(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
+    return _count_diagnostics(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
 
 
-def _count(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, str]]:
+def _count_diagnostics(diagnostics: Iterable[Diagnostic]) -> Counter[tuple[str, str]]:
     return Counter(map(_key, diagnostics))
 
 
@@ -115,9 +115,9 @@ def _key(diagnostic: Diagnostic) -> tuple[str, str]:
     return diagnostic.code, diagnostic.message
 
 
-def _edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
+def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
     """The edits to try for a problem of rules."""
-    yield from _replacements(text, problem)
+    yield from _find_replacements(text, problem)
     for name, module in _EXPORT.findall(problem.help):
         home = next((parsed for parsed in folder.all() if parsed.module.name == module), None)
         if home:
@@ -126,16 +126,16 @@ def _edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tupl
             yield f"export {name} in {module}", [edit]
     for written in _TYPE.finditer(text, problem.range.start - 60) if "in lower case" in problem.help else ():
         if kind := folder.catalogue.type(written[0]):
-            yield _replacing(TextRange(problem.range.file, *written.span()), kind.relation)
+            yield _replace_text(TextRange(problem.range.file, *written.span()), kind.relation)
 
 
-def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
+def _find_replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
     """The edits of one text that the help of a problem may mean, the likeliest first."""
     where, help_ = problem.range, problem.help
     old = text[where.start : where.end]
     for meant in _MEANT.findall(help_):
         new = meant.strip("`'\"")
-        yield _replacing(_narrowed(text, where, new), new)
+        yield _replace_text(_narrow(text, where, new), new)
     for sign in _BEFORE.findall(help_):
         start = len(text[: where.start].rstrip())
         if sign in (",", ".", ")"):
@@ -144,28 +144,28 @@ def _replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[T
     for quoted in _QUOTED.findall(help_):
         name, default, rest = quoted.partition(" ?? ")
         if default:
-            yield from _defaults(where, old, name, rest)
+            yield from _give_defaults(where, old, name, rest)
         elif quoted.startswith("import "):
             yield f"write {quoted}", [TextEdit(TextRange(where.file, 0, 0), f"{quoted}\n")]
         elif quoted.endswith("!= null") or quoted.startswith("is_"):
             yield f"write {quoted}", [TextEdit(TextRange(where.file, where.start, where.start), f"{quoted}, ")]
         elif quoted == ",":
-            yield _replacing(replace(where, start=len(text[: where.start].rstrip())), quoted)
+            yield _replace_text(replace(where, start=len(text[: where.start].rstrip())), quoted)
         else:
-            yield _replacing(where, quoted)
+            yield _replace_text(where, quoted)
     for sign, wrong, right in _SLIPS:
         for slip in re.finditer(wrong, text) if sign in help_ else ():
             if slip.start() < where.end and where.start < slip.end():
-                yield _replacing(TextRange(where.file, *slip.span()), slip.expand(right))
+                yield _replace_text(TextRange(where.file, *slip.span()), slip.expand(right))
     for column in _NAMED.findall(help_):
         start = where.start + old.find("(") + 1
         yield f"write {column}=", [TextEdit(TextRange(where.file, start, start), f"{column}=")]
     for written in _WRITE.findall(help_):
-        yield _replacing(where, written)
-        yield _replacing(where, written.partition("=")[2] or written)
+        yield _replace_text(where, written)
+        yield _replace_text(where, written.partition("=")[2] or written)
 
 
-def _defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:
+def _give_defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:
     """A variable with a default, once in a condition."""
     values = ['""', "0", "false"] if '"' in old else ["0", '""', "false"]
     for value in values if default == "..." else [default]:
@@ -175,27 +175,27 @@ def _defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[t
             yield f"give the default {name} ?? {value}", [TextEdit(place, f"{name} ?? {value}")]
 
 
-def _replacing(where: TextRange, new: str) -> tuple[str, list[TextEdit]]:
+def _replace_text(where: TextRange, new: str) -> tuple[str, list[TextEdit]]:
     return f"write {new}", [TextEdit(where, new)]
 
 
-def _narrowed(text: str, where: TextRange, new: str) -> TextRange:
+def _narrow(text: str, where: TextRange, new: str) -> TextRange:
     """The word within the range that was probably meant as the new one, without quotes."""
     words = {match[0]: match for match in _WORD.finditer(text, where.start, where.end) if match[0] != new}
     near = closest(new, words) or next(iter(words), None)
     return TextRange(where.file, *words[near].span()) if near else where
 
 
-def _codes(workspace: Workspace, path: Path, text: str) -> Counter[tuple[str, str]]:
+def _count_template_problems(workspace: Workspace, path: Path, text: str) -> Counter[tuple[str, str]]:
     """What is wrong with a template of this text."""
     try:
         workspace.read(path, {path: text})
     except InputError as error:
-        return _count(error.diagnostics)
+        return _count_diagnostics(error.diagnostics)
     return Counter()
 
 
-def _fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Action | None:
+def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Action | None:
     """The change that was proved to settle a finding, where the text of the template has room for it."""
     assert problem.index is not None
     try:

@@ -37,7 +37,7 @@ class ParsedRules:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The names of the modules that it reads or imports, and of more that are none."""
+        """The names of the modules that it reads or imports, among names of no module."""
         names = [token.text.removeprefix("old:").removeprefix("all:") for _, token in self.tokens.named("relation")]
         modules = [token.text for _, token in self.tokens.named("module")]
         return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
@@ -133,10 +133,10 @@ class RuleFolder:
         self, files: Sequence[ParsedRules], focus: Focus | None
     ) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
         needed = (parsed for parsed in files if focus is None or parsed.module.name in focus.needed)
-        found = [diagnostic for parsed in needed for diagnostic in parsed.diagnostics]
+        diagnostics = [diagnostic for parsed in needed for diagnostic in parsed.diagnostics]
         try:
             modules = [parsed.module for parsed in files]
-            checked = check(modules, found=found, catalogue=self.catalogue, focus=focus)
+            checked = check(modules, found=diagnostics, catalogue=self.catalogue, focus=focus)
         except RulesError as error:
             return None, error.diagnostics
         return checked, checked.warnings

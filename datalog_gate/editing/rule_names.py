@@ -12,7 +12,7 @@ from datalog_gate.analysis.policy import LISTS, PLACEHOLDER, TEXTS
 from datalog_gate.analysis.resolve import IDENTIFIER
 from datalog_gate.base.errors import UsageError
 from datalog_gate.decision.policy_set import LIMITS_FILE
-from datalog_gate.editing.actions import after, new_errors
+from datalog_gate.editing.actions import apply_edits, find_new_errors
 from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange
 from datalog_gate.editing.relation_text import format_builtin, format_columns, format_relation
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder
@@ -204,10 +204,10 @@ def _rename_relation(
 def _check_edits(folder: RuleFolder, edits: list[TextEdit]) -> None:
     """Check that the rules have no errors after the edits that they did not have before. Errors: UsageError."""
     sources: Mapping[str, str] = {file.file: file.text for file in folder.files}
-    changed = after(sources, [edit for edit in edits if edit.range.file in sources])
+    changed = apply_edits(sources, [edit for edit in edits if edit.range.file in sources])
     if any(edit.range.file not in sources for edit in edits):
         return  # limits are read from disk, where they have the old name yet
-    if wrong := new_errors(folder, changed, None):
+    if wrong := find_new_errors(folder, changed, None):
         raise UsageError(f"with that name the rules would be wrong: {wrong[0].message}")
 
 

@@ -30,6 +30,7 @@ ALWAYS = pyEngine.Const("always")
 
 
 def main() -> None:
+    """Answer the request of stdin on stdout: all rows by relation, or the text of an error."""
     program, facts = pickle.load(sys.stdin.buffer)
     result: dict[RelationRef, list[Row]] | str
     try:
@@ -102,16 +103,16 @@ class _Worker:
         literals: list[Any] = []
         pending = list(body)
         while pending:
-            own = [item for item in pending if self.is_own(item.literal)] if not literals else []
-            ready = own or [item for item in pending if item.ready(bound)]
-            best = min(ready, key=lambda item: _rank(item.literal, bound))
+            own = [scoped for scoped in pending if self.is_own(scoped.literal)] if not literals else []
+            ready = own or [scoped for scoped in pending if scoped.ready(bound)]
+            best = min(ready, key=lambda scoped: _rank(scoped.literal, bound))
             pending.remove(best)
-            literals += self.any_row(best.literal) if own else self.literals(best, bound)
+            literals += self.match_growing(best.literal) if own else self.literals(best, bound)
             bound |= binds(best.literal)
         pyEngine.assert_(pyEngine.Clause(self.literal(name, head), literals))  # noqa: PT009
 
-    def literals(self, item: ScopedLiteral, bound: frozenset[ir.Var]) -> Iterator[Any]:
-        match item.literal:
+    def literals(self, scoped: ScopedLiteral, bound: frozenset[ir.Var]) -> Iterator[Any]:
+        match scoped.literal:
             case ir.Match(relation, arguments):
                 yield self.literal(self.known[relation], arguments)
                 for var in {argument for argument in arguments if isinstance(argument, ir.Var)}:
@@ -122,17 +123,17 @@ class _Worker:
                     if isinstance(side, ir.Var) and side not in bound:
                         yield self.resolver([other], side, lambda value: [value])
                         return
-                test = partial(compare, comparator, when_unknown=when_unknown, null_test=item.literal.null_test)
+                test = partial(compare, comparator, when_unknown=when_unknown, null_test=scoped.literal.null_test)
                 yield self.resolver([left, right], None, test)
             case ir.Call(builtin, inputs, (), _, when_unknown):
                 yield self.resolver(inputs, None, lambda *values: holds(builtin, values, when_unknown))
             case ir.Call(builtin, inputs, (output,)):
                 yield from self.binding_resolver(inputs, output, bound, lambda *values: [compute(builtin, values)])
             case ir.Without() as without:
-                name, needs = self.body_of(without, item.needs)
+                name, needs = self.assert_body(without, scoped.needs)
                 yield self.resolver(needs, None, lambda *values: not self.query(name, values, 0))
             case ir.Fold(function, terms, _, target) as fold:
-                name, needs = self.body_of(fold, item.needs)
+                name, needs = self.assert_body(fold, scoped.needs)
 
                 def aggregated(*values: Value) -> Sequence[Value]:
                     value = aggregate(function, self.query(name, values, len(terms)))
@@ -140,7 +141,8 @@ class _Worker:
 
                 yield from self.binding_resolver(needs, target, bound, aggregated)
 
-    def any_row(self, match: ir.CheckedLiteral) -> Iterator[Any]:
+    def match_growing(self, match: ir.CheckedLiteral) -> Iterator[Any]:
+        """A query for all rows of the stratum, and the tests that a row is of the relation and fits the match."""
         assert isinstance(match, ir.Match)
         terms: list[ir.Var] = []
         tests: list[tuple[ir.Var, ir.Operand]] = []
@@ -175,7 +177,7 @@ class _Worker:
         if output is not None:
             yield self.test_value(target, output)
 
-    def body_of(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[str, list[ir.Var]]:
+    def assert_body(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[str, list[ir.Var]]:
         name, leading = self.fresh_name(), sorted(needs, key=str)
         terms = literal.terms if isinstance(literal, ir.Fold) else ()
         self.assert_clause(name, (*leading, *terms), scope_inner(literal, needs), needs)

@@ -1,6 +1,6 @@
-"""Nodes of Python's syntax trees, which all stand on line 1.
+"""Nodes of Python's syntax trees that all have one place.
 
-A walk through each tree that gives its nodes places would take longer than to compile it.
+To give each node of a tree a place would take longer than to compile the tree.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from typing import TypeVar
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-def _placed(kind: type[_Node]) -> type[_Node]:
+def _with_place(kind: type[_Node]) -> type[_Node]:
     return type(kind.__name__, (kind,), {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0})
 
 
-Arg = _placed(ast.arg)
-Assign = _placed(ast.Assign)
-Attribute = _placed(ast.Attribute)
-AugAssign = _placed(ast.AugAssign)
-BinOp = _placed(ast.BinOp)
-BoolOp = _placed(ast.BoolOp)
-Break = _placed(ast.Break)
-Call = _placed(ast.Call)
-Compare = _placed(ast.Compare)
-Constant = _placed(ast.Constant)
-Continue = _placed(ast.Continue)
-Expr = _placed(ast.Expr)
-For = _placed(ast.For)
-FunctionDef = _placed(ast.FunctionDef)
-If = _placed(ast.If)
-IfExp = _placed(ast.IfExp)
-Name = _placed(ast.Name)
-Subscript = _placed(ast.Subscript)
-Tuple = _placed(ast.Tuple)
-UnaryOp = _placed(ast.UnaryOp)
+Arg = _with_place(ast.arg)
+Assign = _with_place(ast.Assign)
+Attribute = _with_place(ast.Attribute)
+AugAssign = _with_place(ast.AugAssign)
+BinOp = _with_place(ast.BinOp)
+BoolOp = _with_place(ast.BoolOp)
+Break = _with_place(ast.Break)
+Call = _with_place(ast.Call)
+Compare = _with_place(ast.Compare)
+Constant = _with_place(ast.Constant)
+Continue = _with_place(ast.Continue)
+Expr = _with_place(ast.Expr)
+For = _with_place(ast.For)
+FunctionDef = _with_place(ast.FunctionDef)
+If = _with_place(ast.If)
+IfExp = _with_place(ast.IfExp)
+Name = _with_place(ast.Name)
+Subscript = _with_place(ast.Subscript)
+Tuple = _with_place(ast.Tuple)
+UnaryOp = _with_place(ast.UnaryOp)

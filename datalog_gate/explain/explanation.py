@@ -76,7 +76,7 @@ class FindingExplanation:
     def to_json(self) -> dict[str, object]:
         """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
         steps = [line.to_json() for line in self.lines]
-        shown = within(BYTES, [json.dumps(step, ensure_ascii=False) for step in steps])
+        shown = count_fitting(BYTES, [json.dumps(step, ensure_ascii=False) for step in steps])
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
@@ -192,7 +192,7 @@ class Explanation:
         if violation not in self._explained:
             tree = self._rows.why.why(*self._evidence[violation])
             change = None if violation.waiver else self._fixes.find(violation, tree)
-            fix = _line(0, "fix", f"{change.text}{_settling(change.settled)}", change.place) if change else None
+            fix = _line(0, "fix", f"{change.text}{_format_settled(change.settled)}", change.place) if change else None
             self._explained[violation] = FindingExplanation(self._rows.lines(tree), fix, change)
         return self._explained[violation]
 
@@ -218,7 +218,7 @@ class Explanation:
             raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
         stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
         paths = {resource.id.path for stack in stacks for resource in stack.resources}
-        wanted = tuple(_wanted(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
+        wanted = tuple(_to_pattern(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))
         return self._rows.failures(relation, wanted) or ()
 
     def clean(self) -> dict[str, dict[str, int]]:
@@ -248,7 +248,7 @@ class Explanation:
         return place_of(origin, read[0] if single else None)
 
 
-def within(limit: int, texts: Sequence[str]) -> int:
+def count_fitting(limit: int, texts: Sequence[str]) -> int:
     """How many of the texts have room together."""
     size = 0
     for at, line in enumerate(texts):
@@ -263,21 +263,21 @@ def format_lines(steps: Sequence[ExplanationLine], heading: str = "why") -> Iter
     texts = [f"{'  ' * step.depth}{step.text}" for step in steps]
     width = min(WIDTH, max(map(len, texts), default=0))
     lines = [f"{text:{width}}   {line.where}".rstrip() for text, line in zip(texts, steps, strict=True)]
-    shown = within(BYTES, [f"        {line}" for line in lines])
+    shown = count_fitting(BYTES, [f"        {line}" for line in lines])
     for at, line in enumerate(lines[:shown]):
         yield f"  {'' if at else heading:6}{line}"
     if more := len(lines) - shown:
         yield f"        and {more} more"
 
 
-def _wanted(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:
+def _to_pattern(value: object, kinds: Kind, paths: Set[str]) -> Value | EllipsisType:
     if isinstance(value, EllipsisType):
         return value
     named = isinstance(value, str) and (kinds == Kind.RESOURCE or (value in paths and kinds & Kind.RESOURCE))
     return ResourceId(str(value)) if named else from_python(value)
 
 
-def _settling(findings: int) -> str:
+def _format_settled(findings: int) -> str:
     return f" (settles {findings} finding{'' if findings == 1 else 's'})"
 
 
@@ -358,10 +358,10 @@ class _RuleMessages:
                 inner = f"{', '.join(map(self.operand, terms))} : {', '.join(map(self.literal, body))}"
                 return f"{self.operand(target)} = {function}{{ {inner} }}"
             case ir.Compare(comparator, left, right):
-                return f" {comparator} ".join(self._covered(literal, (left, right)))
+                return f" {comparator} ".join(self._mask_operands(literal, (left, right)))
             case ir.Call(name, inputs, outputs):
-                words = self._covered(literal, inputs)
-                given = "".join(f" = {word}" for word in self._covered(literal, outputs) if word != "_")
+                words = self._mask_operands(literal, inputs)
+                given = "".join(f" = {word}" for word in self._mask_operands(literal, outputs) if word != "_")
                 if not name[0].isalpha():
                     return f"{words[0]} {name} {words[1]}{given}"
                 return f"{name}({', '.join(words)}){given}"
@@ -387,7 +387,7 @@ class _RuleMessages:
                 return ""
         return self.literal(literal)
 
-    def _covered(self, literal: ir.Compare | ir.Call, operands: Sequence[ir.Pattern]) -> list[str]:
+    def _mask_operands(self, literal: ir.Compare | ir.Call, operands: Sequence[ir.Pattern]) -> list[str]:
         """Format operands; all are covered if the literal reveals something of a secret."""
         secret = any(variable in self._secret for variable in variables(literal))
         return [MASK if secret and term is not None else self.operand(term) for term in operands]

@@ -129,11 +129,11 @@ class Fixes:
             if self._left <= 0:
                 break
             self._left -= len(self._facts)
-            if settled := self._settled(change, violation):
+            if settled := self._count_settled(change, violation):
                 return change._replace(settled=settled)
         return None
 
-    def _settled(self, change: TemplateChange, violation: Violation) -> int:
+    def _count_settled(self, change: TemplateChange, violation: Violation) -> int:
         """How many findings the change settles; 0 if not this one, or if there is a new finding or error."""
         stacks = [with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
@@ -168,7 +168,7 @@ class Fixes:
             scope = role > asked or (role == _Role.CHOSEN and not alone)
             if scope or key in tried or value == cell.value or isinstance(value, ResourceId | Unknown | None):
                 continue
-            if change := _changed(cell, value, words):
+            if change := _make_change(cell, value, words):
                 tried.add(key)
                 yield change
         for step in walk:
@@ -216,12 +216,12 @@ class Fixes:
         for use in cell.uses:
             if isinstance(use.term, Const):
                 if use.term.value is not None:
-                    yield from self._others(cell)
+                    yield from self._other_values(cell)
                 continue
             for premise in use.step.node.premises:
-                yield from self._beside(cell, use, premise)
+                yield from self._offers_of_premise(cell, use, premise)
 
-    def _beside(self, cell: _Cell, use: _Use, premise: Premise) -> Iterator[_Offer]:
+    def _offers_of_premise(self, cell: _Cell, use: _Use, premise: Premise) -> Iterator[_Offer]:
         """The values that one premise asks for in the place of what a variable holds."""
         node, term = use.step.node, use.term
         secret = self._secrets.values(node.rule, node.binding) if node.rule else ()
@@ -232,7 +232,7 @@ class Fixes:
                 if isinstance(value, EllipsisType):
                     return
                 if comparator == "=" and isinstance(other, Const) and value is not None and not use.network:
-                    yield from self._others(cell)
+                    yield from self._other_values(cell)
                 elif comparator == "!=" and not use.network:
                     yield _Offer(_Role.EXCEPTED if isinstance(other, Const) else _Role.LISTED, value)
                 elif comparator not in ("=", "!="):
@@ -258,9 +258,9 @@ class Fixes:
                             yield from (_Offer(_Role.NETWORK, network) for network in networks)
             case Node(relation) if self._relations[relation].generated == "in":
                 if any(leaf is premise and term in match.arguments for match, leaf in _rows(node)):
-                    yield from self._others(cell)
+                    yield from self._other_values(cell)
 
-    def _others(self, cell: _Cell) -> Iterator[_Offer]:
+    def _other_values(self, cell: _Cell) -> Iterator[_Offer]:
         """What else Heat allows there. The value itself comes first: it tells that the rule is about a constant."""
         yield from (_Offer(_Role.CHOSEN, value) for value in (cell.value, *self._allowed(cell)))
 
@@ -324,7 +324,7 @@ def _rows(node: Node) -> Iterator[tuple[Match, Node]]:
     return zip(matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True)
 
 
-def _conditions(node: Node) -> Iterator[CheckedLiteral]:
+def _list_conditions(node: Node) -> Iterator[CheckedLiteral]:
     """The literals of a rule that compare and compute, in negations too."""
     for premise in node.premises:
         match premise:
@@ -340,7 +340,7 @@ def _uses(step: _Step, term: Operand) -> list[_Use]:
     seen = {(id(step.node), term, "")}
     for at_step, source, network in uses:
         copies = list[_Use]()
-        for literal in _conditions(at_step.node):
+        for literal in _list_conditions(at_step.node):
             match literal:
                 case Compare("=", Var() as left, Var() as right) if source in (left, right):
                     copies.append(_Use(at_step, right if source == left else left, network))
@@ -384,7 +384,7 @@ def _narrower(network: str, most: int) -> Iterator[_Offer]:
             yield _Offer(_Role.NETWORK, example, f"a network of your own, at most a /{length}, such as {example}")
 
 
-def _changed(cell: _Cell, value: Value, words: str) -> TemplateChange | None:
+def _make_change(cell: _Cell, value: Value, words: str) -> TemplateChange | None:
     """The resource with the value in the cell; None if that makes no sense."""
     try:
         properties = _put(cell.resource.properties, cell.path[1:], to_json(value))

@@ -66,12 +66,12 @@ def parse_snapshot(text: str, name: str) -> Snapshot:
     for line in read(text, name):
         relation = cloud.relation(line.relation)
         if relation is None:
-            others.setdefault(line.relation, []).append(_data(line))
+            others.setdefault(line.relation, []).append(_plain_row(line))
             continue
         values = zip(relation.positions, line.positional(relation), strict=True)
         row = {column: to_json(value, tagged=True) for column, value in values if value is not None}
         if line.relation == TABLES:
-            readings[str(row.get("table"))] = _reading(row, line)
+            readings[str(row.get("table"))] = _parse_reading(row, line)
         else:
             rows.setdefault(line.relation, []).append(row)
     tables = {
@@ -112,7 +112,7 @@ def lines_by_relation(snapshot: Snapshot) -> dict[str, list[str]]:
     ]
     rows = {name: table.rows for name, table in snapshot.tables.items()}
     relations: dict[str, Iterable[object]] = {TABLES: readings, **rows, **snapshot.others}
-    return {name: [_line(name, row) for row in of_relation] for name, of_relation in relations.items()}
+    return {name: [_format_line(name, row) for row in of_relation] for name, of_relation in relations.items()}
 
 
 def format_time(time: datetime) -> str:
@@ -120,19 +120,19 @@ def format_time(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _line(relation: str, row: object) -> str:
+def _format_line(relation: str, row: object) -> str:
     """A line of JSON; half of a surrogate pair, which is not UTF-8, as its escape."""
     text = json.dumps({"relation": relation, "row": row}, ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _data(line: FactLine) -> object:
+def _plain_row(line: FactLine) -> object:
     if isinstance(line.row, tuple):
         return [to_json(value, tagged=True) for value in line.row]
     return {column: to_json(value, tagged=True) for column, value in line.row.items()}
 
 
-def _reading(row: JsonRow, line: FactLine) -> tuple[datetime | None, str]:
+def _parse_reading(row: JsonRow, line: FactLine) -> tuple[datetime | None, str]:
     try:
         read_at = datetime.fromisoformat(row["read"]).astimezone(UTC) if row.get("read") else None
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Words that rules are written with in other languages, by mistake here."""
+"""Words of other languages that authors of rules write by mistake."""
 
 from __future__ import annotations
 
@@ -11,5 +11,6 @@ OTHER_WORDS = {
 POLICY_WORDS = {"deny", "policy", "rule", "violation", "warn"}
 """Words that begin a policy, before its name."""
 NEGATIONS = ("Not", "no", "NO", "No")
+"""What is written for `not`."""
 VALUES = {"True": "true", "False": "false", "None": "null"}
 """Values of Python."""

@@ -18,8 +18,6 @@ from datalog_gate.language.lexer import RANKS
 
 WIDTH: Final = 120
 """The maximum length of a line without its comments, if it can be broken."""
-
-
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
@@ -74,7 +72,7 @@ def print_value(value: Value) -> str:
     """A value that a rule can write: null, a boolean, a number or a string, the last in double quotes."""
     if value is None:
         return "null"
-    return f'"{"".join(map(_escaped, value))}"' if isinstance(value, str) else str(value)
+    return f'"{"".join(map(_escape, value))}"' if isinstance(value, str) else str(value)
 
 
 def statement_items(statement: ast.Statement) -> list[LayoutItem]:
@@ -85,16 +83,16 @@ def statement_items(statement: ast.Statement) -> list[LayoutItem]:
             rule = LayoutItem((LayoutGroup("", [head, *_literals(statement.body)], ".", hanging=True),), statement.span)
             return [_annotation(statement.annotation), rule] if statement.annotation else [rule]
         case ast.Declaration():
-            columns = _listed(LayoutItem(_declared(column), column.span) for column in statement.columns)
+            columns = _separate(LayoutItem(_declared(column), column.span) for column in statement.columns)
             parts = [LayoutItem((LayoutGroup(f"relation {statement.name}(", columns, ")"),))]
             if statement.key:
-                key = _listed(LayoutItem((_column(column),)) for column in statement.key)
+                key = _separate(LayoutItem((_column(column),)) for column in statement.key)
                 parts.append(LayoutItem((LayoutGroup("key(", key, ")"),)))
             if statement.meaning:
                 parts.append(LayoutItem((print_value(statement.meaning),)))
             return [LayoutItem((LayoutGroup("", parts, ".", hanging=True),), statement.span)]
         case ast.Export():
-            names = _listed(LayoutItem((name,)) for name in statement.names)
+            names = _separate(LayoutItem((name,)) for name in statement.names)
             return [LayoutItem((LayoutGroup("export ", names, "."),), statement.span)]
         case ast.Import():
             return [LayoutItem((f"import {statement.module}.",), statement.span)]
@@ -111,7 +109,7 @@ def _literal(literal: ast.Literal) -> Doc:
         case ast.Comparison():
             return (*_term(literal.left), f" {literal.comparator} ", *_term(literal.right))
         case ast.Membership():
-            items = _listed(LayoutItem(_term(term), term.span) for term in literal.items)
+            items = _separate(LayoutItem(_term(term), term.span) for term in literal.items)
             return (*_term(literal.term), " in ", LayoutGroup("[", items, "]"))
         case ast.Negation(body=(ast.Atom() | ast.Disjunction() as only,)):
             return ("not ", *_literal(only))
@@ -130,7 +128,7 @@ def _atom(atom: ast.Atom) -> Doc:
     """An atom, its parentheses written even if they are empty."""
     arguments = [LayoutItem(_term(term), term.span) for term in atom.arguments]
     arguments += [LayoutItem((f"{_column(named.column)}=", *_term(named.term)), named.span) for named in atom.named]
-    return (LayoutGroup(f"{atom.name}(", _listed(arguments), ")"),)
+    return (LayoutGroup(f"{atom.name}(", _separate(arguments), ")"),)
 
 
 def _branch(body: ast.Body) -> LayoutItem:
@@ -140,7 +138,7 @@ def _branch(body: ast.Body) -> LayoutItem:
 
 
 def _literals(body: ast.Body) -> list[LayoutItem]:
-    return _listed(LayoutItem(_literal(literal), literal.span) for literal in body)
+    return _separate(LayoutItem(_literal(literal), literal.span) for literal in body)
 
 
 def _term(term: ast.Term) -> Doc:
@@ -177,7 +175,7 @@ def _annotation(annotation: ast.Annotation) -> LayoutItem:
         else:
             value = print_value(attribute.value)
         arguments.append(LayoutItem((f"{attribute.name}={value}",), attribute.span))
-    return LayoutItem((LayoutGroup(f"@{annotation.name}(", _listed(arguments), ")"),), annotation.span)
+    return LayoutItem((LayoutGroup(f"@{annotation.name}(", _separate(arguments), ")"),), annotation.span)
 
 
 def _declared(column: ast.DeclaredColumn) -> Doc:
@@ -188,14 +186,14 @@ def _column(name: str) -> str:
     return name if name.isascii() and name.isidentifier() else print_value(name)
 
 
-def _listed(items: Iterable[LayoutItem]) -> list[LayoutItem]:
+def _separate(items: Iterable[LayoutItem]) -> list[LayoutItem]:
     listed = list(items)
     for item in listed[:-1]:
         item.after = ","
     return listed
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if char in _ESCAPES or char.isprintable():
         return _ESCAPES.get(char, char)
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
@@ -212,7 +210,7 @@ def flat(doc: Doc) -> str:
 def lines(doc: Doc) -> list[str]:
     """The text with its comments on as many lines as it needs."""
     writer = _Writer()
-    writer.doc(doc, 0)
+    writer.write(doc, 0)
     return writer.lines
 
 
@@ -227,15 +225,15 @@ class _Writer:
     def __init__(self) -> None:
         self.lines = [""]
 
-    def doc(self, doc: Doc, tail: int) -> None:
+    def write(self, doc: Doc, tail: int) -> None:
         """Write the parts; `tail` characters more must fit on their last line."""
         for at, part in enumerate(doc):
             if isinstance(part, str):
                 self.lines[-1] += part
             else:
-                self.group(part, len(flat(doc[at + 1 :])) + tail)
+                self.write_group(part, len(flat(doc[at + 1 :])) + tail)
 
-    def group(self, group: LayoutGroup, tail: int) -> None:
+    def write_group(self, group: LayoutGroup, tail: int) -> None:
         text = _flat(group)
         if self.fits(text, tail) and not group.commented:
             self.lines[-1] += text
@@ -253,22 +251,22 @@ class _Writer:
                 else:
                     self.lines[-1] += " "
             for comment in item.leading:
-                self.comment(comment)
+                self.write_comment(comment)
                 self.lines.append(indent)
             first = len(self.lines)
             self.lines[-1] += item.before
-            self.doc(item.doc, rest)
+            self.write(item.doc, rest)
             self.lines[-1] += item.after
             full = len(self.lines) > first or bool(item.trailing) or (group.hanging and previous is None)
             for at, comment in enumerate(item.trailing):
-                self.comment(f" {comment}" if at else f"  {comment}")
+                self.write_comment(f" {comment}" if at else f"  {comment}")
             previous = item
         self.lines[-1] += group.closing
 
     def fits(self, text: str, tail: int) -> bool:
         return len(self.lines[-1]) + len(text) + tail <= WIDTH
 
-    def comment(self, text: str) -> None:
+    def write_comment(self, text: str) -> None:
         first, *others = text.split("\n")
         self.lines[-1] += first
         self.lines += others

@@ -123,11 +123,11 @@ def build_page(
 ) -> DecisionPage:
     """Build the page of a decision on these stacks. With `fixes` a change is looked for that settles each finding,
     which takes up to 64 judgements each. `grants` are lines on what unlocked grants ask for."""
-    findings = sorted(_words(decision), key=_urgency)
+    findings = sorted(_list_findings(decision), key=_order_key)
     shown = findings[:MOST]
     files, anchors = _mark_files(shown, decision, stacks)
     parts = [
-        _part(violation, word, number, anchors.get(number, ""), explanation, fixes)
+        _build_part(violation, word, number, anchors.get(number, ""), explanation, fixes)
         for number, (violation, word) in enumerate(shown)
     ]
     words: dict[str, list[str]] = {}
@@ -142,15 +142,15 @@ def build_page(
         title=_cut(", ".join(decision.stacks)),
         outcome=decision.outcome,
         heading=OUTCOMES[decision.outcome],
-        facts=tuple(_facts(decision, stacks)),
-        changes=tuple(_changes(explanation, stacks)),
+        facts=tuple(_build_head(decision, stacks)),
+        changes=tuple(_list_changes(explanation, stacks)),
         drawings=tuple(drawing for stack in stacks for drawing in draw(stack, words)),
         resource_findings=first,
-        policies=tuple(_by_policy([violation for violation, _ in shown], parts, decision)),
+        policies=tuple(_group_by_policy([violation for violation, _ in shown], parts, decision)),
         more=len(findings) - len(shown),
         files=files,
         grants=(*(grant.refusal for grant in decision.grants if grant.refusal), *grants),
-        clean=tuple(_clean(explanation)),
+        clean=tuple(_list_clean_policies(explanation)),
     )
 
 
@@ -180,20 +180,20 @@ def _mark_files(
     return tuple(files), anchors
 
 
-def _words(decision: Decision) -> Iterator[tuple[Violation, str]]:
+def _list_findings(decision: Decision) -> Iterator[tuple[Violation, str]]:
     """All findings, each with what it is."""
     yield from ((finding, "preexisting" if finding.tolerated else finding.level) for finding in decision.violations)
     yield from ((finding, "undetermined") for finding in decision.undetermined)
     yield from ((finding, "waived") for finding in decision.waived)
 
 
-def _urgency(finding: tuple[Violation, str]) -> tuple[int, str, int]:
+def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
     """The order on the page: the gravest first, of these policy by policy, from the top of the file down."""
     violation, word = finding
     return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
 
 
-def _facts(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:
+def _build_head(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:
     yield "Action", decision.action
     resources = sum(len(stack.resources) for root in stacks for stack in root.walk())
     numbers = count(decision.counts["policies"], "policy", "policies"), count(decision.counts["facts"], "fact")
@@ -205,7 +205,7 @@ def _facts(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, s
     yield "Rules", decision.digests["rules"][: 2 * SHORT]
 
 
-def _changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator[ChangePart]:
+def _list_changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator[ChangePart]:
     """What becomes of each resource of the older state and of the new one."""
     reader = explanation.judgement.reader
     old = reader.request.against
@@ -216,7 +216,7 @@ def _changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator[Chan
         yield ChangePart(_cut(outcome.of.id.path), ", ".join(words), _where(outcome.of.locate(outcome.path)))
 
 
-def _part(
+def _build_part(
     violation: Violation, word: str, number: int, anchor: str, explanation: Explanation, fixes: bool
 ) -> FindingPart:
     steps: tuple[ExplanationLine, ...] = ()
@@ -243,7 +243,7 @@ def _part(
     )
 
 
-def _by_policy(
+def _group_by_policy(
     violations: Sequence[Violation], parts: Sequence[FindingPart], decision: Decision
 ) -> Iterator[PolicyPart]:
     """The findings of each policy, the gravest policies first; then those that could not be evaluated."""
@@ -259,7 +259,7 @@ def _by_policy(
         yield PolicyPart(error.policy, "error", "", (finding,))
 
 
-def _clean(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _list_clean_policies(explanation: Explanation) -> Iterator[tuple[str, str]]:
     for policy, rows in explanation.clean().items():
         read = ", ".join(f"{count} of {relation}" for relation, count in rows.items() if count)
         yield policy, read or "no row of what it reads"

@@ -84,8 +84,8 @@ class Drawing:
 
 
 def draw(root: Stack, words: Mapping[str, Sequence[str]]) -> Iterator[Drawing]:
-    """Draw a stack and the stacks within, those with findings of their own first, as far as `DRAWINGS` go, and of the
-    others as many as have `WHOLE` resources. `words` has what the findings of each resource are, by its path."""
+    """Draw a stack and the stacks within it that have findings of their own; then others, folded, while these have at
+    most `WHOLE` resources together; `DRAWINGS` in all. `words` says what the findings of each resource are, by path."""
     owners = {path.rpartition("/")[0] for path in words}
     _, *within = root.walk()
     quiet = [stack for stack in within if stack.id not in owners]

@@ -121,9 +121,5 @@ def find_secrets(stacks: Sequence[Stack]) -> tuple[list[str], set[tuple[str, int
             for environment in stack.environments:
                 sections = ("parameters", "parameter_defaults")
                 places += [environment.locate((section, parameter.name)) for section in sections]
-            lines |= {(place.file, line) for place in places if place for line in _lines_of(place)}
+            lines |= {(place.file, line) for place in places if place for line in range(place.line, place.end_line + 1)}
     return sorted(texts), lines
-
-
-def _lines_of(place: Span) -> range:
-    return range(place.line, place.end_line + 1)

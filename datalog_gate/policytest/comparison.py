@@ -46,13 +46,13 @@ class CaseFinding:
 
     def fits(self, expected: Expected) -> bool:
         """Whether it is the expected one, as far as the test file says: a resource with or without the root's id."""
-        return self.is_of(expected) and not self.other(expected)
+        return self.is_of(expected) and not self.differences(expected)
 
     def is_of(self, expected: Expected) -> bool:
         """Whether it is of the expected policy, or has the expected code."""
         return bool(self.name == expected.get("policy", expected.get("code")))
 
-    def other(self, expected: Expected) -> dict[str, Any]:
+    def differences(self, expected: Expected) -> dict[str, Any]:
         """Its values of the keys for which the test file has other ones."""
         own = {"resource": self.short, "line": (self.place and self.place.line) or None, "change": self.change}
         path = self.resource.path if self.resource else ""
@@ -118,7 +118,7 @@ def find_mismatches(expect: Expected, findings: Sequence[CaseFinding]) -> Iterat
                 unmet.append((at, expected))
         for at, expected in sorted(unmet, key=lambda pair: pair[0]):
             near = [finding for finding in rest if finding.is_of(expected)]
-            nearest = min(near, key=lambda finding: len(finding.other(expected)), default=None)
+            nearest = min(near, key=lambda finding: len(finding.differences(expected)), default=None)
             if nearest:
                 rest.remove(nearest)
             yield Mismatch(name, at, expected, nearest)
@@ -136,18 +136,18 @@ def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy])
             lines.append(f"  - {mismatch.list}: {flow(expected)}")
         if finding:
             lines.append(f"  + {mismatch.list}: {flow(finding.expectation())}")
-            other = finding.other(expected or {})
+            other = finding.differences(expected or {})
             lines += [f"      {key}: {value}, not {(expected or {})[key]}" for key, value in other.items()]
-            lines += [f"      {text}" for text in (finding.message, *_why(finding, explanation))]
+            lines += [f"      {text}" for text in (finding.message, *_explain_unexpected(finding, explanation))]
         elif expected is not None:
-            lines += [f"      {text}" for text in _why_not(mismatch, result, policies, explanation)]
+            lines += [f"      {text}" for text in _explain_missing(mismatch, result, policies, explanation)]
     for relation, (missing, unexpected) in row_differences(expect, result).items():
         if relation not in result.rows:
             hint = "write its full name, net:ssh:open_ssh, or it takes too much"
             lines.append(f"  - rows: {relation}: nothing derives it: {hint}")
         for row in missing:
             lines.append(f"  - rows: {relation}: {json.dumps(row, ensure_ascii=False)}")
-            lines += [f"      {text}" for text in _fails(explanation, relation, row)]
+            lines += [f"      {text}" for text in _name_failures(explanation, relation, row)]
         lines += [f"  + rows: {relation}: {json.dumps(row, ensure_ascii=False)}" for row in unexpected]
     return "\n".join(lines)
 
@@ -177,7 +177,7 @@ def flow(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
-def _why(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]:
+def _explain_unexpected(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]:
     if finding.violation is None or explanation is None:
         return
     for unknown in finding.violation.unknowns:
@@ -186,7 +186,7 @@ def _why(finding: CaseFinding, explanation: Explanation | None) -> Iterator[str]
         yield from format_lines(explanation.why(finding.violation))
 
 
-def _why_not(
+def _explain_missing(
     mismatch: Mismatch, result: CaseResult, policies: Mapping[str, Policy], explanation: Explanation | None
 ) -> Iterator[str]:
     """Explain why a finding is not there: it is in another list, or the literal at which each rule fails."""
@@ -195,7 +195,7 @@ def _why_not(
     if policy is None or explanation is None:
         return
     same = [finding for finding in result.findings if finding.is_of(expected)]
-    lists = {finding.list for finding in same if "resource" not in finding.other(expected)}
+    lists = {finding.list for finding in same if "resource" not in finding.differences(expected)}
     if elsewhere := lists - {mismatch.list}:
         yield f"  fails it stands under {' and '.join(sorted(elsewhere))}"
         return
@@ -213,10 +213,10 @@ def _why_not(
         stacks = [stack for root in judgement.reader.stacks for stack in root.walk()]
         known = {resource.id.path for stack in stacks for resource in stack.resources}
         row[policy.subject] = path if path in known else f"{judgement.decision.stacks[0]}/{path}"
-    yield from _fails(explanation, relation, row)
+    yield from _name_failures(explanation, relation, row)
 
 
-def _fails(explanation: Explanation | None, relation: RelationRef, row: Sequence[object]) -> Iterator[str]:
+def _name_failures(explanation: Explanation | None, relation: RelationRef, row: Sequence[object]) -> Iterator[str]:
     """Name the literal at which each rule fails; nothing if there is such a row, or if it would take too long."""
     if explanation is None:
         return

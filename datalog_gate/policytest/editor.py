@@ -32,9 +32,9 @@ def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings
     if name in [case["name"] for case in cases]:
         raise UsageError(f"{file} has a case {name} already")
     place = old.place(("cases", 0)) if old and cases else None
-    indent = " " * (_dash(text, place) if place else 2)
+    indent = " " * (_find_dash(text, place) if place else 2)
     lines = [f"{indent}- name: {flow(name)}", *(f"{indent}  {key}: {flow(value)}" for key, value in given.items())]
-    lines += [f"{indent}  expect:", *_block(f"{indent}    ", wanted)]
+    lines += [f"{indent}  expect:", *_format_block(f"{indent}    ", wanted)]
     head = text.rstrip("\n") + "\n\n" if cases else text.rstrip("\n") + "\n" * bool(text.strip()) + "cases:\n"
     new = head + "\n".join(lines) + "\n"
     _check_data(new, file, {**data, "cases": [*cases, {"name": name, **given, "expect": wanted}]})
@@ -72,13 +72,13 @@ def _check_data(text: str, file: str, data: Any) -> None:
         raise UsageError(f"{file} is written in a way that is better edited by hand: with anchors, or in brackets")
 
 
-def _block(indent: str, data: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+def _format_block(indent: str, data: Mapping[str, Sequence[Any]]) -> Iterator[str]:
     for key, items in data.items():
         yield f"{indent}{flow(key)}:" + (" []" if not items else "")
         yield from (f"{indent}  - {flow(item)}" for item in items)
 
 
-def _dash(text: str, place: Span) -> int:
+def _find_dash(text: str, place: Span) -> int:
     line = text.splitlines()[place.line - 1]
     return line.rindex("-", 0, place.column - 1) if "-" in line[: place.column - 1] else place.column - 1
 
@@ -103,7 +103,7 @@ class _Editor:
             for change in changes:
                 if change.list != name:
                     continue
-                other = change.finding.other(change.expected) if change.finding and change.expected else {}
+                other = change.finding.differences(change.expected) if change.finding and change.expected else {}
                 if change.at is not None and other and all(other.values()):
                     changed[change.at] = other
                     items[change.at] = {**items[change.at], **other}
@@ -112,17 +112,17 @@ class _Editor:
                     removed.append(change.at)
                 if change.finding:
                     added.append(change.finding.expectation())
-            self._items((name,), expect, removed, added, changed)
+            self._edit_list((name,), expect, removed, added, changed)
             expect[name] = [item for at, item in enumerate(items) if at not in removed] + added
         for relation, (missing, unexpected) in row_differences(expect, result).items():
             rows = expect["rows"][relation]
             removed = [at for at, row in enumerate(rows) if row in missing]
-            self._items(("rows", relation), expect["rows"], removed, unexpected)
+            self._edit_list(("rows", relation), expect["rows"], removed, unexpected)
             kept = [row for row in rows if row not in missing]
             expect["rows"] = {**expect["rows"], relation: kept + unexpected}
         return expect
 
-    def _items(
+    def _edit_list(
         self,
         steps: Steps,
         parent: Mapping[Any, Any],
@@ -132,18 +132,18 @@ class _Editor:
     ) -> None:
         """Edit a list of the parent: remove some items, add others behind them, and change values of keys."""
         if steps[-1] not in parent:
-            self._key(str(steps[-1]), parent, added)
+            self._add_list(str(steps[-1]), parent, added)
             return
         items, start = parent[steps[-1]], self._offsets(steps)[0]
         if self._text[start] == "[" and (removed or added):
-            self._bracketed(steps, items, removed, added, changed)
+            self._edit_bracketed(steps, items, removed, added, changed)
             return
         for at, values in changed.items():
             self.edits += [(*self._offsets((*steps, at, key)), flow(value)) for key, value in values.items()]
         if self._text[start] == "-":
-            self._lined(steps, len(items), removed, added)
+            self._edit_lines(steps, len(items), removed, added)
 
-    def _bracketed(
+    def _edit_bracketed(
         self,
         steps: Steps,
         items: Sequence[Any],
@@ -166,40 +166,40 @@ class _Editor:
             ]
             self.edits.append((start, end, f"[{', '.join([*kept, *map(flow, added)])}]"))
 
-    def _lined(self, steps: Steps, count: int, removed: Sequence[int], added: Sequence[Any]) -> None:
+    def _edit_lines(self, steps: Steps, count: int, removed: Sequence[int], added: Sequence[Any]) -> None:
         for at in removed:
             start = self._lines[self._place((*steps, at)).line - 1]
-            self.edits.append((start, self._lines[self._last((*steps, at))], ""))
+            self.edits.append((start, self._lines[self._last_line((*steps, at))], ""))
         if added:
-            indent = " " * _dash(self._text, self._place((*steps, 0)))
-            self._insert(self._last((*steps, count - 1)), [f"{indent}- {flow(item)}" for item in added])
+            indent = " " * _find_dash(self._text, self._place((*steps, 0)))
+            self._insert(self._last_line((*steps, count - 1)), [f"{indent}- {flow(item)}" for item in added])
         elif len(removed) == count:
             key = self._document.key_place((*self._path, *steps))
             assert key
             behind = self._offset(key.end_line, key.end_column) + 1
             self.edits.append((behind, behind, " []"))
 
-    def _key(self, name: str, expect: Mapping[str, Any], added: Sequence[Any]) -> None:
+    def _add_list(self, name: str, expect: Mapping[str, Any], added: Sequence[Any]) -> None:
         place = self._place(())
         start, end = self._offsets(())
         if self._text[start] == "{":
             self.edits.append((end - 1, end - 1, f"{', ' if expect else ''}{name}: {flow(added)}"))
         else:
-            self._insert(self._last(()), list(_block(" " * (place.column - 1), {name: added})))
+            self._insert(self._last_line(()), list(_format_block(" " * (place.column - 1), {name: added})))
 
     def _insert(self, line: int, lines: Sequence[str]) -> None:
         behind = self._lines[line]
         broken = self._text[behind - 1 : behind] == "\n"
         self.edits.append((behind, behind, "\n" * (not broken) + "".join(f"{line}\n" for line in lines)))
 
-    def _last(self, steps: Steps) -> int:
+    def _last_line(self, steps: Steps) -> int:
         """The last line of the data at the steps. By its place, data without brackets ends where the next begins."""
         data: Any = self._document.data
         for step in (*self._path, *steps):
             data = data[step]
         if not data or not isinstance(data, dict | list) or self._text[self._offsets(steps)[0]] in "[{":
             return self._place(steps).end_line
-        return max(self._last((*steps, step)) for step in (data if isinstance(data, dict) else range(len(data))))
+        return max(self._last_line((*steps, step)) for step in (data if isinstance(data, dict) else range(len(data))))
 
     def _offsets(self, steps: Steps) -> tuple[int, int]:
         place = self._place(steps)

@@ -7,13 +7,13 @@ from datalog_gate.doors.server import (
     congress,
     congress_sources,
     decisions,
-    given_waivers,
     overview,
     policies,
     queries,
     scan_results,
     system,
     trials,
+    waiver_list,
 )
 from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, Endpoint, Reply
 from datalog_gate.doors.server.openapi import describe
@@ -34,7 +34,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *queries.ENDPOINTS,
     *scan_results.ENDPOINTS,
     *approvals.ENDPOINTS,
-    *given_waivers.ENDPOINTS,
+    *waiver_list.ENDPOINTS,
     *overview.ENDPOINTS,
     *trials.ENDPOINTS,
     *congress.ENDPOINTS,

@@ -46,7 +46,7 @@ _RUNNING = Lock()
 def _create(call: ApiCall) -> Reply:
     """Check the rules, judge the template by them, and keep both. Errors: RulesError, InputError."""
     body: dict[str, Any] = call.body
-    request = _request(call, body["rules"])
+    request = _build_request(call, body["rules"])
     trial: dict[str, Any] = {"id": secrets.token_hex(8), "project": call.client.project, "user": call.client.user}
     trial |= {"rules": body["rules"], "policies": [policy.id for policy in request.rules.policies]}
     trial |= {"warnings": [warning.to_json() for warning in request.rules.warnings], "decision": None, "run": None}
@@ -59,10 +59,10 @@ def _create(call: ApiCall) -> Reply:
         text = body["template"] if isinstance(body["template"], str) else json.dumps(body["template"])
         trial |= {"decision": judgement.decision.to_json(), "template": text, "page": asdict(page)}
     _write(call, trial)
-    return Reply(_shown(trial), 201, {"Location": f"/v2/trials/{trial['id']}"})
+    return Reply(_to_json(trial), 201, {"Location": f"/v2/trials/{trial['id']}"})
 
 
-def _request(call: ApiCall, rules: str) -> ScanRequest:
+def _build_request(call: ApiCall, rules: str) -> ScanRequest:
     """What stacks are judged by in a trial. Errors: RulesError."""
     ruleset = call.server.point.current().ruleset
     tried: PolicySet = load([RuleFile("rules", "rules.dl", rules)], ruleset.rules.catalogue)
@@ -71,10 +71,10 @@ def _request(call: ApiCall, rules: str) -> ScanRequest:
 
 def _show(call: ApiCall) -> Reply:
     trial = _read(call)
-    return Reply(trial if call.query["page"] else _shown(trial))
+    return Reply(trial if call.query["page"] else _to_json(trial))
 
 
-def _shown(trial: Mapping[str, Any]) -> dict[str, Any]:
+def _to_json(trial: Mapping[str, Any]) -> dict[str, Any]:
     return {name: trial[name] for name in trial if name not in ("page", "template", "project")}
 
 
@@ -83,14 +83,14 @@ def _run(call: ApiCall) -> Reply:
     trial = _read(call)
     if trial["run"] and trial["run"]["state"] == "running":
         raise ApiError(409, "running", "the trial is running already")
-    request, projects = _request(call, trial["rules"]), call.client.projects
+    request, projects = _build_request(call, trial["rules"]), call.client.projects
     with open_scan_store(call.server.options) as store:
         total = count_stacks(store.database, projects)
     trial["run"] = {"state": "running", "total": total, "done": 0, "stacks": 0, "policies": {}, "findings": []}
     trial["run"] |= {"unread": 0, "problem": "", "at": time.time()}
     _write(call, trial)
     Thread(target=_judge_all, args=(call, trial, request), daemon=True, name="trial").start()
-    return Reply(_shown(trial), 202)
+    return Reply(_to_json(trial), 202)
 
 
 def _judge_all(call: ApiCall, trial: dict[str, Any], request: ScanRequest) -> None:

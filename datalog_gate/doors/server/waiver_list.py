@@ -32,7 +32,7 @@ def _show(call: ApiCall) -> Reply:
     for waiver in _read_all(call):
         if waiver["id"] == call.path["waiver"]:
             return Reply(waiver)
-    raise _missing()
+    raise _missing_error()
 
 
 def _create(call: ApiCall) -> Reply:
@@ -57,25 +57,25 @@ def _remove(call: ApiCall) -> Reply:
         if waiver.number == number and call.client.sees(waiver.entry.get("project", "")):
             remove_waiver(store, number)
             return Reply(_stored_to_json(waiver, in_force=False))
-    raise _missing()
+    raise _missing_error()
 
 
-def _missing() -> ApiError:
+def _missing_error() -> ApiError:
     return ApiError(404, "not_found", "there is no such waiver, or it is another project's")
 
 
 def _read_all(call: ApiCall) -> list[dict[str, Any]]:
     """The waivers that the caller sees, in force in the doors of this configuration or not."""
     settings, ruleset = call.server.point.current()
-    held = {waiver.id: waiver for waiver in ruleset.waivers}
+    in_rules = {waiver.id: waiver for waiver in ruleset.waivers}
     store = call.server.records.store
     stored = _read_stored(store, read_turn(store))
-    shown = [_stored_to_json(waiver, waiver.id in held and settings.waivers == STORE) for waiver in stored]
+    shown = [_stored_to_json(waiver, waiver.id in in_rules and settings.waivers == STORE) for waiver in stored]
     if settings.waivers != STORE:
-        shown += [_to_json(waiver, call) for waiver in held.values()]
+        shown += [_to_json(waiver, call) for waiver in in_rules.values()]
     else:
         for data in shown:
-            data["in_force"] = data["in_force"] and held[data["id"]].until > call.server.now()
+            data["in_force"] = data["in_force"] and in_rules[data["id"]].until > call.server.now()
     return [data for data in shown if call.client.sees(data["project"])]
 
 
