@@ -81,7 +81,7 @@ def prompt(tmp_path: Path) -> Prompt:
             ],
         ),
         (":relations heat:scalin", ["there is no relation heat:scalin: did you mean heat:scaling?"]),
-        (":rules", ["1 files of rules"]),
+        (":rules", ["1 file of rules"]),
     ],
 )
 def test_each_text_has_its_answer(prompt: Prompt, tmp_path: Path, text: str, answer: list[str]) -> None:
@@ -103,7 +103,7 @@ def test_edited_rules_are_read_again(prompt: Prompt, tmp_path: Path) -> None:
         (tmp_path / path).write_text('far(1, "near").')
 
     prompt.edit = edit
-    assert list(prompt.answer(":rules m.dl")) == ["1 files of rules"]
+    assert list(prompt.answer(":rules m.dl")) == ["1 file of rules"]
     assert list(prompt.answer("far(1, x)")) == ["column1  column2", "-------  -------", "1        near", "1 row"]
 
 
@@ -146,6 +146,27 @@ def test_a_pipe_is_answered_line_by_line(
         "1 row",
         "an editor needs a terminal: :rules alone reads the rules again",
     ]
+
+
+def test_the_rules_of_a_prompt_are_a_folder_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.dl").write_text("named(1).\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("m:named(n)\n"))
+    assert main(["repl", "--rules", "m.dl"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["column1", "-------", "1", "1 row"]
+    Path("m.dl").write_text("named(.\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO(":rules\n"))
+    assert main(["repl", "--rules", "m.dl"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "m.dl:1:7: error[syntax] found `.`, expected a value",
+        "  1 | named(.",
+        "    |       ^",
+        "1 file of rules",
+    ]
+    assert main(["repl", "--rules", "none"]) == 2
+    assert capsys.readouterr().err == "error[unreadable] none can't be read: No such file or directory\n"
 
 
 def test_the_page_shows_what_a_pipe_is_answered(

@@ -196,7 +196,8 @@ class Prompt:
         _, diagnostics = self.folder.check(list(self.folder.all()))
         if diagnostics:
             yield str(RulesError(diagnostics, self.folder.sources))
-        yield f"{len(self.folder.files)} files of rules"
+        count = len(self.folder.files)
+        yield f"{count} file{'' if count == 1 else 's'} of rules"
 
     def _relations(self, pattern: str) -> Iterator[str]:
         own = {

@@ -174,10 +174,10 @@ class RuleFolder:
 def read_folder(
     top: Path, unsaved: Mapping[Path, str], catalogue: Catalogue, parsed: dict[str, ParsedRules]
 ) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
-    """Read the rule files below a folder, and what is wrong with the folder itself."""
+    """Read the rule files below a folder, or one file, and what is wrong with the folder itself."""
     wrong: tuple[Diagnostic, ...] = ()
     try:
-        files = read_rules([top]) if top.is_dir() else []  # an editor makes the folder with its first file
+        files = read_rules([top]) if top.exists() else []  # an editor makes the folder with its first file
     except RulesError as error:
         wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
         files = [*_readable(top)]
@@ -192,9 +192,10 @@ def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
 
 def _readable(top: Path) -> Iterator[RuleFile]:
     """The rule files that can be read, without limits."""
-    for path in list_files(top):
+    for path in list_files(top) if top.is_dir() else [top]:
         if path.suffix == ".dl":
             try:
-                yield RuleFile(":".join(path.relative_to(top).with_suffix("").parts), str(path), read_text(path))
+                module = ":".join(path.relative_to(top).with_suffix("").parts) or path.stem
+                yield RuleFile(module, str(path), read_text(path))
             except InputError:
                 continue

@@ -56,8 +56,11 @@ def repl(options: argparse.Namespace) -> int:
 
 def _read_rules(top: Path, catalogue: Catalogue) -> RuleFolder:
     from datalog_gate.editing.rule_folder import read_folder
+    from datalog_gate.files.rules import read_rules
 
     folder, wrong = read_folder(top, {}, catalogue, {})
+    if not (folder.files or wrong):
+        read_rules([top])
     if wrong:
         raise RulesError(wrong)
     return folder
