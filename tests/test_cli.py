@@ -381,6 +381,15 @@ def test_a_query_gives_sorted_rows_or_says_why_not(
         assert (printed.out, f"[{err}]" in printed.err or printed.err == err) == (out, True)
 
 
+def test_a_query_of_a_misspelt_relation_says_which_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.dl").write_text("offered(1).\n")
+    assert main(["query", "ofered(x)", "--rules", "m.dl"]) == 0
+    assert capsys.readouterr().err == (
+        "<query>:1:1: warning[undefined-relation] nothing defines ofered: it is empty\n"
+        "  1 | ofered(x)\n    | ^^^^^^\n  help  did you mean offered?\n"
+    )
+
+
 def test_a_query_as_text_is_a_row_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.dl").write_text(QUERY_RULES["a.dl"])
     assert main(["query", "r(x, n)", "--rules", "a.dl", "--facts", "rows.jsonl"]) == 0

@@ -94,8 +94,12 @@ def test_a_mistake_in_a_query_is_an_answer(prompt: Prompt) -> None:
         "<query>:1:1: error[undefined-relation] there is no relation rech",
         "  1 | rech(x, y)",
         "    | ^^^^",
-        "  help  declare it: `relation rech(...).`",
+        "  help  did you mean reach?",
     ]
+    [answer] = prompt.answer("m:links(x, y)")
+    assert answer.splitlines()[-1] == "  help  did you mean m:link?"
+    [answer] = prompt.answer("elsewhere(x, y)")
+    assert answer.splitlines()[-1] == "    | ^^^^^^^^^"
 
 
 def test_edited_rules_are_read_again(prompt: Prompt, tmp_path: Path) -> None:

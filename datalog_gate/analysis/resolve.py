@@ -214,7 +214,8 @@ class Names:
         name, span = atom.name, atom.name_span
         message = f"nothing defines {name}: it is empty"
         if self.lenient:
-            self._report("undefined-relation", message, span, severity="warning")
+            suggestion = self._suggestion(name, self._relation_names(module))
+            self._report("undefined-relation", message, span, suggestion, severity="warning")
             columns = [str(at) for at in range(len(atom.arguments))] + [named.column for named in atom.named]
             empty = Relation(name, tuple(Column(column, Kind(0)) for column in columns))
             return self._empty.setdefault(name, empty)
@@ -247,11 +248,13 @@ class Names:
             advice = f"write it with braces, n = {name}{{ x : ... }}"
             self._report("undefined-relation", f"{name} is an aggregate, no relation", span, advice)
         else:
-            self._unknown(atom, "undefined-relation", "relation", self._relation_names(module))
+            self._unknown(atom, "undefined-relation", "relation", self._relation_names(module), module)
 
-    def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str]) -> None:
+    def _unknown(self, atom: Atom, code: str, what: str, candidates: Iterable[str], module: str = "") -> None:
         otherwise = None if ":" in atom.name else f"declare it: `relation {atom.name}(...).`"
-        if otherwise and what == "relation" and not atom.arguments and not atom.named:
+        if module == self.query:  # it declares nothing
+            otherwise = None
+        elif otherwise and what == "relation" and not atom.arguments and not atom.named:
             otherwise = f"compare a boolean, `{atom.name} = true`, or d{otherwise[1:]}"
         if what == "relation" and ":" in atom.name and atom.name.partition(":")[0] in self.catalogue.namespaces():
             otherwise = "`datalog-gate relations` lists all that there are"
@@ -268,7 +271,11 @@ class Names:
     def _relation_names(self, module: str) -> Iterable[str]:
         yield from self.scopes[module].relations
         for name, scope in self.scopes.items():
-            yield from (f"{name}:{bare}" for bare in scope.exports)
+            shown: Iterable[str] = scope.exports
+            if module == self.query:  # it reads what is private too
+                yield from scope.relations
+                shown = scope.relations
+            yield from (f"{name}:{bare}" for bare in shown)
         yield from self.catalogue.names()
         yield from filter(str.isidentifier, BUILTINS)
         yield from self.given
