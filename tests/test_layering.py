@@ -116,7 +116,6 @@ def test_each_room_uses_the_libraries_that_it_may_and_only_doors_know_heat() -> 
             "oslo_middleware",
             "oslo_policy",
             "prompt_toolkit",
-            "psycopg",
             "pygls",
             "pygments",
             "shtab",

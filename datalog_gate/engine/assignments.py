@@ -62,8 +62,8 @@ class Assignments:
     )
     """The result of each negation and aggregate for the values that it needs, with keys like those of `_bodies`."""
 
-    def of_rule(self, rule: CheckedRule, known: Binding | None = None) -> Iterator[Assignment]:
-        return self.of_body(self.body(rule), known or {})
+    def of_rule(self, rule: CheckedRule) -> Iterator[Assignment]:
+        return self.of_body(self.body(rule), {})
 
     def body(self, of: CheckedRule | ScopedLiteral) -> Sequence[ScopedLiteral]:
         """The body of a rule, a negation or an aggregate, with what each literal needs."""

@@ -76,7 +76,7 @@ class FindingExplanation:
     def to_json(self) -> dict[str, object]:
         """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
         steps = [line.to_json() for line in self.lines]
-        shown = count_fitting(BYTES, [json.dumps(step, ensure_ascii=False) for step in steps])
+        shown = _count_fitting([json.dumps(step, ensure_ascii=False) for step in steps])
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
@@ -248,12 +248,12 @@ class Explanation:
         return place_of(origin, read[0] if single else None)
 
 
-def count_fitting(limit: int, texts: Sequence[str]) -> int:
-    """How many of the texts have room together."""
+def _count_fitting(texts: Sequence[str]) -> int:
+    """How many of the texts have room in `BYTES`."""
     size = 0
     for at, line in enumerate(texts):
         size += len(line.encode("utf-8", "surrogatepass")) + 2
-        if size > limit:
+        if size > BYTES:
             return at
     return len(texts)
 
@@ -263,7 +263,7 @@ def format_lines(steps: Sequence[ExplanationLine], heading: str = "why") -> Iter
     texts = [f"{'  ' * step.depth}{step.text}" for step in steps]
     width = min(WIDTH, max(map(len, texts), default=0))
     lines = [f"{text:{width}}   {line.where}".rstrip() for text, line in zip(texts, steps, strict=True)]
-    shown = count_fitting(BYTES, [f"        {line}" for line in lines])
+    shown = _count_fitting([f"        {line}" for line in lines])
     for at, line in enumerate(lines[:shown]):
         yield f"  {'' if at else heading:6}{line}"
     if more := len(lines) - shown:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 
 from datalog_gate.inventory.table_sources import TableSource
-from datalog_gate.plugins.loader import load_plugins, plugin_names
+from datalog_gate.plugins.loader import load_plugins
 from datalog_gate.plugins.plugin_errors import PluginLoadError
 
 GROUP = "datalog_gate.inventory"
@@ -22,7 +23,7 @@ class Collector:
 
 def load_collectors() -> dict[str, Collector]:
     """The installed collectors by name. Errors: PluginLoadError."""
-    names = plugin_names(GROUP)
+    names = sorted({point.name for point in entry_points(group=GROUP)})
     if not names:  # an inventory without a table would be taken for that of an empty cloud
         raise PluginLoadError(f"nothing is installed as {GROUP}: install datalog-gate anew")
     return load_plugins(GROUP, Collector, names, {})  # type: ignore[type-abstract,unused-ignore]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from datalog_gate.plugins.plugin_errors import PluginLoadError
@@ -39,11 +38,6 @@ def load_plugins(
     if problems:
         raise PluginLoadError(f"the plugins of {group} can't be loaded: {'; '.join(problems)}") from cause
     return plugins
-
-
-def plugin_names(group: str) -> list[str]:
-    """The names of the installed plugins of a group."""
-    return sorted({point.name for point in entry_points(group=group)})
 
 
 def _make_plugin(

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 from datalog_gate.base.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from datalog_gate.api import Rules
+    from datalog_gate.decision.query import QueryAnswer
 
 OK, DENIED, RULES, INPUT, UNDECIDED, USAGE = 0, 1, 2, 3, 4, 64
 FINDINGS = 1
@@ -37,6 +40,25 @@ def find_log(options: argparse.Namespace) -> Path:
     if not path:
         raise UsageError(f"{options.command}: name the decision log with --log, or in DATALOG_GATE_LOG")
     return Path(path)
+
+
+def print_answer(answer: QueryAnswer, form: str, sources: Mapping[str, str]) -> int:
+    """Print the rows of a query, and what went wrong to stderr; return the exit code."""
+    import json
+
+    from datalog_gate.base.diagnostics import render
+    from datalog_gate.base.values import show, to_json
+
+    for warning in answer.warnings:
+        print(render(warning, sources), file=sys.stderr)
+    if form == "json":
+        print(json.dumps([[to_json(value) for value in row] for row in answer.rows], ensure_ascii=False))
+    else:
+        for row in answer.rows:
+            print("\t".join(show(value) for value in row))
+    for error in answer.errors:
+        print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
+    return UNDECIDED if answer.errors else OK
 
 
 def print_note(message: str) -> None:

@@ -9,11 +9,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from datalog_gate.base.diagnostics import printable
 from datalog_gate.doors.server.endpoint import ApiError
-from datalog_gate.engine.sql.database import open_database
+from datalog_gate.engine.sql.database import list_driver_errors, open_database
 from datalog_gate.scan.scan_store import ScanStore
 
 LOG = logging.getLogger(__name__)
@@ -44,15 +42,7 @@ def open_scan_store(options: Any) -> Iterator[ScanStore]:
                 database = stack.enter_context(open_database(url, memory="500MB", read_only=True))
                 stores[url] = ScanStore(database, read_only=True)
             yield stores[url]
-    except _driver_errors() as error:
+    except list_driver_errors() as error:
         LOG.error("the store of scans: %s", printable(str(error).strip()))
         message = "the store of scans can't be read now"
         raise ApiError(503, "scan_store", message, headers={"Retry-After": "30"}) from None
-
-
-def _driver_errors() -> tuple[type[Exception], ...]:
-    try:
-        import psycopg
-    except ImportError:
-        return (duckdb.Error,)
-    return duckdb.Error, psycopg.Error

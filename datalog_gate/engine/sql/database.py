@@ -175,9 +175,9 @@ class PostgreSQL(Database):
             yield
 
 
-def open_database(url: str = ":memory:", memory: str = "2GB", threads: int = 2, read_only: bool = False) -> Database:
-    """Open ``postgresql://...``, or a file of DuckDB, which is made if it is missing, within this memory and with so
-    many threads. With `read_only` others may read the file too. Errors: those of the driver."""
+def open_database(url: str = ":memory:", memory: str = "2GB", read_only: bool = False) -> Database:
+    """Open ``postgresql://...``, or a file of DuckDB, which is made if it is missing, within this memory. With
+    `read_only` others may read the file too. Errors: those of the driver."""
     scheme, _, rest = url.partition("://")
     if rest and scheme.partition("+")[0] == "postgresql":
         import psycopg
@@ -189,7 +189,18 @@ def open_database(url: str = ":memory:", memory: str = "2GB", threads: int = 2, 
 
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": memory,
-        "threads": threads,
+        "threads": 2,
         "preserve_insertion_order": False,
     }
     return DuckDB(duckdb.connect(url, read_only=read_only, config=settings))
+
+
+def list_driver_errors() -> tuple[type[Exception], ...]:
+    """The errors of the drivers that are installed."""
+    import duckdb
+
+    try:
+        import psycopg
+    except ImportError:
+        return (duckdb.Error,)
+    return duckdb.Error, psycopg.Error

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Never
 from datalog_gate.api import Rules
 from datalog_gate.base.diagnostics import Span, printable, render
 from datalog_gate.base.errors import GateError, InputError, UsageError
-from datalog_gate.doors.cli.common import DENIED, INPUT, OK, UNDECIDED, load_rules, print_note
+from datalog_gate.doors.cli.common import DENIED, INPUT, OK, UNDECIDED, load_rules, print_answer, print_note
 
 if TYPE_CHECKING:
     from datalog_gate.doors.cli.reports import ReportedFinding
@@ -314,23 +314,13 @@ def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRe
 
 def _query(options: argparse.Namespace) -> int:
     """Print the rows of a query over the stored facts of all stacks."""
-    from datalog_gate.base.values import show, to_json
     from datalog_gate.files.rules import read_rules
     from datalog_gate.scan.stored_query import query_store
 
     files = read_rules([Path(path) for path in options.rules], False) if options.rules else []
     with _open_store(options, None) as store:
         answer = query_store(store, options.query, files)
-    for warning in answer.warnings:
-        print(render(warning, {"<query>": options.query}), file=sys.stderr)
-    if options.format == "json":
-        print(json.dumps([[to_json(value) for value in row] for row in answer.rows], ensure_ascii=False))
-    else:
-        for row in answer.rows:
-            print("\t".join(show(value) for value in row))
-    for error in answer.errors:
-        print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
-    return UNDECIDED if answer.errors else OK
+    return print_answer(answer, options.format, {"<query>": options.query})
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -362,7 +352,7 @@ def _export(options: argparse.Namespace) -> int:
 @contextmanager
 def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[ScanStore]:
     """Open the store, which `run` makes if it is missing. Errors: InputError."""
-    from datalog_gate.engine.sql.database import open_database
+    from datalog_gate.engine.sql.database import list_driver_errors, open_database
     from datalog_gate.scan.scan_store import ScanStore
     from datalog_gate.schema.catalogue import SHIPPED
 
@@ -372,17 +362,7 @@ def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[Sc
     try:
         with open_database(options.store, memory=options.memory) as database:
             yield ScanStore(database, rules.catalogue if rules else SHIPPED)
-    except _driver_errors() as error:
+    except list_driver_errors() as error:
         raise InputError.of(f"the store {options.store} fails: {str(error).strip()}") from None
     finally:
         os.umask(before)
-
-
-def _driver_errors() -> tuple[type[Exception], ...]:
-    import duckdb
-
-    try:
-        import psycopg
-    except ImportError:
-        return (duckdb.Error,)
-    return duckdb.Error, psycopg.Error

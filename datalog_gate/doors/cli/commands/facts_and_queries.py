@@ -11,7 +11,7 @@ from pathlib import Path
 
 from datalog_gate.base.diagnostics import did_you_mean, render
 from datalog_gate.base.errors import UsageError
-from datalog_gate.doors.cli.common import OK, UNDECIDED, print_note
+from datalog_gate.doors.cli.common import OK, UNDECIDED, print_answer, print_note
 from datalog_gate.files.templates import read_catalogue
 
 
@@ -62,7 +62,6 @@ def _no_relation(name: str, candidates: Iterable[str]) -> UsageError:
 
 def query(options: argparse.Namespace) -> int:
     """Print the rows of a query."""
-    from datalog_gate.base.values import show, to_json
     from datalog_gate.decision.policy_set import texts
     from datalog_gate.decision.query import ask
     from datalog_gate.engine import engine
@@ -74,17 +73,7 @@ def query(options: argparse.Namespace) -> int:
     lines = [line for path in options.facts for line in fact_lines(path)]
     lenient, now = options.undefined == "empty", datetime.now(UTC)
     answer = ask(files, options.query, lines, engine(options.engine), lenient, catalogue, now)
-    sources = texts(files) | {"<query>": options.query}
-    for warning in answer.warnings:
-        print(render(warning, sources), file=sys.stderr)
-    if options.format == "json":
-        print(json.dumps([[to_json(value) for value in row] for row in answer.rows], ensure_ascii=False))
-    else:
-        for row in answer.rows:
-            print("\t".join(show(value) for value in row))
-    for error in answer.errors:
-        print(f"{error.span}: error[evaluation] {error.message}", file=sys.stderr)
-    return UNDECIDED if answer.errors else OK
+    return print_answer(answer, options.format, texts(files) | {"<query>": options.query})
 
 
 def simulate(options: argparse.Namespace) -> int:
