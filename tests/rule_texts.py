@@ -15,8 +15,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row, Value, kind_of
-from datalog_gate.language.printer import print_value
+from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row, Value, kind_of, print_value
 
 Choose = Callable[[int], int]
 """Chooses a number from 0 to below the one given; the lower, the simpler."""

@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, show
+from datalog_gate.base.values import FALSE, TRUE, Boolean, Value, print_value, show
 from datalog_gate.schema.declaration import given_version
 
 Network = IPv4Network | IPv6Network
@@ -55,8 +55,6 @@ def name_of(operand: ir.Operand) -> str:
 
 def quoted(value: Value) -> str:
     """The value as a rule writes it."""
-    from datalog_gate.language.printer import print_value  # no check with cached rules needs it
-
     return print_value(value) if isinstance(value, str) else show(value)
 
 

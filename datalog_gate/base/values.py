@@ -299,6 +299,22 @@ def show(value: Value) -> str:
             return repr(value)
 
 
+def print_value(value: Value) -> str:
+    """A value that a rule can write: null, a boolean, a number or a string, the last in double quotes."""
+    if value is None:
+        return "null"
+    return f'"{"".join(map(_escape, value))}"' if isinstance(value, str) else str(value)
+
+
+def _escape(char: str) -> str:
+    if char in _ESCAPES or char.isprintable():
+        return _ESCAPES.get(char, char)
+    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+
+
 def to_json(value: Value, tagged: bool = False) -> object:
     """The value as JSON data. A resource is its path, or ``{"$resource": path}`` if `tagged`; an unknown is always an
     object ``{"$unknown": {"expression", "place"}}``, or if hidden ``{"$hidden": true}``. A decimal that no double holds

@@ -21,13 +21,12 @@ from datalog_gate.analysis.resolve import Names
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import RulesError, UsageError
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import ResourceId, Row, Unknown, Value, show
+from datalog_gate.base.values import ResourceId, Row, Unknown, Value, print_value, show
 from datalog_gate.decision.query import ANSWER, Evaluated, evaluate, read_kinds, whole_rule
 from datalog_gate.engine.least_model import Engine, ModelError
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import Atom, Constant, Export, Import, Module, Rule, Statement, Term, Variable
 from datalog_gate.language.parser import parse_sequence
-from datalog_gate.language.printer import print_value
 from datalog_gate.language.walk import nodes, terms, variables
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 

@@ -11,14 +11,13 @@ from typing import Final, assert_never
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import ResourceId, Value
+from datalog_gate.base.values import ResourceId, print_value
 from datalog_gate.language import ast
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.language.lexer import RANKS
 
 WIDTH: Final = 120
 """The maximum length of a line without its comments, if it can be broken."""
-_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 @dataclass(slots=True)
@@ -66,13 +65,6 @@ def print_literal(literal: ast.Literal) -> str:
 
 def print_term(term: ast.Term) -> str:
     return flat(_term(term))
-
-
-def print_value(value: Value) -> str:
-    """A value that a rule can write: null, a boolean, a number or a string, the last in double quotes."""
-    if value is None:
-        return "null"
-    return f'"{"".join(map(_escape, value))}"' if isinstance(value, str) else str(value)
 
 
 def statement_items(statement: ast.Statement) -> list[LayoutItem]:
@@ -191,12 +183,6 @@ def _separate(items: Iterable[LayoutItem]) -> list[LayoutItem]:
     for item in listed[:-1]:
         item.after = ","
     return listed
-
-
-def _escape(char: str) -> str:
-    if char in _ESCAPES or char.isprintable():
-        return _ESCAPES.get(char, char)
-    return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"
 
 
 def groups(item: LayoutItem) -> list[LayoutGroup]:
