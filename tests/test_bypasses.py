@@ -60,6 +60,22 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         "resources:\n  in: {type: in.yaml}\n",
         {"files": {"in.yaml": HEAD + "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "OS::Heat::None") + "}\n"},
          "environment": {"resource_registry": {"resources": {"in": {"sg": {"OS::Heat::None": "OS::Neutron::SecurityGroup"}}}}}}, ["sg"]),
+    "a mapping of one resource, which Heat keeps for all of its type": (
+        "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "OS::Heat::None") + "}\n  other: {type: OS::Heat::None}\n",
+        {"environment": {"resource_registry": {"resources": {"other": {"OS::Heat::None": "OS::Neutron::SecurityGroup"}}}}}, ["sg"]),
+    "a mapping of one resource that holds for a nested stack too": (
+        "resources:\n  in: {type: in.yaml}\n  other: {type: OS::Heat::None}\n",
+        {"files": {"in.yaml": HEAD + "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "OS::Heat::None") + "}\n"},
+         "environment": {"resource_registry": {"resources": {"other": {"OS::Heat::None": "OS::Neutron::SecurityGroup"}}}}}, ["sg"]),
+    "a mapping of one member of a group": (
+        "resources:\n  g: {type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {" + ANY.replace("OS::Neutron::SecurityGroup", "OS::Heat::None") + "}}}\n",
+        {"environment": {"resource_registry": {"resources": {"g": {"0": {"OS::Heat::None": "OS::Neutron::SecurityGroup"}}}}}}, ["s/g/0", "s/g/1"]),
+    "a mapping of a resource that there is not": (
+        "conditions: {never: {equals: [a, b]}}\nresources:\n  gone: {type: OS::Heat::None, condition: never}\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "OS::Heat::None") + "}\n",
+        {"environment": {"resource_registry": {"resources": {"gone": {"OS::Heat::None": "OS::Neutron::SecurityGroup"}}}}}, []),
+    "a mapping of one resource to nothing": (
+        "resources:\n  sg: {" + ANY + "}\n  other: {type: OS::Neutron::SecurityGroup}\n",
+        {"environment": {"resource_registry": {"resources": {"other": {"OS::Neutron::SecurityGroup": "OS::Heat::None"}}}}}, ["sg"]),
     "a type that is a template": (
         "resources:\n  in: {type: My::Net, properties: {from: 0.0.0.0/0}}\n",
         {"files": {"in.yaml": NESTED}, "environment": {"resource_registry": {"My::Net": "in.yaml"}}}, ["inner"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
 
@@ -61,6 +62,21 @@ class Registry:
             if resolved := self._resolve(value, name, is_type, (*way, value)):
                 return resolved
         return (declared, None) if is_type(declared) else None
+
+    def spread(self, resources: Iterable[tuple[str, str]]) -> Registry:
+        """The registry once Heat has loaded a stack's resources, given by name and type: what a mapping of one of them
+        leads to is stored for all of the type, unless that is a template (heat/engine/environment.py:520). The legacy
+        engine may have loaded others before: so what leads to nothing hides none of them."""
+        types = dict(self.types)
+        for name, declared in resources:
+            own, way, last = self.resources.get(name, {}), dict[str, Entry](), declared
+            while isinstance(entry := own.get(last), tuple) and last not in way:
+                way[last], last = entry, entry[0]
+            with suppress(ValueError):  # a circle, which is reported where the resource is read
+                kind, file = self.resolve(declared, name, lambda _: True)
+                if file is None and kind != "OS::Heat::None":
+                    types |= way
+        return Registry(types, self.resources)
 
     def read_option(self, name: str, key: str) -> tuple[str, ...]:
         """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""

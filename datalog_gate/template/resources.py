@@ -5,7 +5,7 @@ A definition stands in a template, or is made by a group for its members.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace as with_changes
 
 from datalog_gate.base.errors import InputError
@@ -40,6 +40,8 @@ def parsed(tree: Tree, file: str, text: Text, as_json: bool = True) -> Document:
 
 def read_resources(scope: Scope) -> Resources:
     """The resources of a template, in its order. Those that require each other are reported."""
+    if scope.inside.registry.resources:
+        scope.inside = with_changes(scope.inside, registry=scope.inside.registry.spread(_loaded(scope)))
     scope.simple = simple = _simple_resources(scope)
     others: dict[str, Resource] = {}
     for name in scope.definitions:
@@ -49,6 +51,14 @@ def read_resources(scope: Scope) -> Resources:
         message = f"resources need each other: {' -> '.join(circle)}"
         scope.tree.report("bad-reference", message, others[circle[0]].locate(()))
     return with_changes(simple, others=others)
+
+
+def _loaded(scope: Scope) -> Iterator[tuple[str, str]]:
+    """The names and types of the resources that Heat loads."""
+    for name, definition in scope.definitions.items():
+        kind = definition.get(scope.dialect.key("type")) if isinstance(definition, dict) else None
+        if isinstance(kind, str) and scope.exists(name) is not False:
+            yield name, kind
 
 
 def read_resource(scope: Scope, name: str) -> Resource | None:
@@ -350,6 +360,8 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         return None, None
     group = read_group(ResourceId(below.id), kind, properties, where, tree, launch)
     tree.count(len(group.members), where)
+    loaded = ((member.name, member.type) for member in group.members)
+    below = with_changes(below, registry=below.registry.spread(loaded))
     dialect = dialect_of(dict([VERSIONS[kind]]))  # what is plain data in the template may be a function there
     assert isinstance(dialect, Dialect)
     inner = Scope(
