@@ -1,4 +1,4 @@
-"""Measure the cost of the API filter, alone and before a Heat, and of all doors for a creation.
+"""Measure the cost of the API filter, and of all doors.
 
 python -m bench.doors [ROUNDS]
 

@@ -1,4 +1,4 @@
-"""What the test of the inventory puts into a cloud, so that each table has rows."""
+"""What gives each table of a cloud rows, for the inventory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes that a new author of rules makes, by kind: docs/mistakes.md shows what is said of each."""
+"""Mistakes of new authors of rules, which docs/mistakes.md shows."""
 
 from __future__ import annotations
 
@@ -111,6 +111,8 @@ FOLDER = "check web.yaml --rules r"
 SERVER = '@deny("b", "{x}")\np(x) :- os:nova:server(_id=x).\n'
 
 HUGE = 'p(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'
+DENY_HUGE = f'@deny("a", "{{x}}")\n{HUGE}'
+DENY_TINY = '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n'
 
 
 def _waiver(expires: str, bound: str = "subject: server") -> str:
@@ -752,61 +754,30 @@ MISTAKES: dict[str, tuple[Mistake, ...]] = {
         Mistake(f'@Deny("a", "{{x}}")\n{HUGE}'),
         Mistake(f'{POLICY}os:nova:server(_id=x, flavor="tiny").\nP(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'),
         Mistake(f'{POLICY}os:nova:server(_id=x, flavor="tiny").\nq(x) :- os:nova:server(_id=x, flavor="m1.huge").\n'),
-        Mistake(f'@deny("a", "{{x}}")\n{HUGE}', files={"w.yaml": _waiver("2027-02-31")}, command=WITH_WAIVERS),
-        Mistake(f'@deny("a", "{{x}}")\n{HUGE}', files={"w.yaml": _waiver("01-02-2027")}, command=WITH_WAIVERS),
+        Mistake(DENY_HUGE, files={"w.yaml": _waiver("2027-02-31")}, command=WITH_WAIVERS),
+        Mistake(DENY_HUGE, files={"w.yaml": _waiver("01-02-2027")}, command=WITH_WAIVERS),
+        Mistake(DENY_HUGE, files={"w.yaml": _waiver("2027-02-01", 'while: "x = x"')}, command=WITH_WAIVERS),
         Mistake(
-            f'@deny("a", "{{x}}")\n{HUGE}',
-            files={"w.yaml": _waiver("2027-02-01", 'while: "x = x"')},
-            command=WITH_WAIVERS,
+            DENY_HUGE, files={"datalog-gate.toml": 'rules = ["rules.dl"]\nfail_on = "warn"\n'}, command="check web.yaml"
         ),
-        Mistake(
-            f'@deny("a", "{{x}}")\n{HUGE}',
-            files={"datalog-gate.toml": 'rules = ["rules.dl"]\nfail_on = "warn"\n'},
-            command="check web.yaml",
-        ),
-        Mistake(
-            f'@deny("a", "{{x}}")\n{HUGE}',
-            files={"datalog-gate.toml": '[check]\nrules = ["rules.dl"]\n'},
-            command="check web.yaml",
-        ),
+        Mistake(DENY_HUGE, files={"datalog-gate.toml": '[check]\nrules = ["rules.dl"]\n'}, command="check web.yaml"),
         Mistake(
             files={
-                "r/a.dl": f'@deny("a", "{{x}}")\n{HUGE}',
+                "r/a.dl": DENY_HUGE,
                 "r/test.yaml": "cases:\n  - {name: n, stack: ../web.yaml, expect: {violation: []}}\n",
             },
             command="test r",
         ),
-        Mistake(f'@deny("a", "{{x}}")\n{HUGE}', files={"w.yaml": _waiver("2226-02-01")}, command=WITH_WAIVERS),
+        Mistake(DENY_HUGE, files={"w.yaml": _waiver("2226-02-01")}, command=WITH_WAIVERS),
+        Mistake(DENY_HUGE, files={"datalog_gate.toml": 'rules = ["rules.dl"]\n'}, command="check web.yaml"),
         Mistake(
-            f'@deny("a", "{{x}}")\n{HUGE}',
-            files={"datalog_gate.toml": 'rules = ["rules.dl"]\n'},
-            command="check web.yaml",
-        ),
-        Mistake(
-            f'@deny("a", "{{x}}")\n{HUGE}',
-            files={"pyproject.toml": '[tool.datalog_gate]\nrules = ["rules.dl"]\n'},
-            command="check web.yaml",
+            DENY_HUGE, files={"pyproject.toml": '[tool.datalog_gate]\nrules = ["rules.dl"]\n'}, command="check web.yaml"
         ),
     ),
     "Files and modules": (
-        Mistake(
-            files={
-                "r/a.dl": '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n',
-                "r/b.datalog": SERVER,
-            },
-            command=FOLDER,
-        ),
-        Mistake(
-            files={
-                "r/a.dl": '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n',
-                "r/b.dl.txt": SERVER,
-            },
-            command=FOLDER,
-        ),
-        Mistake(
-            files={"r/a.dl": '@deny("a", "{x}")\np(x) :- os:nova:server(_id=x, flavor="tiny").\n', "r/b": SERVER},
-            command=FOLDER,
-        ),
+        Mistake(files={"r/a.dl": DENY_TINY, "r/b.datalog": SERVER}, command=FOLDER),
+        Mistake(files={"r/a.dl": DENY_TINY, "r/b.dl.txt": SERVER}, command=FOLDER),
+        Mistake(files={"r/a.dl": DENY_TINY, "r/b": SERVER}, command=FOLDER),
         Mistake(files={"r/b.pl": SERVER}, command=FOLDER),
         Mistake(files={"r/open-ssh.dl": SERVER}, command=FOLDER),
         Mistake(files={"r/my-net/ssh.dl": SERVER}, command=FOLDER),

@@ -1,4 +1,4 @@
-"""Rows of the fixtures for the relations that rules can read, and docs/relations.md, which shows them.
+"""Rows of the fixtures for all relations, as docs/relations.md shows them.
 
 ``REGENERATE=1 pytest tests/test_relations.py`` writes the rows and the page anew.
 """

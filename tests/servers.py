@@ -1,4 +1,4 @@
-"""Servers for the time of a test, in a thread or in a process of their own."""
+"""Servers for the time of a test, in a thread or process."""
 
 from __future__ import annotations
 

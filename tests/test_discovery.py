@@ -1,4 +1,4 @@
-"""Which files of a folder are stacks of their own, and with which environments."""
+"""Which files are stacks of their own, and with which environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No text of rules and no command line crashes its reader, which is linear, and the gate can decide on any request."""
+"""No text or request crashes a reader, nor takes too long."""
 
 from __future__ import annotations
 

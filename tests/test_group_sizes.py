@@ -1,4 +1,4 @@
-"""Groups of unknown size: a finding of all legal sizes is certain, and one of some sizes is undetermined."""
+"""Findings over groups of unknown size: certain of all legal sizes."""
 
 from __future__ import annotations
 

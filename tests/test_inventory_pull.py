@@ -1,4 +1,4 @@
-"""A pull writes what the APIs of a cloud answer, and keeps what they don't."""
+"""A pull writes what APIs answer, and keeps what they don't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builtins and orders over what a template may give any kind: refused without a guard, and never in error with one."""
+"""Builtins over values of any kind: refused, or guarded and without error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that change without a restart: heat.conf, its folders, and the files of oslo.policy are read again."""
+"""Options and policy files that change without a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics: what is counted, how processes add up, and the text that Prometheus reads."""
+"""What is counted, how processes add up, and the text for Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each mistake of docs/mistakes.md is reported as the page says, and none passes without a word."""
+"""Each mistake of docs/mistakes.md is reported as the page says."""
 
 from __future__ import annotations
 

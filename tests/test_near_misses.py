@@ -1,4 +1,4 @@
-"""A policy that finds nothing is reported where a stack misses what it asks for by a slip, and only there.
+"""A policy that finds nothing by a slip, and only such, is reported.
 
 The page of mistakes shows what is said of each slip (tests/test_mistakes.py).
 """

@@ -1,4 +1,4 @@
-"""A scan stores what `check` says of each stack, with its history, and goes on where it ended."""
+"""A scan stores what `check` says, and goes on where it ended."""
 
 from __future__ import annotations
 

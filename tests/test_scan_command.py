@@ -1,4 +1,4 @@
-"""The command `scan` over a folder of templates: what each part prints, and its exit code."""
+"""The command `scan` over a folder: its output and exit codes."""
 
 from __future__ import annotations
 

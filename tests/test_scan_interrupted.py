@@ -1,4 +1,4 @@
-"""A run that is killed, or whose disk is full, loses nothing: the next one ends with the same store."""
+"""A run that is killed, or whose disk is full, loses nothing."""
 
 from __future__ import annotations
 

@@ -63,6 +63,14 @@ def claimed(conf: Path, *uuids: str) -> Journal:
     return journal
 
 
+def reserve(conf: Path) -> None:
+    """Make a journal with a claim `u` that is reserved."""
+    journal = claimed(conf, "u")
+    leased = journal.lease("u", time.time(), 9.0)
+    assert leased is not None
+    journal.move(leased, "reserved", time.time())
+
+
 CLAIM = Claim(
     uuid="u",
     key="k",
@@ -164,10 +172,7 @@ def test_reconcile_settles_once_and_says_what_was_done(
 def test_reconcile_believes_heat_and_exits_with_1_for_what_is_stuck(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    journal = claimed(conf, "u")
-    leased = journal.lease("u", time.time(), 9.0)
-    assert leased is not None
-    journal.move(leased, "reserved", time.time())
+    reserve(conf)
     stack = {"stack_name": "s", "id": "1b1b", "stack_status": "UPDATE_IN_PROGRESS", "creation_time": format_time(NOW)}
     cloud.give(STACK, {"stack": stack})
     cloud.give("GET /v1/p/stacks/s/1b1b/events?sort_dir=desc&limit=1", {"events": [{"event_time": format_time(0.0)}]})
@@ -211,10 +216,7 @@ def test_of_several_hosts_one_reconciles_and_the_others_wait_to_take_its_place(c
 def test_a_member_is_told_that_he_may_not_reconcile(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    journal = claimed(conf, "u")
-    leased = journal.lease("u", time.time(), 9.0)
-    assert leased is not None
-    journal.move(leased, "reserved", time.time())
+    reserve(conf)
     cloud.give(STACK, {}, 403)
     code, out, _ = run(capsys, "reconcile", "--heat-conf", conf)
     assert (code, out) == (1, f"failed: {REFUSED}\n")

@@ -1,4 +1,4 @@
-"""docs/services.md: its settings are those that the services take, and its sections of heat.conf load."""
+"""docs/services.md: its settings and its sections of heat.conf load."""
 
 from __future__ import annotations
 

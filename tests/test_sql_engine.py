@@ -1,4 +1,4 @@
-"""SQL gives the rows that native gives, or says that it does not settle them."""
+"""SQL gives native's rows, or says that it does not settle them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations are tables of a database, and their rows come back as they were."""
+"""Relations are tables, and their rows come back as they were."""
 
 from __future__ import annotations
 

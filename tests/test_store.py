@@ -1,4 +1,4 @@
-"""The store on SQLite: transactions, leases, revisions, and the files of version 0.1."""
+"""The store on SQLite, and the files of version 0.1."""
 
 from __future__ import annotations
 

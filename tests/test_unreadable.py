@@ -1,4 +1,4 @@
-"""A path that can't be read is an exit code of the contract, and a message that names it."""
+"""A path that can't be read: its exit code and message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small OpenStack with the gate in its Heat, on one machine, from wheels.
+"""A small OpenStack from wheels, with the gate in its Heat.
 
 Everything listens on 127.0.0.1 and lives in a folder. Servers run on Nova's fake hypervisor, volumes are Cinder's fake
 ones, and no packet moves: it is for trying and testing, and its passwords are in its files.

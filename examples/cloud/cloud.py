@@ -1,4 +1,4 @@
-"""Starts and stops the processes of a cloud, in an order that keeps all cores busy."""
+"""The start and stop of a cloud, on all cores at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new cloud holds: users, endpoints, hosts in racks, flavors, an image, networks and seats of a licence."""
+"""What a new cloud holds: users, endpoints, hosts, flavors, and an image."""
 
 from __future__ import annotations
 

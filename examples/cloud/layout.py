@@ -1,4 +1,4 @@
-"""Where everything of a cloud is: ports, addresses, databases and files of options."""
+"""The ports, addresses, databases and files of a cloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole OpenStack with the gate in its Heat, started once, or one that runs already.
+"""A whole OpenStack, started once, or one that runs already.
 
 With `OS_AUTH_URL` in the environment the tests take the cloud of these credentials, which have to be an admin's. What
 needs other options or other rules than that cloud has is skipped, unless it is one of examples/cloud, whose openrc says

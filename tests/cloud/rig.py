@@ -1,4 +1,4 @@
-"""A cloud with users of these tests, and what they ask of its Heat."""
+"""A cloud with users, and what they ask of its Heat."""
 
 from __future__ import annotations
 

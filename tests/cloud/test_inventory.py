@@ -1,4 +1,4 @@
-"""A pull of a real cloud has the rows that its APIs give.
+"""A pull of a real cloud has the rows of its APIs.
 
 `DATALOG_GATE_SERVERS` says how many servers there shall be, each with ten ports.
 """

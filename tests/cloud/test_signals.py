@@ -1,4 +1,4 @@
-"""Signals that Heat itself turns into updates, with the trust that it keeps."""
+"""Signals that Heat itself turns into updates, by a trust."""
 
 from __future__ import annotations
 

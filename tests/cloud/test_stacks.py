@@ -1,4 +1,4 @@
-"""Stacks that are read back, and what is left of those that were deleted."""
+"""Stacks that are read back, and what deleted ones leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks judged in databases: these tests run in the tox environment `scan` alone."""
+"""Stacks judged in databases, in the tox environment `scan` alone."""
 
 from __future__ import annotations
 

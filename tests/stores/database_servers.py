@@ -1,4 +1,4 @@
-"""PostgreSQL and MariaDB in folders of their own, on free ports, as users that are not root."""
+"""PostgreSQL and MariaDB in folders of their own, without root."""
 
 from __future__ import annotations
 

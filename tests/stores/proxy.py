@@ -1,4 +1,4 @@
-"""A connection to a server that can be cut: what is sent then arrives nowhere, and nobody hears of it."""
+"""A connection to a server that can be cut without a word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables, transactions and rows of the store mean the same in each database."""
+"""The store means the same in each database."""
 
 from __future__ import annotations
 

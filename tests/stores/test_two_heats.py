@@ -1,4 +1,4 @@
-"""Two hosts, an API and an engine on each, with one database for Heat and one store for the gate."""
+"""Two hosts with one database for Heat, and one store."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 ANY_CALLER = "datalog_gate:all_projects"
-_TEXT_OR_OBJECT = {"type": ["string", "object"]}
 DEFINITION: Mapping[str, Any] = {
     "template": {"type": ["string", "object"], "description": "YAML or JSON, as text or as data"},
     "environment": {"type": ["string", "object", "null"]},
