@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 import pytest
 
 from datalog_gate.rack_affinity.availability import (
+    PlaceService,
     Promise,
-    Service,
     count_left,
     find_promises,
     find_services,
@@ -62,9 +62,9 @@ def test_hosts_have_the_zone_of_their_service_and_say_why_nothing_goes_there() -
     hosts = providers(u1="h1", u2="h2", u3="h3.example", u4="elsewhere")
     apis: Any = Apis(nova, Answers())
     assert find_services(apis, hosts, "server") == {
-        "u1": Service("az1", ""),
-        "u2": Service("az2", "is disabled in Nova"),
-        "u3": Service("az2", "is down, says Nova"),
+        "u1": PlaceService("az1", ""),
+        "u2": PlaceService("az2", "is disabled in Nova"),
+        "u3": PlaceService("az2", "is down, says Nova"),
     }
 
 
@@ -74,9 +74,9 @@ def test_pools_have_the_zone_of_their_backend_and_what_is_left() -> None:
     pools = providers(u1="c@b#p", u2="c@b", u3="d@b#p", u4="c@b#none", u5="e@b")
     apis: Any = Apis(Answers(), cinder)
     assert find_services(apis, pools, "volume") == {
-        "u1": Service("az1", "", {"DISK_GB": 30}),
-        "u2": Service("az1", "", {"DISK_GB": 37}),
-        "u3": Service("az2", ""),
+        "u1": PlaceService("az1", "", {"DISK_GB": 30}),
+        "u2": PlaceService("az1", "", {"DISK_GB": 37}),
+        "u3": PlaceService("az2", ""),
     }
 
 

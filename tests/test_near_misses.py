@@ -1,4 +1,4 @@
-"""A policy that finds nothing by a slip, and only such, is reported.
+"""A policy is reported that finds nothing by a slip.
 
 The page of mistakes shows what is said of each slip (tests/test_mistakes.py).
 """

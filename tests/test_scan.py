@@ -29,7 +29,7 @@ from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, re
 from datalog_gate.scan.folder_feed import FolderFeed
 from datalog_gate.scan.scan_run import Judges, RunReport, run
 from datalog_gate.scan.scan_store import ScanStore, StoredFinding
-from datalog_gate.scan.stored_judgement import Difference, Forecast, rejudge, verify
+from datalog_gate.scan.stored_judgement import Forecast, RowDifference, rejudge, verify
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Live
 
@@ -424,4 +424,4 @@ def test_two_ways_to_judge_agree(store: ScanStore) -> None:
     changed = sqlglot.exp.update("os__nova__server", {"flavor": "Shuger"}, where="_root = '1'")
     store.database.execute(changed)
     row = (ResourceId("1/vm"), "huger")
-    assert verify(store, request(), 30, Random(1)) == [Difference("1", "size", row, stored=True)]
+    assert verify(store, request(), 30, Random(1)) == [RowDifference("1", "size", row, stored=True)]

@@ -64,7 +64,7 @@ def find_near_misses(judgement: Judgement) -> tuple[Diagnostic, ...]:
     """Warn of the rules of policies without a finding or error where a row differs from what they ask for by case,
     blanks or kind alone, where nulls would have to join, where resources of nested stacks are left out, or where the
     stacks say in another form what they read."""
-    review = _Review(judgement)
+    review = _MissReview(judgement)
     known = {warning.span for warning in judgement.reader.rules.warnings}
     warnings = [warning for rule in review.find_rules() for warning in review.body(rule.body, ())]
     return in_order([*review.forms(), *(warning for warning in warnings if warning.span not in known)])
@@ -81,7 +81,7 @@ class _OtherName(NamedTuple):
     at: int
 
 
-class _Review:
+class _MissReview:
     def __init__(self, judgement: Judgement) -> None:
         reader = judgement.reader
         self._program, self._evaluation, self._secrets = reader.rules.program, reader.evaluation, reader.secrets

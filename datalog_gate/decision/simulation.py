@@ -66,13 +66,13 @@ class Simulation:
 
     @property
     def result(self) -> tuple[str, ...]:
-        return tuple(format_row(self.name, row) for row in self.after)
+        return tuple(_format_row(self.name, row) for row in self.after)
 
     @property
     def delta(self) -> tuple[str, ...]:
         """The rows that are new, and those that are gone, as updates."""
-        new = [format_row(f"{self.name}+", row) for row in self.after if row not in self.before]
-        return (*new, *(format_row(f"{self.name}-", row) for row in self.before if row not in self.after))
+        new = [_format_row(f"{self.name}+", row) for row in self.after if row not in self.before]
+        return (*new, *(_format_row(f"{self.name}-", row) for row in self.before if row not in self.after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _make_checkable(module: Module, number: int) -> Module:
     return replace(module, statements=tuple(statements))
 
 
-def format_row(name: str, row: Row) -> str:
+def _format_row(name: str, row: Row) -> str:
     """A row as Congress writes it, ``p("a", 1)``."""
     return f"{name}({', '.join(map(_format_value, row))})"
 

@@ -204,11 +204,11 @@ def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Actio
         return None
     if explained.change is None or explained.fix is None or not explained.change.path:
         return None
-    edit = change_edit(judged.text, path, explained.change)
+    edit = _change_edit(judged.text, path, explained.change)
     return Action(explained.fix.text, (edit,), problem) if edit else None
 
 
-def change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
+def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
     """The edit that makes a change of one property: in the place of what stands there, or as a new key."""
     outline = {entry.path: entry for entry in read_outline(text)}
     section = next((name for name in ("resources", "Resources") if (name, change.resource.name) in outline), None)

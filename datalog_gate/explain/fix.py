@@ -135,7 +135,7 @@ class Fixes:
 
     def _count_settled(self, change: TemplateChange, violation: Violation) -> int:
         """How many findings the change settles; 0 if not this one, or if there is a new finding or error."""
-        stacks = [with_resource(stack, change.home, change.resource) for stack in self._stacks]
+        stacks = [_with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
             decision = decide(self._rules, stacks, self._request, evaluate)
         except EngineError:
@@ -289,13 +289,13 @@ class Fixes:
                 yield from_python(schema.default)
 
 
-def with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
+def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
     """The stack in which this resource stands in place of its namesake in the stack `home`, or beside the others."""
     if stack.id == home:
         others = tuple(resource if other.id == resource.id else other for other in stack.resources)
         return replace(stack, resources=others if resource in others else (*others, resource), source=None)
     resources = tuple(
-        replace(other, nested=with_resource(other.nested, home, resource)) if other.nested else other
+        replace(other, nested=_with_resource(other.nested, home, resource)) if other.nested else other
         for other in stack.resources
     )
     return replace(stack, resources=resources, source=None)

@@ -17,7 +17,7 @@ from datalog_gate.base.unknown import derived
 from datalog_gate.base.values import Kind, ResourceId, Row, Unknown, Value, show
 from datalog_gate.facts.factset import StoredOrigin
 from datalog_gate.schema.declaration import Property, Relation, ResourceType
-from datalog_gate.schema.resource_types import Table, member_of
+from datalog_gate.schema.resource_types import TypeTable, member_of
 from datalog_gate.stack.model import Alike, Data, Path, Resource, Resources, Stack
 from datalog_gate.stack.property_values import EMPTY, Leaf, coerce, leaves, path_text
 
@@ -153,7 +153,7 @@ class TableRows:
 
     __slots__ = ("_columns", "_default", "_flat", "_item", "_shape", "_steps", "relation")
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TypeTable) -> None:
         self.relation, self._steps, self._shape = table.relation, table.steps, table.shape
         kinds = {column.name: column.kinds for column in table.relation.columns}
         self._columns = [

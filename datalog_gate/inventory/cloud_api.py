@@ -25,7 +25,7 @@ class MissingError(ReadingError):
     """A list that this cloud does not have."""
 
 
-class RefusedError(ReadingError):
+class ForbiddenError(ReadingError):
     """A list that the credentials do not open."""
 
 
@@ -103,7 +103,7 @@ class CloudApi:
         except self._errors as error:
             raise ReadingError(f"{service.name} does not answer {where}: {printable_line(error)}") from None
         if answer.status_code != 200:
-            kind = {401: RefusedError, 403: RefusedError, 404: MissingError}.get(answer.status_code, ReadingError)
+            kind = {401: ForbiddenError, 403: ForbiddenError, 404: MissingError}.get(answer.status_code, ReadingError)
             raise kind(f"{service.name} answers {answer.status_code} for {where}")
         try:
             return answer.json()

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from datalog_gate.base.diagnostics import did_you_mean
 from datalog_gate.base.errors import UsageError
 from datalog_gate.base.records import dataclass
-from datalog_gate.inventory.cloud_api import CloudApi, MissingError, PartialError, RefusedError
+from datalog_gate.inventory.cloud_api import CloudApi, ForbiddenError, MissingError, PartialError
 from datalog_gate.inventory.collector import load_collectors
 from datalog_gate.inventory.snapshot import JsonRow, Snapshot, Table
 from datalog_gate.inventory.table_sources import ApiList, ReadingError, TableSource, extract_rows, look_up
@@ -151,7 +151,7 @@ def _items(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
     """The items of a list. Errors: ReadingError; PartialError in the end, where the service gives a part alone."""
     try:
         yield from _objects(api, listed, path)
-    except RefusedError as error:
+    except ForbiddenError as error:
         if not listed.fallback:
             raise
         yield from _objects(api, listed, listed.fallback)

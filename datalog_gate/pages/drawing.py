@@ -173,10 +173,10 @@ def _kind(resource: Resource) -> str:
 
 
 def _type(resource: Resource) -> str:
-    return MASK if resource.hides(("type",), True) else shorten_type(resource.type)
+    return MASK if resource.hides(("type",), True) else _shorten_type(resource.type)
 
 
-def shorten_type(name: str) -> str:
+def _shorten_type(name: str) -> str:
     """The name of a type as a person reads it: ``OS::Nova::Server`` as ``Nova Server``."""
     words = name.removeprefix("OS::").replace("::", " ")
     return words if len(words) <= LONGEST else f"…{words[1 - LONGEST :]}"

@@ -17,7 +17,7 @@ SCHEDULER: Mapping[Kind, str] = {"server": "Nova", "volume": "Cinder"}
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class PlaceService:
     """A compute service, or a backend of volumes with the gigabytes that its pools have left, if that is known."""
 
     zone: str
@@ -37,14 +37,16 @@ class Promise:
     amounts: Mapping[str, int]
 
 
-def find_services(placement: Placement, providers: Mapping[str, Provider], kind: Kind) -> dict[str, Service] | None:
+def find_services(
+    placement: Placement, providers: Mapping[str, Provider], kind: Kind
+) -> dict[str, PlaceService] | None:
     """Find the service of each host or pool, by uuid of the provider; None if nobody can be asked. A provider without
     one is left out. Errors: UnavailableError."""
     if placement.nova is None or placement.cinder is None:
         return None
     api, binary = (placement.nova, "nova-compute") if kind == "server" else (placement.cinder, "cinder-volume")
     services = {
-        host: Service(row["zone"], _problem(row, SCHEDULER[kind]))
+        host: PlaceService(row["zone"], _problem(row, SCHEDULER[kind]))
         for row in api.recent(f"/os-services?binary={binary}")["services"]
         for host in {row["host"], row.get("cluster") or row["host"]}
     }
@@ -52,7 +54,7 @@ def find_services(placement: Placement, providers: Mapping[str, Provider], kind:
         pools = api.recent("/scheduler-stats/get_pools?detail=true")["pools"]
         left = {pool["name"]: read_left(pool["capabilities"]) for pool in pools}
         return {
-            uuid: Service(services[backend].zone, services[backend].problem, _sum_left(left, provider.name))
+            uuid: PlaceService(services[backend].zone, services[backend].problem, _sum_left(left, provider.name))
             for uuid, provider in providers.items()
             if (backend := provider.name.partition("#")[0]) in services
             and any(provider.name in (name, name.partition("#")[0]) for name in left)

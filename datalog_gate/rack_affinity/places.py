@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import get_args
 
 from datalog_gate.base.records import dataclass
-from datalog_gate.rack_affinity.availability import SCHEDULER, Promise, Service, count_left, find_services, sum_own
+from datalog_gate.rack_affinity.availability import SCHEDULER, PlaceService, Promise, count_left, find_services, sum_own
 from datalog_gate.rack_affinity.demand import SERVERS, VOLUMES
 from datalog_gate.rack_affinity.hints import RACK_TRAIT, ZONE_TRAIT
 from datalog_gate.rack_affinity.problem import LARGEST, Kind, Place
@@ -66,7 +66,7 @@ def find_places(
             rack, zone, aggregates = _locate(provider, rows, members)
             if not rack:
                 continue
-            service = services.get(uuid) if services is not None else Service(zone, "")
+            service = services.get(uuid) if services is not None else PlaceService(zone, "")
             problem = _compare(service, zone, SCHEDULER[kind])
             own = sum_own(promises.get(uuid, ()))  # what is there stays there, whatever became of its place
             if problem:
@@ -94,7 +94,7 @@ def _count_left(
     placement: Placement,
     provider: Provider,
     kind: Kind,
-    service: Service | None,
+    service: PlaceService | None,
     promises: Collection[Promise],
     needed: Mapping[Kind, Mapping[str, int]],
 ) -> Mapping[str, int]:
@@ -105,7 +105,7 @@ def _count_left(
     return count_left(left, promises, needed.get(kind, {}), partial(placement.servers, provider.uuid))
 
 
-def _compare(service: Service | None, zone: str, scheduler: str) -> str:
+def _compare(service: PlaceService | None, zone: str, scheduler: str) -> str:
     """Why a provider is no place, for the service that it has and the zone that its traits or rows tell."""
     if service is None:
         return f"is not known to {scheduler}"

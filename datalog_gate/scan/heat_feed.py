@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
-from datalog_gate.inventory.cloud_api import CloudApi, MissingError, RefusedError
+from datalog_gate.inventory.cloud_api import CloudApi, ForbiddenError, MissingError
 from datalog_gate.inventory.table_sources import ApiList, ApiService, ReadingError
 from datalog_gate.scan.feed import Item, StackEntry, Unchanged, Unread, is_updated
 from datalog_gate.scan.heat_stack import json_object, read_heat_stack
@@ -105,7 +105,7 @@ class HeatFeed:
             return [_listed(json_object(row), self._api.project) for page in pages for row in page]
         except KeyError as error:
             raise InputError.of(f"Heat lists a stack without {error}") from None
-        except RefusedError as error:
+        except ForbiddenError as error:
             right = "stacks:global_index" if self._list is ALL_STACKS else "stacks:index"
             raise InputError.of(f"{error}: the list of all stacks takes the right {right}", suggestion=HELP) from None
 
@@ -117,7 +117,7 @@ class HeatFeed:
 
         try:
             definition, live = read_heat_stack(get, stack.name, stack.id, stack.name, as_built=True)
-        except RefusedError as error:
+        except ForbiddenError as error:
             right = RIGHTS.get(str(error).partition("?")[0].rpartition("/")[2], "")
             return Unread(stack.id, f"{error}{f': it takes the right {right}' if right else ''}; {HELP}")
         except (ReadingError, InputError) as error:  # it may be gone by now, which the next list tells
@@ -137,7 +137,7 @@ class HeatFeed:
         while True:
             try:
                 return request()
-            except (MissingError, RefusedError):
+            except (MissingError, ForbiddenError):
                 raise
             except ReadingError as error:
                 if not self._wait(error):
@@ -149,7 +149,7 @@ class HeatFeed:
         while True:
             try:
                 self._api.get(HEAT, PROBE)
-            except (MissingError, RefusedError):
+            except (MissingError, ForbiddenError):
                 return waited > 0
             except ReadingError:
                 if waited >= self._patience:

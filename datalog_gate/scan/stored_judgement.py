@@ -166,7 +166,7 @@ class _StoredJudgement:
         return {"gate:caller": callers, "gate:role": roles, EFFECTIVE.name: ()}
 
 
-class Difference(NamedTuple):
+class RowDifference(NamedTuple):
     """A row that only one of two engines derives of a stack."""
 
     root: str
@@ -176,7 +176,7 @@ class Difference(NamedTuple):
     """Whether it is derived from the stored facts, and not from the stack itself."""
 
 
-def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -> list[Difference]:
+def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -> list[RowDifference]:
     """Compare the rows that policies have in random stacks, by two engines: `native` over each stack as it is read
     again, and DuckDB over their stored facts, all at once. What rests on an unknown value, on who asked, or on an
     expression that may fail is left out."""
@@ -225,7 +225,7 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
             if any((root, relation) in unsettled for relation in reads):
                 continue
             mine, other = rows[policy.relation], together[root, policy.relation]
-            differences += [Difference(root, policy.id, row, row in other) for row in in_order(mine ^ other)]
+            differences += [RowDifference(root, policy.id, row, row in other) for row in in_order(mine ^ other)]
     return differences
 
 

@@ -36,7 +36,7 @@ _NO_WORD = re.compile("[^A-Za-z0-9_]")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TypeTable:
     """A relation, and where its rows lie in the properties of a resource.
 
     `steps` are the list and map properties on the way from the resource, none for the relation of the type itself.
@@ -50,19 +50,19 @@ class Table:
     columns: tuple[Property, ...]
 
 
-def tables_of(kind: ResourceType) -> tuple[Table, ...]:
+def tables_of(kind: ResourceType) -> tuple[TypeTable, ...]:
     """The tables of a resource type, its own first."""
     scalars, containers = _split(kind.properties)
     key, stack = Column("_id", Kind.RESOURCE, "The resource."), Column("_stack", Kind.STRING, "The id of its stack.")
     columns = (key, stack, *map(_column, scalars))
     relation = Relation(kind.relation, columns, ("_id",), f"Every resource of type {kind.name}.", named_only=True)
     below = (table for container in containers for table in _below(container, relation, (key,), ()))
-    return (Table(relation, (), "columns", scalars), *below)
+    return (TypeTable(relation, (), "columns", scalars), *below)
 
 
 def _below(
     container: Property, parent: Relation, keys: tuple[Column, ...], steps: tuple[Property, ...]
-) -> Iterator[Table]:
+) -> Iterator[TypeTable]:
     steps = (*steps, container)
     item = member_of(container)
     scalars, containers = _split(container.children)
@@ -78,7 +78,7 @@ def _below(
     name = f"{parent.name}.{_NO_WORD.sub('_', container.name)}"
     meaning = f"The members of {name.partition('.')[2]}."
     relation = Relation(name, (*keys, *columns), tuple(key.name for key in keys), meaning, named_only=True)
-    yield Table(relation, steps, shape, scalars)
+    yield TypeTable(relation, steps, shape, scalars)
     for child in containers:
         yield from _below(child, relation, keys, steps)
 

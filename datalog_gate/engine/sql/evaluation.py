@@ -59,7 +59,7 @@ def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = (
     """Evaluate over the tables of the inputs; an input without a table has no rows. Tables of PostgreSQL need an index
     on the root. Nothing but temporary tables is written, and none is left. The rows are only counted if that is
     enough."""
-    evaluation = _Evaluation(program, database)
+    evaluation = _SqlEvaluation(program, database)
     try:
         evaluation.run()
         return evaluation.answer(unfit, counted)
@@ -117,7 +117,7 @@ def index_roots(database: Database, table: RelationTable) -> None:
 
 
 @dataclass(slots=True)
-class _Evaluation:
+class _SqlEvaluation:
     program: SqlProgram
     database: Database
     created: list[str] = field(default_factory=list)
