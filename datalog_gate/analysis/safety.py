@@ -151,7 +151,7 @@ def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> 
     while pending and not unbound:
         at = next((at for at, candidate in enumerate(pending) if candidate.ready(bound)), None)
         if at is None:
-            needed = {var for item in pending for var in (item.needs or variables(item.literal))} - bound
+            needed = {var for scoped in pending for var in (scoped.needs or variables(scoped.literal))} - bound
             unbound = _named(needed) or needed
             break
         ready = pending.pop(at)

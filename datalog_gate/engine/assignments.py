@@ -93,10 +93,10 @@ class Assignments:
         return [row for row in few if all(row[at] == value for at, value in zip(columns, key, strict=True))]
 
     def of_body(self, body: Sequence[ScopedLiteral], known: Binding) -> Iterator[Assignment]:
-        matches = [item.literal for item in body if isinstance(item.literal, Match)]
+        matches = [scoped.literal for scoped in body if isinstance(scoped.literal, Match)]
         if self.ordered:  # the order of the literals must not matter
             matches.sort(key=lambda match: match.span)
-        computed = [item for item in body if not isinstance(item.literal, Match)]
+        computed = [scoped for scoped in body if not isinstance(scoped.literal, Match)]
         if len(matches) == 1 and not computed:  # the body of most aggregates
             yield from self._fitting(matches[0], known, None)
             return
@@ -127,12 +127,12 @@ class Assignments:
         progress = True
         while progress:  # each round may bind values for the next one
             progress = False
-            for item in list(waiting):
-                verdict = self._evaluate(item, binding)
+            for scoped in list(waiting):
+                verdict = self._evaluate(scoped, binding)
                 if verdict is False:
                     return None
                 if verdict is not None:
-                    waiting.remove(item)
+                    waiting.remove(scoped)
                     progress = True
                 if isinstance(verdict, Cause):
                     cause = _least(cause, verdict)
@@ -184,46 +184,46 @@ class Assignments:
             return None
         return match.relation, columns, key
 
-    def _evaluate(self, item: ScopedLiteral, binding: Binding) -> Verdict:
-        if not item.ready(binding):
+    def _evaluate(self, scoped: ScopedLiteral, binding: Binding) -> Verdict:
+        if not scoped.ready(binding):
             return None
         try:
-            match item.literal:
+            match scoped.literal:
                 case Compare(comparator, left, right, _, when_unknown):
                     for side, other in ((left, right), (right, left)):
                         if isinstance(side, Var) and side not in binding:
                             binding[side] = _value(other, binding)
                             return True
                     operands = _value(left, binding), _value(right, binding)
-                    return compare(comparator, *operands, when_unknown, item.literal.null_test)
+                    return compare(comparator, *operands, when_unknown, scoped.literal.null_test)
                 case Call(builtin, inputs, outputs, _, when_unknown):
                     values = [_value(operand, binding) for operand in inputs]
                     if not outputs:
                         return holds(builtin, values, when_unknown)
                     return _bind_output(outputs[0], compute(builtin, values), binding)
                 case Without() | Fold():
-                    value = self._evaluate_body(item, binding)
+                    value = self._evaluate_body(scoped, binding)
                     if isinstance(value, Cause | bool):
                         return value
-                    assert isinstance(item.literal, Fold)
-                    return value is not None and _bind_output(item.literal.target, value, binding)
+                    assert isinstance(scoped.literal, Fold)
+                    return value is not None and _bind_output(scoped.literal.target, value, binding)
                 case Match():
                     raise AssertionError("a match is not a computed literal")
         except EvaluationError as error:
-            return Cause(item.literal.span, str(error))
+            return Cause(scoped.literal.span, str(error))
 
-    def _evaluate_body(self, item: ScopedLiteral, binding: Binding) -> Cause | bool | Value:
+    def _evaluate_body(self, scoped: ScopedLiteral, binding: Binding) -> Cause | bool | Value:
         """Whether a negation holds, or the value of an aggregate, null if it has none; or the error in it."""
-        known = {var: binding[var] for var in item.needs}
-        key = id(item), tuple(known.values())
+        known = {var: binding[var] for var in scoped.needs}
+        key = id(scoped), tuple(known.values())
         if key in self._results:
             return self._results[key][1]
         search = Assignments(self.tables, self.errors, self.watch) if self.ordered else self  # order does not matter
-        assignments = search.of_body(self.body(item), known)
-        assert isinstance(item.literal, Without | Fold)
-        result = _summarize(item.literal, assignments)
+        assignments = search.of_body(self.body(scoped), known)
+        assert isinstance(scoped.literal, Without | Fold)
+        result = _summarize(scoped.literal, assignments)
         if self.ordered:
-            self._results[key] = item, result
+            self._results[key] = scoped, result
         return result
 
 

@@ -62,20 +62,20 @@ class _Planner:
         ordered: list[ir.CheckedLiteral] = []
         outer_loops = self.loops
         while pending:
-            ready = [item for item in pending if item.ready(self.names)]
+            ready = [scoped for scoped in pending if scoped.ready(self.names)]
             if not ready:
                 raise EngineError(f"no order of literals binds every variable at {pending[0].literal.span}")
-            ranks = [self._rank(item.literal) for item in ready]
+            ranks = [self._rank(scoped.literal) for scoped in ready]
             best = min(ranks)
-            chosen = [item for item, rank in zip(ready, ranks, strict=True) if rank == best]
+            chosen = [scoped for scoped, rank in zip(ready, ranks, strict=True) if rank == best]
             if best[0] not in (TESTS, VALUES):
                 del chosen[1:]
             if best[0] in (NEW_ROWS, MATCHES):
                 self.loops += 1
             if self.loops > MOST_LOOPS:
                 raise TooDeepError(f"too many loops in one another at {chosen[0].literal.span}")
-            ordered += [self._named(item) for item in chosen]
-            pending = [item for item in pending if not any(item is taken for taken in chosen)]
+            ordered += [self._named(scoped) for scoped in chosen]
+            pending = [scoped for scoped in pending if not any(scoped is taken for taken in chosen)]
         self.loops = outer_loops
         return tuple(ordered)
 
@@ -113,9 +113,9 @@ class _Planner:
     def _binds_new(self, literal: ir.CheckedLiteral) -> bool:
         return any(var not in self.names and var not in self.single_use for var in binds(literal))
 
-    def _named(self, item: ScopedLiteral) -> ir.CheckedLiteral:
+    def _named(self, scoped: ScopedLiteral) -> ir.CheckedLiteral:
         """The literal with the names of the plan."""
-        match item.literal:
+        match scoped.literal:
             case ir.Match(arguments=arguments) as literal:
                 patterns = [argument if argument not in self.single_use else None for argument in arguments]
                 return replace(literal, arguments=tuple(map(self.pattern, patterns)))
@@ -127,9 +127,9 @@ class _Planner:
                     literal, inputs=terms, outputs=tuple([output and self.term(output) for output in outputs])
                 )
             case ir.Without() as literal:
-                return replace(literal, body=self.order(scope_inner(literal, item.needs)))
+                return replace(literal, body=self.order(scope_inner(literal, scoped.needs)))
             case ir.Fold(terms=terms, target=target) as literal:
-                body = self.order(scope_inner(literal, item.needs))
+                body = self.order(scope_inner(literal, scoped.needs))
                 terms = tuple(map(self.term, terms))
                 return replace(literal, terms=terms, body=body, target=self.variable(target))
 

@@ -82,9 +82,9 @@ class Provenance:
 
     def contributors(self, derivation: Derivation) -> Iterator[Matched]:
         """Find the rows that come first in each aggregate of a derivation. Errors: BudgetError."""
-        for item in self._search.body(derivation.rule):
-            if isinstance(item.literal, ir.Fold):
-                yield from self._contributor(item, derivation.binding)[1]
+        for scoped in self._search.body(derivation.rule):
+            if isinstance(scoped.literal, ir.Fold):
+                yield from self._contributor(scoped, derivation.binding)[1]
 
     def failure(self, cause: Cause) -> tuple[list[Value], list[Matched]]:
         """Find what the expression that failed was computed of: the values, and the rows of the matches around it, in
@@ -98,23 +98,24 @@ class Provenance:
     def _failure(
         self, body: Sequence[ScopedLiteral], known: Binding, cause: Cause
     ) -> tuple[list[Value], list[Matched]] | None:
-        failed = next((item.literal for item in body if _fails(item.literal, cause)), None)
+        failed = next((scoped.literal for scoped in body if _fails(scoped.literal, cause)), None)
         for binding, error in self._search.of_body(body, known):
             if error != cause:
                 continue
             rows = list(self._rows(body, binding))
             if failed is None:
-                for item in body:
-                    if isinstance(item.literal, ir.Nesting) and _holds(item.literal.body, cause):
-                        inner = {var: binding[var] for var in item.needs if var in binding}
-                        if found := self._failure(self._search.body(item), inner, cause):
+                for scoped in body:
+                    if isinstance(scoped.literal, ir.Nesting) and _holds(scoped.literal.body, cause):
+                        inner = {var: binding[var] for var in scoped.needs if var in binding}
+                        if found := self._failure(self._search.body(scoped), inner, cause):
                             return found[0], rows + found[1]
                 continue
             sources = _sources(failed, body)
             values = [binding[var] for var in sources if var in binding]
-            for item in body:
-                if isinstance(item.literal, ir.Fold) and (item.literal is failed or item.literal.target in sources):
-                    value, matched = self._contributor(item, binding, at_fault=True)
+            for scoped in body:
+                fold = scoped.literal
+                if isinstance(fold, ir.Fold) and (fold is failed or fold.target in sources):
+                    value, matched = self._contributor(scoped, binding, at_fault=True)
                     values += value
                     rows += matched
             return values, rows
@@ -139,8 +140,8 @@ class Provenance:
         return first
 
     def _rows(self, body: Sequence[ScopedLiteral], binding: Binding) -> Iterator[Matched]:
-        for item in body:
-            match = item.literal
+        for scoped in body:
+            match = scoped.literal
             if isinstance(match, ir.Match) and all(
                 isinstance(term, ir.Const) or term in binding for _, term in match.column_terms
             ):
@@ -230,8 +231,8 @@ def _sources(literal: ir.CheckedLiteral, body: Sequence[ScopedLiteral]) -> dict[
     """The variables of a literal, and those that the body computes them from."""
     sources = {term: None for term in operands(literal) if isinstance(term, ir.Var)}
     for _ in body:
-        for item in body:
-            other = item.literal
+        for scoped in body:
+            other = scoped.literal
             if isinstance(other, ir.Call) and not sources.keys().isdisjoint(other.outputs):
                 sources.update({term: None for term in other.inputs if isinstance(term, ir.Var)})
             elif (
@@ -261,7 +262,7 @@ def _order_lookups(
 def _order_equations(
     rule: ir.CheckedRule, body: Sequence[ScopedLiteral], matched: frozenset[ir.Var]
 ) -> tuple[tuple[ir.Var, ir.Operand], ...] | None:
-    needed = frozenset[ir.Var]().union(*(item.needs.union(binds(item.literal)) for item in body))
+    needed = frozenset[ir.Var]().union(*(scoped.needs.union(binds(scoped.literal)) for scoped in body))
     bound: set[ir.Operand] = {*matched, *rule.arguments}
     pairs: list[tuple[ir.Operand, ir.Operand]] = []
     for literal in rule.body:

@@ -196,7 +196,7 @@ class _Compiler:
         rounds: list[RuleQuery] = []
         recursive: list[RuleQuery] = []
         for rule in stratum.rules:
-            places = [at for at, item in enumerate(rule.body) if isinstance(item, ir.Match) and item.relation in own]
+            places = [at for at, part in enumerate(rule.body) if isinstance(part, ir.Match) and part.relation in own]
             try:
                 (recursive if places else once).append(self.rule(rule, own))
                 rounds += [self.rule(rule, own, at) for at in places]
@@ -224,7 +224,7 @@ class _Compiler:
             lifted = rule.relation in self.lifted.relations
             root = block.value(rule.arguments[0]).expression.copy() if lifted else cast_to(exp.null(), TEXT)
             errors = block.select([named(root, "root")], [*block.hard, any_of(block.failures)])
-        matched = [item for item in rule.body if isinstance(item, ir.Match)]
+        matched = [literal for literal in rule.body if isinstance(literal, ir.Match)]
         return RuleQuery(
             relation=rule.relation,
             needs=frozenset(match.relation for match in matched) - own,
@@ -275,12 +275,12 @@ class _Block:
 
     def take(self, body: Iterable[ScopedLiteral]) -> None:
         """Add the literals: first the matches, and what needs a table of its own last."""
-        pending = sorted(body, key=lambda item: not isinstance(item.literal, ir.Match))
+        pending = sorted(body, key=lambda scoped: not isinstance(scoped.literal, ir.Match))
         while pending:
-            ready = [item for item in pending if item.ready(self.values)]
-            item = min(ready, key=lambda item: _rank(item.literal))
-            pending = [other for other in pending if other is not item]
-            match item.literal:
+            ready = [scoped for scoped in pending if scoped.ready(self.values)]
+            scoped = min(ready, key=lambda scoped: _rank(scoped.literal))
+            pending = [other for other in pending if other is not scoped]
+            match scoped.literal:
                 case ir.Match() as literal:
                     self.match(literal)
                 case ir.Compare() as literal:
@@ -288,9 +288,9 @@ class _Block:
                 case ir.Call() as literal:
                     self.call(literal)
                 case ir.Without() as literal:
-                    self.without(literal, item.needs)
+                    self.without(literal, scoped.needs)
                 case ir.Fold() as literal:
-                    self.fold(literal, item.needs)
+                    self.fold(literal, scoped.needs)
 
     def select(self, projections: Sequence[exp.Expr], conditions: Iterable[exp.Expr]) -> exp.Select:
         """The distinct values of the projections where the conditions are true."""
@@ -511,7 +511,7 @@ class _Block:
         shared = sorted(needs, key=str)
         block.values = {var: self.values[var] for var in shared if self.values[var].constant}
         keys = [var for var in shared if not self.values[var].constant]
-        matched = {term for item in literal.body if isinstance(item, ir.Match) for term in item.arguments}
+        matched = {term for inner in literal.body if isinstance(inner, ir.Match) for term in inner.arguments}
         is_given = matched.issuperset(keys)
         if not is_given:
             alias = self.compiler.alias()
