@@ -208,7 +208,7 @@ def packages(_rounds: int) -> Iterator[str]:
 def checked(text: str) -> CheckedProgram:
     """The rules as the module `job`."""
     module, diagnostics = RuleFile("job", "job.dl", text).parse()
-    return check([module], found=diagnostics, sources={"job.dl": text}).program
+    return check([module], problems=diagnostics, sources={"job.dl": text}).program
 
 
 def _violations(job: peers.Job, text: str) -> Callable[[], Answer]:

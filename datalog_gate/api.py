@@ -278,7 +278,7 @@ def lint(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> None:
     modules, notes = parse_all(files)
     tests = {Path(file.file).parent / "test.yaml" for file in files}
     tested = {name for test in tests if test.is_file() for case in read_cases(test) for name, _ in case.policies}
-    if lints := lint_modules(modules, check(modules, found=notes, catalogue=catalogue), tested, catalogue):
+    if lints := lint_modules(modules, check(modules, problems=notes, catalogue=catalogue), tested, catalogue):
         raise RulesError(lints, rules.sources)
 
 
@@ -313,7 +313,7 @@ def convert_congress(*paths: str | Path, catalogue: Catalogue = SHIPPED) -> dict
 
     files = read_rules([Path(path) for path in paths], congress=True)
     modules, diagnostics = parse_all(files)
-    checked = check(modules, found=diagnostics, sources=texts(files), catalogue=catalogue)
+    checked = check(modules, problems=diagnostics, sources=texts(files), catalogue=catalogue)
     return {
         file.file: convert(module, [entry.comment for entry in file.entries or ()])
         for file, module in zip(files, checked.modules, strict=True)

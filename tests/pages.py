@@ -247,7 +247,7 @@ def outcome(rule: str, facts: Mapping[RelationRef, Collection[Row]], width: int,
     }
     module, diagnostics = parse(rule, "m.dl", "m")
     try:
-        program = check([module], given=kinds, found=diagnostics).program
+        program = check([module], given=kinds, problems=diagnostics).program
     except RulesError:
         return "refused"
     unknown_columns = {

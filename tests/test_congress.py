@@ -370,7 +370,7 @@ def content(policies: Policies, target: str) -> set[Row]:
     """All rows of a policy, each with its relation first; Congress's own helper relations begin with ``___``."""
     parsed = [file.parse() for file in _files(policies)]
     program = check(
-        [module for module, _ in parsed], found=[diagnostic for _, wrong in parsed for diagnostic in wrong]
+        [module for module, _ in parsed], problems=[diagnostic for _, wrong in parsed for diagnostic in wrong]
     ).program
     model = engine("native")(program, {name: [] for name in program.inputs})
     names = [name for name in map(str, program.relations) if name.startswith(f"{target}:") and "#" not in name]

@@ -347,7 +347,7 @@ def _run_action(action: str, files: Files) -> str:
         sources = {name: str(text) for name, text in files.items()}
         modules, diagnostics = parse_all(_modules(sources))
         try:
-            warnings = check(modules, found=diagnostics, sources=sources).warnings
+            warnings = check(modules, problems=diagnostics, sources=sources).warnings
         except RulesError as error:
             return str(error)
         return "\n".join(render(warning, sources) for warning in warnings)

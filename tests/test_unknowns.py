@@ -31,7 +31,7 @@ def checked(text: str) -> CheckedProgram:
     """The program of a text whose inputs are `INPUTS`."""
     module, diagnostics = parse(text, "m.dl", "m")
     return check(
-        [module], given={name: (Kind.ANY,) * arity for name, arity in INPUTS.items()}, found=diagnostics
+        [module], given={name: (Kind.ANY,) * arity for name, arity in INPUTS.items()}, problems=diagnostics
     ).program
 
 

@@ -92,7 +92,7 @@ def check(
     given: Mapping[str, tuple[Kind, ...]] | None = None,
     query: str | None = None,
     lenient: bool = False,
-    found: Sequence[Diagnostic] = (),
+    problems: Sequence[Diagnostic] = (),
     sources: Mapping[str, str] | None = None,
     catalogue: Catalogue = SHIPPED,
     focus: Focus | None = None,
@@ -100,12 +100,12 @@ def check(
     """Check the modules as one program.
 
     `given` names relations that facts fill, with the kinds of their columns; for `query` and `lenient` see `Names`.
-    `found` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of the
+    `problems` are the parser's diagnostics, which are reported with those of the passes. `sources` are the texts of the
     files, for excerpts. With a `focus` the warnings are those of one module. Errors: RulesError with all errors and
     warnings.
     """
     names = Names(modules, given or {}, query, lenient, catalogue)
-    diagnostics = [*found]
+    diagnostics = [*problems]
     if focus:
         modules = [module for module in modules if module.name in focus.needed]
     if names.congress:
@@ -119,7 +119,7 @@ def check(
     lowered = _lower([module for module in modules if module.name not in known], names, below)
     rules, relations = [*lowered.rules], dict(lowered.relations)
     diagnostics += lowered.diagnostics
-    if names.query is None and not _has_error(found):  # what can't be parsed may read them
+    if names.query is None and not _has_error(problems):  # what can't be parsed may read them
         diagnostics += names.unread(own, focus.read if focus else ())
     policies = Policies(modules, names, relations)
     rules += _define_unlocked(policies.unlocks)

@@ -96,7 +96,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
 
     sources = texts(files)
     modules, problems = parse_all(files)
-    checked = check(modules, found=problems, sources=sources, catalogue=catalogue)
+    checked = check(modules, problems=problems, sources=sources, catalogue=catalogue)
     if not checked.policies:
         where = Span(files[0].file, 1, 1, 1, 1) if files else None
         message = "the rules hold no policy: everything would pass"

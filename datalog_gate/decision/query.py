@@ -88,7 +88,7 @@ def ask(
         given=given,
         query=QUERY,
         lenient=lenient,
-        found=problems,
+        problems=problems,
         sources=sources,
         catalogue=catalogue,
         now=now,
@@ -104,7 +104,7 @@ def evaluate(
     given: Mapping[str, tuple[Kind, ...]] | None = None,
     query: str | None = None,
     lenient: bool = True,
-    found: Sequence[Diagnostic] = (),
+    problems: Sequence[Diagnostic] = (),
     sources: Mapping[str, str] | None = None,
     catalogue: Catalogue = SHIPPED,
     now: datetime | None = None,
@@ -113,7 +113,7 @@ def evaluate(
     read from the lines where it is missing. Errors: those of `ask`."""
     given = read_kinds(lines, catalogue) if given is None else given
     checked = check(
-        modules, given=given, query=query, lenient=lenient, found=found, sources=sources, catalogue=catalogue
+        modules, given=given, query=query, lenient=lenient, problems=problems, sources=sources, catalogue=catalogue
     )
     inputs = bind(checked.program, lines, lenient=True)
     if now and inputs.get("gate:now") == {}:

@@ -32,8 +32,8 @@ def read_waivers(document: Document, rules: PolicySet) -> tuple[Waiver, ...]:
     """The waivers of a document, in its order. Errors: InputError."""
     reader = _Reader(document, {policy.id: policy for policy in rules.policies}, computed_cells(rules.program))
     waivers = tuple(reader.waivers())
-    if reader.found:
-        raise InputError(reader.found, {document.file: document.text or ""})
+    if reader.problems:
+        raise InputError(reader.problems, {document.file: document.text or ""})
     return waivers
 
 
@@ -81,12 +81,12 @@ def _is(value: Value, wanted: Value) -> bool:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the entries of a document. `found` collects what is wrong with them."""
+    """Reads the entries of a document. `problems` collects what is wrong with them."""
 
     document: Document
     policies: Mapping[str, Policy]
     worked_out: Set[Cell]
-    found: list[Diagnostic] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
 
     def waivers(self) -> Iterator[Waiver]:
         data: Any = self.document.data
@@ -96,11 +96,11 @@ class _Reader:
             return
         ids = Counter(str(entry["id"]) for entry in entries or () if isinstance(entry, dict) and "id" in entry)
         for at, entry in enumerate(entries or ()):
-            before = len(self.found)
+            before = len(self.problems)
             self._check(at, entry)
             if isinstance(entry, dict) and ids[str(entry.get("id"))] > 1:
                 self._bad(f"{entry['id']} is the id of more than one waiver", (at, "id"), "give each its own")
-            if len(self.found) == before:
+            if len(self.problems) == before:
                 yield Waiver.from_json(entry)
 
     def _check(self, at: int, entry: Any) -> None:
@@ -164,4 +164,4 @@ class _Reader:
         if self.document.text is None and path:
             what = f"waivers[{path[0]}]: {what}"
         place = self.document.key_place if key else self.document.place
-        self.found.append(Diagnostic("bad-waiver", what, place(("waivers", *path) if path else ()), suggestion))
+        self.problems.append(Diagnostic("bad-waiver", what, place(("waivers", *path) if path else ()), suggestion))

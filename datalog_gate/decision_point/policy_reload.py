@@ -127,9 +127,9 @@ class PolicyReloader:
         """Why files, as they are now, are not in force, by what they hold."""
         loaded = self._loaded
         files = loaded.value.files
-        found = {"options": loaded.problem, "rules": files.problem, "inventory": files.value.inventory.problem}
-        found["policy_file"] = self._entitlements.problem if self._entitlements else None
-        return {source: problem for source, problem in found.items() if problem}
+        problems = {"options": loaded.problem, "rules": files.problem, "inventory": files.value.inventory.problem}
+        problems["policy_file"] = self._entitlements.problem if self._entitlements else None
+        return {source: problem for source, problem in problems.items() if problem}
 
     def wait(self, seconds: float) -> None:
         """Wait until an inventory that is being loaded is in force, at most for so many seconds."""

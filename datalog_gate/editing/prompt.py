@@ -171,12 +171,12 @@ class Prompt:
         if not isinstance(atom, Atom) or meaning is None:
             raise UsageError("write one atom of a relation that there is, as :why open_ssh(group, src)")
         files = list(self.folder.all())
-        found: list[Diagnostic] = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
+        problems: list[Diagnostic] = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
         run = evaluate(
             [parsed.module for parsed in files],
             self.lines,
             native.evaluate,
-            found=found,
+            problems=problems,
             sources=self.folder.sources,
             catalogue=self.folder.catalogue,
             now=datetime.now(UTC),

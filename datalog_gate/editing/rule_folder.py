@@ -136,7 +136,7 @@ class RuleFolder:
         diagnostics = [diagnostic for parsed in needed for diagnostic in parsed.diagnostics]
         try:
             modules = [parsed.module for parsed in files]
-            checked = check(modules, found=diagnostics, catalogue=self.catalogue, focus=focus)
+            checked = check(modules, problems=diagnostics, catalogue=self.catalogue, focus=focus)
         except RulesError as error:
             return None, error.diagnostics
         return checked, checked.warnings

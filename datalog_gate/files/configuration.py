@@ -99,18 +99,18 @@ class Configuration:
     def find_templates(self) -> list[DiscoveredTemplate]:
         """The templates that the entries meet, in their order, each once. A pattern with wildcards meets only stacks of
         their own, as in a folder. Errors: InputError for a pattern that meets nothing."""
-        found: dict[str, DiscoveredTemplate] = {}
+        discovered: dict[str, DiscoveredTemplate] = {}
         wrong: list[Diagnostic] = []
         for entry in self.templates:
             for pattern in entry.patterns:
                 templates = list(self._find(pattern))
-                found |= {template.path: template for template in templates if template.path not in found}
+                discovered |= {template.path: template for template in templates if template.path not in discovered}
                 if not templates:
                     wrong.append(Diagnostic("bad-configuration", f"no template is at {pattern}", entry.place))
         if wrong:
             assert self.file is not None
             raise InputError(wrong, {wrong[0].span.file: read_text(self.file)} if wrong[0].span else {})
-        return list(found.values())
+        return list(discovered.values())
 
     def _find(self, pattern: str) -> Iterator[DiscoveredTemplate]:
         assert self.file is not None

@@ -33,29 +33,29 @@ class Leaf(NamedTuple):
 
 def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
     """The scalars of the data in order, typed as far as the schema goes."""
-    found: list[Leaf] = []
-    _leaves(data, schema, (), "", found)
-    return found
+    result: list[Leaf] = []
+    _leaves(data, schema, (), "", result)
+    return result
 
 
 def _leaves(
-    data: Data, schema: Property | None, path: Path, text: str, found: list[Leaf], member: bool = False
+    data: Data, schema: Property | None, path: Path, text: str, result: list[Leaf], member: bool = False
 ) -> None:
     """A `member` is one of a list that has the schema."""
     if (type(data) is str and (schema is None or schema.kind in _TEXTS)) or isinstance(data, ResourceId):
-        found.append(Leaf(path, text, data, False))
+        result.append(Leaf(path, text, data, False))
     elif isinstance(data, dict):
         parts = schema.parts if schema and (member or schema.kind == "map") else {}
         before = f"{text}." if path else ""
         for key, value in data.items():
             name = str(key)
-            _leaves(value, parts.get(name), (*path, name), before + _step(name), found)
+            _leaves(value, parts.get(name), (*path, name), before + _step(name), result)
     elif isinstance(data, list):
         maps = schema is not None and bool(schema.children)
         item = schema if schema is None or maps else schema.item
         before = f"{text}." if path else ""
         for index, value in enumerate(data):
-            _leaves(value, item, (*path, index), f"{before}{index}", found, maps)
+            _leaves(value, item, (*path, index), f"{before}{index}", result, maps)
     else:
         scalar = schema is not None and schema.kind in EMPTY
         if schema is not None and scalar:
@@ -63,9 +63,9 @@ def _leaves(
         else:
             value = from_python(data)
         if not isinstance(value, Unknown):
-            found.append(Leaf(path, text, value, False))
+            result.append(Leaf(path, text, value, False))
         else:
-            found.append(Leaf(path, text, value, not (scalar or (schema is None and value.scalar))))
+            result.append(Leaf(path, text, value, not (scalar or (schema is None and value.scalar))))
 
 
 def coerce(kind: str, data: Data) -> Value:

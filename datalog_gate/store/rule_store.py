@@ -153,8 +153,8 @@ class RuleStore:
             order = pushed_rows.c.source, pushed_rows.c.table
             return list(rows.execute(select(pushed_rows).order_by(*order)))
 
-        found = self._store.run(None, work)
-        return {(row.source, row.table): json.loads(zlib.decompress(row.content)) for row in found}
+        rows = self._store.run(None, work)
+        return {(row.source, row.table): json.loads(zlib.decompress(row.content)) for row in rows}
 
     def libraries(self) -> list[dict[str, Any]]:
         """The policies of the library, by name."""

@@ -176,8 +176,8 @@ def _span(file: str, node: Node, path: str = "") -> Span:
 def _child(node: Node, step: str | int) -> tuple[Node, Node] | None:
     inner = node[4]
     if isinstance(inner, dict):
-        found: tuple[Node, Node] | None = inner.get(step)
-        return found
+        pair: tuple[Node, Node] | None = inner.get(step)
+        return pair
     if isinstance(inner, list) and isinstance(step, int) and 0 <= step < len(inner):
         return inner[step], inner[step]
     return None

@@ -165,17 +165,17 @@ def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str
     seen: set[str] = set()
     while names:
         try:
-            found = tree.fetch(*names.pop())
-            if found is None or found[0] in seen:
+            fetched = tree.fetch(*names.pop())
+            if fetched is None or fetched[0] in seen:
                 continue
-            seen.add(found[0])
-            data = tree.document(*found).data
+            seen.add(fetched[0])
+            data = tree.document(*fetched).data
         except InputError:  # said when it is nested
             continue
         if isinstance(data, dict) and not isinstance(dialect_of(data), str):
             for name, kind in declared_types(data).items():
                 types[name] = kind if types.get(name, kind) == kind else None
-            names += ((name, found[0]) for name in _templates(data))
+            names += ((name, fetched[0]) for name in _templates(data))
     return types
 
 

@@ -45,8 +45,8 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
     """
     configuration, given = options.configuration, options.given
     named = options.template or given & {"stack", "module"}
-    found = _find_named(options.template) if named else _find_configured(configuration)
-    templates = [*found, *((*module, None) for module in options.module)]
+    listed = _find_named(options.template) if named else _find_configured(configuration)
+    templates = [*listed, *((*module, None) for module in options.module)]
     if options.against and (options.stack or len(templates) != 1):
         raise UsageError("check takes --against with one TEMPLATE")
     if options.against and options.action not in (None, *CHANGING):
