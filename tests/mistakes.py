@@ -930,6 +930,7 @@ MEANT = (
     'heat:resource(id=x, name=n), matches(n, "^(web|db)$")',
     'heat:resource(id=x, name=n), matches(n, "_int|int_")',
     'heat:resource(id=x, name=n), matches(n, "[|]$")',
+    'heat:resource(id=x, name=n), matches(n, "[^]|]$")',
     'heat:resource(id=x, name=n), matches(n, "m1[.].*")',
     'heat:environment(file=x, section="resource_registry", key="resources.*.hooks", value="pre-create")',
     'heat:resource(id=x, name=n), lower(n, "web")',
