@@ -261,6 +261,11 @@ def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
     return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{'^' * length}"]
 
 
+def format_count(number: int, noun: str, several: str = "") -> str:
+    """The number with its noun: ``1 fact``, ``2 facts``, or ``2 policies`` if these are called `several`."""
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
+
+
 def shorten(text: str, limit: int) -> str:
     """The text, or if it is longer than the limit its beginning and three dots."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -14,7 +14,7 @@ from typing import Any
 from typing import Literal as OneOf
 
 from datalog_gate.analysis.policy import Level
-from datalog_gate.base.diagnostics import Diagnostic, Span, printable, shorten
+from datalog_gate.base.diagnostics import Diagnostic, Span, format_count, printable, shorten
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.unknown import EQUALITY
 from datalog_gate.base.values import ResourceId, Row, Unknown, Value, from_python, row_key, to_json
@@ -144,7 +144,7 @@ class Waiver:
     def left(self, now: datetime) -> str:
         """The days that it still holds, in words."""
         days = -((now - self.until) // timedelta(days=1))
-        return f"{days} day{'' if days == 1 else 's'} left"
+        return f"{format_count(days, 'day')} left"
 
     def ends_soon(self, now: datetime) -> bool:
         return now < self.until <= now + SOON
@@ -233,7 +233,7 @@ class Violation:
     @property
     def full_message(self) -> str:
         """The message, with what the finding depends on, and how many policies do too."""
-        also = f"; so do {len(self.also)} more polic{'y' if len(self.also) == 1 else 'ies'}" if self.also else ""
+        also = f"; so do {format_count(len(self.also), 'more policy', 'more policies')}" if self.also else ""
         return f"{self.message}: {self.depends}{also}" if self.depends else self.message
 
     @property

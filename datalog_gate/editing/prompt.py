@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, shorten
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, format_count, shorten
 from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError, UsageError
 from datalog_gate.base.values import Kind, ResourceId, show
 from datalog_gate.decision.query import QueryAnswer, ask, evaluate
@@ -197,7 +197,7 @@ class Prompt:
         if diagnostics:
             yield str(RulesError(diagnostics, self.folder.sources))
         count = len(self.folder.files)
-        yield f"{count} file{'' if count == 1 else 's'} of rules"
+        yield f"{format_count(count, 'file')} of rules"
 
     def _relations(self, pattern: str) -> Iterator[str]:
         own = {
@@ -243,4 +243,4 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> It
             widths[widths.index(max(widths))] -= 1
         for cells in (names, ["-" * size for size in widths], *rows):
             yield "  ".join(f"{shorten(cell, size):{size}}" for cell, size in zip(cells, widths, strict=True)).rstrip()
-    yield f"{len(rows)} row{'' if len(rows) == 1 else 's'}"
+    yield format_count(len(rows), "row")

@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import variables
-from datalog_gate.base.diagnostics import Span, shorten
+from datalog_gate.base.diagnostics import Span, format_count, shorten
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Kind, ResourceId, Row, Value, from_python, row_key, show
@@ -192,7 +192,10 @@ class Explanation:
         if violation not in self._explained:
             tree = self._rows.why.why(*self._evidence[violation])
             change = None if violation.waiver else self._fixes.find(violation, tree)
-            fix = _line(0, "fix", f"{change.text}{_format_settled(change.settled)}", change.place) if change else None
+            fix = None
+            if change:
+                text = f"{change.text} (settles {format_count(change.settled, 'finding')})"
+                fix = _line(0, "fix", text, change.place)
             self._explained[violation] = FindingExplanation(self._rows.lines(tree), fix, change)
         return self._explained[violation]
 
@@ -277,10 +280,6 @@ def _to_pattern(value: object, kinds: Kind, paths: Set[str]) -> Value | Ellipsis
     return ResourceId(str(value)) if named else from_python(value)
 
 
-def _format_settled(findings: int) -> str:
-    return f" (settles {findings} finding{'' if findings == 1 else 's'})"
-
-
 def _line(depth: int, word: LineKind, text: str, place: Span | None) -> ExplanationLine:
     return ExplanationLine(depth, word, shorten(text, LONGEST), place)
 
@@ -336,7 +335,7 @@ class _RuleMessages:
         listed = [*map(_word, total.first), *["..."] * (total.contributors > len(total.first))]
         if any(term in self._secret for term in literal.terms):
             listed = [MASK]
-        values = f"{total.contributors} value{'' if total.contributors == 1 else 's'}"
+        values = format_count(total.contributors, "value")
         first = f": {', '.join(listed)}" if total.contributors else ""
         return f"{literal.function} of {values} = {_word(total.value)}{first}"
 

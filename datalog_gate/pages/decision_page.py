@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from datalog_gate.base.diagnostics import Span
+from datalog_gate.base.diagnostics import Span, format_count
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Decision, Violation
 from datalog_gate.explain.explanation import Explanation, ExplanationLine
@@ -196,10 +196,11 @@ def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
 def _build_head(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[str, str]]:
     yield "Action", decision.action
     resources = sum(len(stack.resources) for root in stacks for stack in root.walk())
-    numbers = count(decision.counts["policies"], "policy", "policies"), count(decision.counts["facts"], "fact")
-    yield "Judged", f"{', '.join(numbers)}, {count(resources, 'resource')}"
+    policies, facts = decision.counts["policies"], decision.counts["facts"]
+    numbers = f"{format_count(policies, 'policy', 'policies')}, {format_count(facts, 'fact')}"
+    yield "Judged", f"{numbers}, {format_count(resources, 'resource')}"
     if decision.skipped:
-        yield "Skipped", f"{count(len(decision.skipped), 'policy', 'policies')} over the whole cloud"
+        yield "Skipped", f"{format_count(len(decision.skipped), 'policy', 'policies')} over the whole cloud"
     yield "Time", f"{decision.now:%Y-%m-%d %H:%M} UTC"
     yield "Decision", decision.id[: 2 * SHORT]
     yield "Rules", decision.digests["rules"][: 2 * SHORT]
@@ -274,11 +275,6 @@ def _where(place: Span | None) -> str:
 def name_file(path: str) -> str:
     """The name of a file without its folder; that of no file, as ``<template>``, without the brackets."""
     return _cut(PurePath(path).name.strip("<>"))
-
-
-def count(number: int, noun: str, several: str = "") -> str:
-    """The number with its noun: ``1 fact``, ``2 facts``."""
-    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def _cut(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 
+from datalog_gate.base.diagnostics import format_count
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.pages.layout import Point, arrange
@@ -168,7 +169,7 @@ def _kind(resource: Resource) -> str:
         return kind
     size = len(resource.nested.resources)
     if resource.type in GROUPS:
-        return f"{kind} ({'at least ' if resource.open_members else ''}{size} member{'' if size == 1 else 's'})"
+        return f"{kind} ({'at least ' if resource.open_members else ''}{format_count(size, 'member')})"
     return f"{kind} ({size} inside)"
 
 

@@ -17,9 +17,9 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from datalog_gate.base.diagnostics import printable
+from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.base.records import dataclass
-from datalog_gate.pages.decision_page import FEW, OUTCOMES, DecisionPage, count, name_file
+from datalog_gate.pages.decision_page import FEW, OUTCOMES, DecisionPage, name_file
 from datalog_gate.pages.drawing import HEADINGS, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
@@ -69,7 +69,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(age=_age, block=_block, breakable=_breakable, count=count, data=_data, part=part)
+    environment.globals.update(age=_age, block=_block, breakable=_breakable, count=format_count, data=_data, part=part)
     environment.globals.update(few=FEW, headings=HEADINGS, height=int(HEIGHT), outcomes=OUTCOMES, signs=SIGNS)
     environment.globals["place"] = _place
     return environment
@@ -114,4 +114,4 @@ def _age(seconds: float | None) -> str:
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length:
             return f"{int(seconds // length)} {unit}s"
-    return count(int(seconds), "second")
+    return format_count(int(seconds), "second")

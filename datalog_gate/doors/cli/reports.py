@@ -21,7 +21,7 @@ from datalog_gate import __version__
 from datalog_gate.analysis.policy import CHANGING, LEVELS, Policy
 from datalog_gate.analysis.violation_key import compares_states
 from datalog_gate.api import ExplainedDecision
-from datalog_gate.base.diagnostics import CODES, Severity, Span, excerpt, printable
+from datalog_gate.base.diagnostics import CODES, Severity, Span, excerpt, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Change, Decision, Violation, Waiver
@@ -150,7 +150,7 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
         parts.append(f"{len(entries) - len(decisions)} without a decision")
     levels = Counter(_word(violation) for decision in decisions for violation in decision.violations)
     open_findings = sum(len(decision.undetermined) for decision in decisions)
-    counts = f"{levels['deny']} denied, {_count(levels['warn'], 'warning')}, {open_findings} undetermined"
+    counts = f"{levels['deny']} denied, {format_count(levels['warn'], 'warning')}, {open_findings} undetermined"
     return f"total of {len(entries)}: {counts}; {', '.join(parts)}"
 
 
@@ -471,7 +471,7 @@ def _format_errors(decision: Decision, name: str) -> list[str]:
 
 def _format_counts(decision: Decision) -> str:
     levels = Counter(_word(violation) for violation in decision.violations)
-    counts = [f"{levels['deny']} denied", _count(levels["warn"], "warning")]
+    counts = [f"{levels['deny']} denied", format_count(levels["warn"], "warning")]
     if decision.compared:
         counts.insert(1, f"{levels[PREEXISTING]} {PREEXISTING}")
     if decision.waived:
@@ -482,14 +482,10 @@ def _format_counts(decision: Decision) -> str:
     if decision.errors:
         counts.append(f"{len(decision.errors)} in error")
     policies, facts = decision.counts["policies"], decision.counts["facts"]
-    size = f"{policies} polic{'y' if policies == 1 else 'ies'}, {facts} fact{'' if facts == 1 else 's'}"
+    size = f"{format_count(policies, 'policy', 'policies')}, {format_count(facts, 'fact')}"
     if skipped := len(decision.skipped):
-        size += f"; {skipped} polic{'y judges' if skipped == 1 else 'ies judge'} the whole cloud: skipped"
+        size += f"; {format_count(skipped, 'policy judges', 'policies judge')} the whole cloud: skipped"
     return f"{', '.join(counts)}; {size}; {decision.outcome}; decision {decision.id[:SHORT]}"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
@@ -554,7 +550,7 @@ def _format_examined(rows: Mapping[str, int]) -> str:
     counts = ", ".join(f"{name} {count}" for name, count in rows.items() if count)
     total = sum(rows.values())
     empty = ", ".join(name for name, count in rows.items() if not count)
-    return f"looked at {total} row{'' if total == 1 else 's'}: {counts}" + (f"; no row of {empty}" if empty else "")
+    return f"looked at {format_count(total, 'row')}: {counts}" + (f"; no row of {empty}" if empty else "")
 
 
 def _at(place: Span | None) -> str:

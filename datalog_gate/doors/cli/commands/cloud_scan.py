@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Never
 
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Span, printable, render
+from datalog_gate.base.diagnostics import Span, format_count, printable, render
 from datalog_gate.base.errors import GateError, InputError, UsageError
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, UNDECIDED, load_rules, print_answer, print_note
 
@@ -205,7 +205,7 @@ def _findings(options: argparse.Namespace) -> int:
         case _:
             for finding in findings:
                 print(_format_finding(finding))
-            print_note(f"{len(findings)} open finding{'' if len(findings) == 1 else 's'}")
+            print_note(format_count(len(findings), "open finding"))
     return _exit_code((finding.level, finding.state, finding.denies) for finding in findings)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from datalog_gate.analysis.violation_key import computed_cells, key_columns
 from datalog_gate.api import Rules
-from datalog_gate.base.diagnostics import Diagnostic, printable, render
+from datalog_gate.base.diagnostics import Diagnostic, format_count, printable, render
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import SCHEMA, SHORT, Waiver
@@ -60,7 +60,7 @@ def replay(options: argparse.Namespace) -> int:
             else:
                 failed += 1
     if options.format == "text":
-        print(f"{same} the same, {other} other{'' if other == 1 else 's'}, {failed} that can't be decided")
+        print(f"{same} the same, {format_count(other, 'other')}, {failed} that can't be decided")
     return FINDINGS if other or failed else OK
 
 
@@ -231,7 +231,7 @@ def waivers(options: argparse.Namespace) -> int:
         for problem in problems:
             print(f"{document.place(('waivers', index))}: {problem}: {description}")
     expired = sum(now >= waiver.until for waiver in waivers)
-    print(f"{len(waivers)} waiver{'' if len(waivers) == 1 else 's'}, {expired} expired")
+    print(f"{format_count(len(waivers), 'waiver')}, {expired} expired")
     return FINDINGS if expired else OK
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from datalog_gate.base.diagnostics import printable
+from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.commands.claim_settlement import SCHEMA, reconcile
 from datalog_gate.doors.cli.common import FINDINGS, OK, print_note
@@ -89,7 +89,7 @@ def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[
         elif claim.problem:
             yield printable(f"  last  {claim.problem}")
     alarms = sum(bool(_find_alarm(claim, now)) for claim in claims)
-    yield f"{len(claims)} claim{'' if len(claims) == 1 else 's'}, {alarms} to look at"
+    yield f"{format_count(len(claims), 'claim')}, {alarms} to look at"
 
 
 def _find_alarm(claim: Claim, now: float) -> str:

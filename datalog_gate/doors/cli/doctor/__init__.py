@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, printable
+from datalog_gate.base.diagnostics import Diagnostic, Span, format_count, printable
 from datalog_gate.base.errors import DiagnosticsError, UsageError
 from datalog_gate.base.records import dataclass
 
@@ -101,5 +101,5 @@ def format_results(results: Sequence[CheckResult], form: str) -> str:
         data = {"schema": SCHEMA, "signs": [result.to_json() for result in results]}
         return json.dumps(data, ensure_ascii=False) + "\n"
     findings, notes, in_order = (sum(result.level == level for result in results) for level in get_args(Level))
-    counts = [f"{findings} finding{'' if findings == 1 else 's'}", f"{notes} note{'' if notes == 1 else 's'}"]
+    counts = [format_count(findings, "finding"), format_count(notes, "note")]
     return "\n".join([*map(str, results), ", ".join([*counts, f"{in_order} in order"])]) + "\n"

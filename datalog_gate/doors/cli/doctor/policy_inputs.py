@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from datalog_gate.api import Rules, load_rules
-from datalog_gate.base.diagnostics import closest
+from datalog_gate.base.diagnostics import closest, format_count
 from datalog_gate.base.errors import DiagnosticsError
 from datalog_gate.decision_point.break_glass import load_break_glass
 from datalog_gate.decision_point.inventory_source import STORE
@@ -101,7 +101,7 @@ def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, N
         return None
     policies = {policy.id for policy in rules.policies}
     source = ", ".join(settings.rules) or f"none are set, so {default_rules()}"
-    count = f"{len(policies)} polic{'y' if len(policies) == 1 else 'ies'}"
+    count = format_count(len(policies), "policy", "policies")
     yield CheckResult("ok", "rules", f"{rules.digest[:12]} with {count}: {source}", locate("rules"))
     for warning in rules.warnings:
         yield CheckResult("note", "rules", format_line(warning), locate("rules"))
