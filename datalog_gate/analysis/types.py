@@ -13,12 +13,11 @@ from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import Kind, kind_of
+from datalog_gate.base.values import NOT_NULL, Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
 NOTHING = Kind(0)
-NOT_NULL = Kind.ANY & ~Kind.NULL
 BUT_NULL, BUT_MIXED = ~Kind.NULL, ~Kind.MIXED
 ORDERED = Kind.NUMBER | Kind.STRING
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}

@@ -39,6 +39,9 @@ class Kind(IntFlag):
     def __or__(self, other: int) -> Kind:
         return _KINDS[int.__or__(self, other)]
 
+    def __contains__(self, other: int) -> bool:
+        return int.__and__(self, other) == other
+
     def describe(self) -> str:
         """The kinds in words, ``string or null``."""
         if self & Kind.ANY == Kind.ANY:
@@ -49,6 +52,7 @@ class Kind(IntFlag):
 
 _KINDS = tuple(map(Kind, range(128)))
 """Every set of kinds: the operators of `enum` look one up ten times as long."""
+NOT_NULL = Kind.ANY & ~Kind.NULL
 
 
 @final

@@ -12,11 +12,10 @@ from datetime import datetime
 from datalog_gate.analysis.check import Checked, check
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.slices import rests_on
-from datalog_gate.analysis.types import NOT_NULL
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import Kind, Row, kind_of, row_key
+from datalog_gate.base.values import NOT_NULL, Kind, Row, kind_of, row_key
 from datalog_gate.decision.bound_facts import bind
 from datalog_gate.decision.cloud_state import AGES, list_ages, read_readings
 from datalog_gate.decision.policy_set import RuleFile, parse_all

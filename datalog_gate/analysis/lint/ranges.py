@@ -18,7 +18,7 @@ from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import FALSE, TRUE, Kind, Value, kind_of, show
+from datalog_gate.base.values import FALSE, NOT_NULL, TRUE, Kind, Value, kind_of, show
 from datalog_gate.schema.declaration import Column, Range, Relation, RelationRef
 
 RESULTS: Mapping[str, Range] = {
@@ -29,7 +29,9 @@ RESULTS: Mapping[str, Range] = {
     **dict.fromkeys(("unpack_time.minute", "unpack_datetime.minute"), (0, 59)),
 }  # fmt: skip
 """The ranges of what builtins give."""
-RANGES: Mapping[str, Range] = dict.fromkeys(("heat:stack.depth", "heat:member.index", "heat:file.length"), (0, None))
+RANGES: Mapping[tuple[RelationRef, str], Range] = dict.fromkeys(
+    (("heat:stack", "depth"), ("heat:member", "index"), ("heat:file", "length")), (0, None)
+)
 """The ranges of numbers that are of no property."""
 MOST_TRIED = 20
 """Of a wider range of whole numbers not each is tried."""
@@ -283,13 +285,13 @@ class Ranges:
 
 
 def _is_boolean(column: Column) -> bool:
-    return column.kinds & Kind.ANY & ~Kind.NULL == Kind.BOOLEAN
+    return column.kinds & NOT_NULL == Kind.BOOLEAN
 
 
 def _is_bounded(relation: RelationRef, column: Column) -> bool:
     """Whether anything is known of the values of a column."""
     limited = column.range != (None, None) or column.length != (None, None) or column.whole or column.closed
-    return limited or bool(column.numbers) or _is_boolean(column) or f"{relation}.{column.name}" in RANGES
+    return limited or bool(column.numbers) or _is_boolean(column) or (relation, column.name) in RANGES
 
 
 def _bound(relation: RelationRef, column: Column) -> _Bound:
@@ -297,7 +299,7 @@ def _bound(relation: RelationRef, column: Column) -> _Bound:
     choices: tuple[Value, ...] | None = None
     if column.closed or column.numbers or booleans:
         choices = (*column.allowed, *column.numbers, *booleans, *([None] if Kind.NULL in column.kinds else ()))
-    return _Bound(column, choices, *RANGES.get(f"{relation}.{column.name}", column.range))
+    return _Bound(column, choices, *RANGES.get((relation, column.name), column.range))
 
 
 _Bounds = tuple[int | Decimal | None, int | Decimal | None]

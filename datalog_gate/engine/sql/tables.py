@@ -18,7 +18,7 @@ from operator import attrgetter
 from sqlglot import exp
 
 from datalog_gate.base.records import dataclass
-from datalog_gate.base.values import Boolean, Kind, ResourceId, Row, Value, boolean, number
+from datalog_gate.base.values import NOT_NULL, Boolean, Kind, ResourceId, Row, Value, boolean, number
 from datalog_gate.schema.declaration import Column, Relation, RelationRef
 
 ROOT = "_root"
@@ -46,7 +46,7 @@ class Representation(Enum):
     @staticmethod
     def of(kinds: Kind) -> Representation:
         """The representation of values of these kinds, whether or not they may be null."""
-        return _OF_ONE_KIND.get(kinds & Kind.ANY & ~Kind.NULL, Representation.TAGGED)
+        return _OF_ONE_KIND.get(kinds & NOT_NULL, Representation.TAGGED)
 
     @property
     def type(self) -> exp.DataType:
