@@ -21,7 +21,10 @@ connection = sqlite:///{folder}/keystone.db
 key_repository = {folder}/fernet
 [credential]
 key_repository = {folder}/credential
+[identity]
+password_hash_rounds = 4
 """
+"""Its passwords are hashed in few rounds: those of a service take most of a request for a token."""
 
 
 def prepare(folder: Path, port: int, password: str) -> None:

@@ -18,6 +18,7 @@ from keystoneauth1.session import Session
 
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.feed import StackEntry
+from tests.server.client_process import run_openstack
 from tests.servers import free_ports, serving_process
 from tests.test_server import run_scan
 
@@ -99,9 +100,7 @@ class Site:
 
     def openstack(self, user: str, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run `openstack` as a user."""
-        command = [str(BIN / "openstack"), *arguments]
-        where = {"env": self.environment(user), "cwd": folder or self.folder}
-        return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **where)  # type: ignore[call-overload,no-any-return]
+        return run_openstack(arguments, self.environment(user), folder or self.folder)
 
 
 def template(length: int) -> dict[str, Any]:
