@@ -6,6 +6,8 @@ import dataclasses
 from copy import copy
 from typing import Any
 
+import pytest
+
 from datalog_gate.base.records import dataclass
 
 
@@ -17,6 +19,60 @@ def _define(decorator: Any) -> Any:
         place: str = dataclasses.field(default="", compare=False, repr=False)
 
     return Row
+
+
+def _define_keyed(decorator: Any) -> Any:
+    @decorator(frozen=True, slots=True)
+    class Base:
+        name: str
+        place: str = dataclasses.field(default="here", kw_only=True)
+
+    @decorator(frozen=True, slots=True)
+    class Row(Base):
+        size: int = 1
+        tags: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+
+    return Row
+
+
+def _define_made(decorator: Any) -> Any:
+    @decorator()
+    class Row:
+        name: str
+        tags: list[str] = dataclasses.field(default_factory=list)
+        length: int = dataclasses.field(init=False)
+
+        def __post_init__(self) -> None:
+            self.length = len(self.name)
+
+    return Row
+
+
+def _call(row: Any, *arguments: object, **named: object) -> str:
+    try:
+        return repr(row(*arguments, **named))
+    except TypeError as error:
+        return str(error).replace(row.__qualname__, "Row")
+
+
+@pytest.mark.parametrize("define", [_define, _define_keyed, _define_made])
+def test_init_takes_what_that_of_a_dataclass_takes(define: Any) -> None:
+    calls: list[tuple[tuple[object, ...], dict[str, object]]] = [
+        ((), {}),
+        (("a",), {}),
+        (("a", 2), {}),
+        (("a", 2, "there"), {}),
+        (("a", 2, "there", 3), {}),
+        ((), {"name": "a"}),
+        (("a",), {"size": 2, "place": "there"}),
+        (("a",), {"tags": ("x",)}),
+        (("a",), {"color": "red"}),
+        (("a",), {"name": "b"}),
+    ]
+    ours, theirs = map(define, (dataclass, dataclasses.dataclass))
+    assert [_call(ours, *given, **named) for given, named in calls] == [
+        _call(theirs, *given, **named) for given, named in calls
+    ]
 
 
 def test_a_record_is_made_compared_and_shown_as_a_dataclass() -> None:

@@ -88,7 +88,7 @@ def member_of(container: Property) -> Property:
     if container.kind == "map":
         return container
     item = container.item or ANYTHING
-    return replace(item, allowed=item.allowed or container.allowed)
+    return item if item.allowed or not container.allowed else replace(item, allowed=container.allowed)
 
 
 def _keyed(keys: tuple[Column, ...], key: Column) -> tuple[Column, ...]:

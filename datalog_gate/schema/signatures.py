@@ -28,6 +28,8 @@ class Builtin:
 
     def calls(self) -> dict[str, Builtin]:
         """The calls that an engine computes: ``name.output`` for each output if there are several."""
+        if len(self.outputs) < 2 and not self.timed:
+            return {self.name: self}
         inputs = (*self.inputs, *(Column("time", Kind.STRING),) * self.timed)
         parts = {self.name: self.outputs}
         if len(self.outputs) > 1:
