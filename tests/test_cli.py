@@ -129,6 +129,18 @@ def test_other_commands_that_make_no_sense_exit_with_64(command: str) -> None:
     assert run(command) == 64
 
 
+@pytest.mark.parametrize("words", [["check", ""], ["check", "ok.yaml", "--rules", ""], ["facts", "ok.yaml", "-e", ""]])
+def test_an_empty_argument_is_no_folder(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert (stop.value.code, *capsys.readouterr()) == (
+        64,
+        "",
+        "usage: datalog-gate [-h] [--version] COMMAND ...\n"
+        "datalog-gate: an argument is empty, which would stand for this folder: is a variable of the shell unset?\n",
+    )
+
+
 TEXT = """\
 maybe.yaml:6:41: undetermined[flavor] web takes ?: depends on parameter f
   6 |     properties: {image: debian, flavor: {get_param: f}, name: web}

@@ -70,12 +70,15 @@ class _ArgumentParser(argparse.ArgumentParser):
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the arguments of a command. Those after ``--`` of `test` are for pytest."""
+    """Parse the arguments of a command. Those after ``--`` of `test` are for pytest. Errors: SystemExit."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
     if "--version" in words[:end]:
         words, end = ["--version"], 1
-    options = create_parser(words[0] if words else "").parse_args(words[:end])
+    parser = create_parser(words[0] if words else "")
+    if "" in words[:end]:
+        parser.error("an argument is empty, which would stand for this folder: is a variable of the shell unset?")
+    options = parser.parse_args(words[:end])
     options.pytest = words[end + 1 :]
     if hasattr(options, "configured"):
         _complete(options, options.configured)
