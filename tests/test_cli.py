@@ -137,7 +137,7 @@ def test_an_empty_argument_is_no_folder(words: list[str], capsys: pytest.Capture
         64,
         "",
         "usage: datalog-gate [-h] [--version] COMMAND ...\n"
-        "datalog-gate: an argument is empty, which would stand for this folder: is a variable of the shell unset?\n",
+        "datalog-gate: an argument is empty: is a variable of the shell unset?\n",
     )
 
 

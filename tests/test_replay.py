@@ -129,8 +129,6 @@ def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> N
     [
         ("zzz", "log.jsonl",
          "error[unreadable] log.jsonl holds no decision zzz\n  help  a reason ends with 6 characters of the id\n"),
-        ("", "log.jsonl",
-         "error[unreadable] log.jsonl holds no decision \n  help  a reason ends with 6 characters of the id\n"),
         ("a", "none.jsonl", "error[unreadable] none.jsonl can't be read: No such file or directory\n"),
     ],
 )  # fmt: skip

@@ -77,7 +77,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         words, end = ["--version"], 1
     parser = create_parser(words[0] if words else "")
     if "" in words[:end]:
-        parser.error("an argument is empty, which would stand for this folder: is a variable of the shell unset?")
+        parser.error("an argument is empty: is a variable of the shell unset?")
     options = parser.parse_args(words[:end])
     options.pytest = words[end + 1 :]
     if hasattr(options, "configured"):
