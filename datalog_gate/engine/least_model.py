@@ -36,8 +36,13 @@ class IndexedTable:
         """The rows with these constants by the columns `keys`, without nulls there; a list if there are no keys."""
         index = self._indexes.get((constants, keys))
         if index is None:
-            rows = self._group(constants)
-            index = _fill_index({}, keys, rows) if keys else list(rows)
+            if constants or len(keys) != 1:
+                rows = self._group(constants)
+                index = _fill_index({}, keys, rows) if keys else list(rows)
+            else:  # the groups that lookups of a constant in this column made serve too
+                index = self._grouped(keys)
+                if None in index:
+                    index = {key: rows for key, rows in index.items() if key is not None}
             self._indexes[constants, keys] = index
         return index
 
@@ -84,21 +89,31 @@ class IndexedTable:
         if not constants:
             return self.rows
         columns, values = zip(*constants, strict=True)
+        return self._grouped(columns).get(values[0] if len(values) == 1 else values, ())
+
+    def _grouped(self, columns: tuple[int, ...]) -> Index:
+        """All rows by their values in these columns, nulls too."""
         if columns not in self._groups:
             self._groups[columns] = _fill_index({}, columns, self.rows, nulls=True)
-        return self._groups[columns].get(values[0] if len(values) == 1 else values, ())
+        return self._groups[columns]
 
 
 def _fill_index(index: Index, keys: tuple[int, ...], rows: Collection[Row], nulls: bool = False) -> Index:
     """Add rows to the index; those that hold a null in `keys` only with `nulls`."""
-    is_single = len(keys) == 1
+    if len(keys) == 1:  # most are, and a call for each row would take a sixth longer
+        (at,) = keys
+        for row in rows:
+            key = row[at]
+            if key in index:
+                index[key].append(row)
+            elif nulls or key is not None:
+                index[key] = [row]
+        return index
     for key, row in zip(map(itemgetter(*keys), rows), rows, strict=True):
         if key in index:
             index[key].append(row)
-        elif nulls or is_single or None not in key:
+        elif nulls or None not in key:
             index[key] = [row]
-    if is_single and not nulls:
-        index.pop(None, None)
     return index
 
 
