@@ -229,7 +229,9 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
         report,
         lambda name: scope.unknown("get_param", name, (dialect.key("parameters"), name)),
         tree.assumed,
-        {} if inside.registry.types or inside.registry.resources else find_size_limits(scope.definitions),
+        find_size_limits(scope.definitions)
+        if section and not (inside.registry.types or inside.registry.resources)
+        else {},
     )
     if inside.hidden:
         scope.hidden.add(())
