@@ -305,9 +305,10 @@ def show(value: Value) -> str:
 
 def print_value(value: Value) -> str:
     """A value that a rule can write: null, a boolean, a number or a string, the last in double quotes."""
-    if value is None:
-        return "null"
-    return f'"{"".join(map(_escape, value))}"' if isinstance(value, str) else str(value)
+    if not isinstance(value, str):
+        return "null" if value is None else str(value)
+    plain = value.isprintable() and '"' not in value and "\\" not in value
+    return f'"{value if plain else "".join(map(_escape, value))}"'
 
 
 def _escape(char: str) -> str:
