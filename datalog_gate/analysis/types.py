@@ -78,11 +78,12 @@ def _mark_mixed(kinds: Kind) -> Kind:
 
 
 def _with_kinds(relation: Relation, kinds: Sequence[Kind]) -> Relation:
-    plain = [kind & BUT_MIXED for kind in kinds]
-    if plain == [column.kinds for column in relation.columns]:
+    kinds = [kind & BUT_MIXED for kind in kinds]
+    if kinds == [column.kinds for column in relation.columns]:
         return relation
-    columns = zip(relation.columns, plain, strict=True)
-    return replace(relation, columns=tuple(replace(column, kinds=kind) for column, kind in columns))
+    columns = zip(relation.columns, kinds, strict=True)
+    same = (column if column.kinds == kind else replace(column, kinds=kind) for column, kind in columns)
+    return replace(relation, columns=tuple(same))
 
 
 @dataclass(slots=True)
