@@ -13,7 +13,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
-from datalog_gate.language.walk import LEAVES, Node, children, nodes, variables
+from datalog_gate.language.walk import Node, children, nodes, variables
 from datalog_gate.schema.declaration import Column, Relation
 from datalog_gate.schema.signatures import Builtin
 
@@ -86,15 +86,12 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
 def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
     """The texts of a module's rules, each after what it shares with those beside it, or None."""
     for rule in (statement for statement in module.statements if isinstance(statement, ast.Rule)):
-        waiting: list[Node] = [*rule.body[::-1], rule.head]
-        while waiting:
-            parent = waiting.pop()
-            group = parent.span if isinstance(parent, ast.Membership) else None if rule.body else rule.head.name
-            below = () if isinstance(parent, LEAVES) else children(parent)
-            for child in below:
-                if isinstance(child, ast.Constant) and isinstance(child.value, str):
-                    yield group, child, child.value
-            waiting += below[::-1]
+        listed: dict[int, Span] = {}
+        for node in nodes((rule.head, *rule.body)):
+            if isinstance(node, ast.Membership):
+                listed |= dict.fromkeys(map(id, children(node)), node.span)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield listed.get(id(node), None if rule.body else rule.head.name), node, node.value
 
 
 class _Occurrence(NamedTuple):
