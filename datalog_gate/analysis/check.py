@@ -336,7 +336,7 @@ def _program(
     rules: Sequence[CheckedRule], relations: Mapping[RelationRef, Relation], strata: tuple[Stratum, ...], names: Names
 ) -> CheckedProgram:
     derived = {rule.relation for rule in rules}
-    used = {match.relation for rule in rules for match in matches(rule.body)}
+    used = {relation for rule in rules for relation in rule.mentioned}
     inputs = (used | names.own().keys()) - derived
     described = {name: relations[name] for name in sorted(inputs | derived, key=str)}
     return CheckedProgram(described, frozenset(inputs), strata)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import is_
 
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var
-from datalog_gate.analysis.strata import fixpoint, mentioned, reads
+from datalog_gate.analysis.strata import fixpoint, reads
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.catalogue import Catalogue
@@ -60,8 +60,7 @@ def with_old_state(
     for rule in own:
         by_head.setdefault(rule.relation, []).append(rule)
     read = {
-        name: set[RelationRef]().union(*(mentioned(rule.body) for rule in its_rules))
-        for name, its_rules in by_head.items()
+        name: set[RelationRef]().union(*(rule.mentioned for rule in its_rules)) for name, its_rules in by_head.items()
     }
     inputs = {name for names in read.values() for name in names} - by_head.keys()
     current = {name for name in inputs if not is_old(name)}

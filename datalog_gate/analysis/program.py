@@ -5,7 +5,7 @@ Everything is resolved. The literals of a body stand in one of the orders that b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -146,6 +146,16 @@ class CheckedRule:
     arguments: tuple[Operand, ...]
     body: tuple[CheckedLiteral, ...]
     span: Span = field(compare=False)
+    _mentioned: frozenset[RelationRef] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def mentioned(self) -> frozenset[RelationRef]:
+        """The relations of the body, with those of the bodies in it. A dozen checks ask for them."""
+        known = self._mentioned
+        if known is None:
+            known = frozenset(mentioned(self.body))
+            object.__setattr__(self, "_mentioned", known)
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +220,17 @@ def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:
             return literal.target, *literal.terms
         case Without():
             return ()
+
+
+def mentioned(body: Sequence[CheckedLiteral]) -> set[RelationRef]:
+    """The relations of a body, with those of the bodies in it."""
+    names: set[RelationRef] = set()
+    for literal in body:
+        if isinstance(literal, Match):
+            names.add(literal.relation)
+        elif isinstance(literal, Nesting):
+            names |= mentioned(literal.body)
+    return names
 
 
 def variables(literal: CheckedLiteral) -> Iterator[Var]:

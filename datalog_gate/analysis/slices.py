@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram, Match, ProgramCache, Stratum
-from datalog_gate.analysis.strata import fixpoint, mentioned
+from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.schema.declaration import RelationRef
 
 _RESTING, _GROUNDED = ProgramCache[CheckedProgram](), ProgramCache[CheckedProgram]()
@@ -88,7 +88,7 @@ def _grounded(program: CheckedProgram, inputs: frozenset[RelationRef]) -> Checke
 
 
 def _read_relations(stratum: Stratum) -> set[RelationRef]:
-    return set[RelationRef]().union(*(mentioned(rule.body) for rule in stratum.rules))
+    return set[RelationRef]().union(*(rule.mentioned for rule in stratum.rules))
 
 
 def _slice(program: CheckedProgram, strata: Iterable[Stratum], inputs: Collection[RelationRef]) -> CheckedProgram:

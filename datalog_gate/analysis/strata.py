@@ -70,17 +70,6 @@ def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tupl
                 yield from reads(literal.body, f"{literal.function} of ")
 
 
-def mentioned(body: Sequence[ir.CheckedLiteral]) -> set[RelationRef]:
-    """The relations of a body, with those of the bodies in it."""
-    names: set[RelationRef] = set()
-    for literal in body:
-        if isinstance(literal, ir.Match):
-            names.add(literal.relation)
-        elif isinstance(literal, ir.Nesting):
-            names |= mentioned(literal.body)
-    return names
-
-
 def matches(body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
     return [match for _, match in reads(body)]
 
@@ -90,7 +79,7 @@ def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], boo
     changed: until a fixpoint."""
     readers: dict[RelationRef, list[int]] = {}
     for at, rule in enumerate(rules):
-        for name in mentioned(rule.body):
+        for name in rule.mentioned:
             readers.setdefault(name, []).append(at)
     waiting = deque(range(len(rules)))
     done = [False] * len(rules)

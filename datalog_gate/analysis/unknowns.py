@@ -19,7 +19,7 @@ from itertools import count
 
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.program import renamed, variables
-from datalog_gate.analysis.strata import mentioned, reads
+from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass
@@ -52,7 +52,7 @@ def split(
     strata = tuple(version for stratum in program.strata for version in _versions(stratum, reach))
     if strata == program.strata:
         return program
-    used = set[RelationRef]().union(*(mentioned(rule.body) for stratum in strata for rule in stratum.rules))
+    used = set[RelationRef]().union(*(rule.mentioned for stratum in strata for rule in stratum.rules))
     possible_inputs = {possible_version(name) for name in program.inputs} & used
     derived = {name for stratum in strata for name in stratum.relations}
     described = {

@@ -50,6 +50,7 @@ FORMS: Sequence[tuple[str, str, str, str]] = (
     ("os:cinder:volume_attachment", "", "os:nova:server.block_device_mapping_v2", "OS::Nova::Server"),
 )  # fmt: skip
 """What a rule reads, a column that it reads if any, and another relation that may say the same, with its type."""
+_NULL_OR_RESOURCE = Kind.NULL | Kind.RESOURCE
 _BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
 _READ = ir.ProgramCache[frozenset[RelationRef]]()
 _RELATIONS = ir.ProgramCache[dict[int, tuple[frozenset[RelationRef], bool]]]()
@@ -308,7 +309,7 @@ class _MissReview:
             if isinstance(literal, ir.Match) and not is_old(literal.relation):
                 columns = self._program.relations[literal.relation].columns
                 for at, term in literal.column_terms:
-                    if isinstance(term, ir.Var) and columns[at].kinds & (Kind.NULL | Kind.RESOURCE) == Kind.NULL:
+                    if isinstance(term, ir.Var) and columns[at].kinds & _NULL_OR_RESOURCE == Kind.NULL:
                         nullable.append((term, literal, at))
         if len(nullable) < 2:
             return []
@@ -394,21 +395,21 @@ def _by_relation(program: ir.CheckedProgram) -> dict[RelationRef, list[ir.Checke
 
 
 def _read_relations(program: ir.CheckedProgram) -> frozenset[RelationRef]:
-    return frozenset(match.relation for rule in program.rules for match in _matches(rule.body))
+    return frozenset[RelationRef]().union(*(rule.mentioned for rule in program.rules))
 
 
 def _matches_of_rules(program: ir.CheckedProgram) -> dict[int, tuple[ir.Match, ...]]:
     """What each rule matches outside of a `not`, by the rule's id."""
-    return {id(rule): tuple(_matches(rule.body, negated=False)) for rule in program.rules}
+    return {id(rule): tuple(_matches(rule.body)) for rule in program.rules}
 
 
-def _matches(body: Sequence[ir.CheckedLiteral], negated: bool = True) -> Iterator[ir.Match]:
-    """The matches of a body and its aggregates, and if `negated` those that a `not` holds."""
+def _matches(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Match]:
+    """The matches of a body and its aggregates."""
     for literal in body:
         if isinstance(literal, ir.Match):
             yield literal
-        elif isinstance(literal, ir.Fold) or (negated and isinstance(literal, ir.Without)):
-            yield from _matches(literal.body, negated)
+        elif isinstance(literal, ir.Fold):
+            yield from _matches(literal.body)
 
 
 def _of_root(stack: ir.Match, around: Sequence[ir.CheckedLiteral]) -> bool:

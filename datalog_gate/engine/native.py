@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from functools import partial
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
-from datalog_gate.analysis.strata import mentioned, reads
+from datalog_gate.analysis.strata import reads
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.gc import paused
 from datalog_gate.base.records import dataclass
@@ -119,7 +119,7 @@ class _Part:
             new_relation = match.relation
             body = replace(rule, body=(*rule.body[:at], replace(match, new=True), *rule.body[at + 1 :]))
         needs = {literal.relation for literal in rule.body if isinstance(literal, Match)} - set(own)
-        read = mentioned(rule.body)
+        read = rule.mentioned
         return _Part(rule, body, new_relation, frozenset(needs), tuple(sorted(read, key=str)))
 
     @property

@@ -16,7 +16,7 @@ from datalog_gate.analysis.lint.entailment import FLIPPED, find_entailed, find_f
 from datalog_gate.analysis.lint.ranges import Bounded, Lists, Ranges
 from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.same_values import SameValues, twins
-from datalog_gate.analysis.strata import fixpoint, mentioned
+from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.records import dataclass
 from datalog_gate.schema.cloud import LIVE
@@ -73,7 +73,7 @@ def find_contradictions(
     review = _Contradictions(relations, unfolding.rules, lists, type_of, unfolding)
     ways: dict[tuple[RelationRef, Span], list[str | None]] = {}
     files = {span.file for span in heads}
-    inputs = frozenset[RelationRef]().union(*(mentioned(rule.body) for rule in rules)) - unfolding.rules.keys()
+    inputs = frozenset[RelationRef]().union(*(rule.mentioned for rule in rules)) - unfolding.rules.keys()
     live = fixpoint(lambda some: _grown(some, rules), inputs)
     for rule in rules:
         if rule.body and rule.span.file in files:
@@ -184,7 +184,7 @@ class _Contradictions:
         """The rows that rows of resources come with: ``os:nova:server.tags(_id=x)`` with one of the server, and of
         `heat:resource`."""
         implied: dict[tuple[RelationRef, ir.Operand], ir.Match] = {}
-        named = mentioned(body)
+        named = ir.mentioned(body)
         if not any("." in str(name) or name in ("heat:resource", "heat:stack", "heat:property") for name in named):
             return []
         for literal in body:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import constants
 from datalog_gate.analysis.policy import ACTIONS, Policy
-from datalog_gate.analysis.strata import mentioned
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.schema.declaration import RelationRef, is_old, relation_name
 
@@ -119,7 +118,7 @@ def _find_single_forms(
     """Report the policies that read one of two forms, where nothing in the rules reads the other."""
     read: dict[RelationRef, set[RelationRef]] = {}
     for rule in rules:
-        read.setdefault(rule.relation, set()).update(mentioned(rule.body))
+        read.setdefault(rule.relation, set()).update(rule.mentioned)
     everything = {relation_name(name) for names in read.values() for name in names}.union(elsewhere)
     if (INLINE in everything) == (SEPARATE in everything):
         return

@@ -8,7 +8,6 @@ from itertools import chain, product
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST
 from datalog_gate.analysis.program import renamed, variables
-from datalog_gate.analysis.strata import mentioned
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_WAYS = 8
@@ -74,7 +73,7 @@ class Unfolding:
 
 def _is_plain(rule: ir.CheckedRule) -> bool:
     """Whether what a rule says may stand in the place of its relation: not a fact, nor of itself."""
-    return 0 < len(rule.body) <= MOST_SAID and rule.relation not in mentioned(rule.body)
+    return 0 < len(rule.body) <= MOST_SAID and rule.relation not in rule.mentioned
 
 
 def _as_said(asked: ir.Match, rule: ir.CheckedRule, own: Set[ir.Var], at: int) -> Iterator[ir.CheckedLiteral]:
