@@ -287,7 +287,7 @@ def _find_idle_options(rules: Rules, options: argparse.Namespace) -> Iterator[Di
         yield Diagnostic("no-policy", message, None, "give all its templates, with --together", "warning")
     constants = {
         argument.value
-        for rule in rules.program.rules
+        for rule in (rules.program.rules if options.services else ())
         for match in matches(rule.body)
         if match.relation in ("gate:service", "gate:grant")
         for argument in match.arguments
