@@ -92,6 +92,14 @@ def test_what_another_template_reads_is_a_part_of_it(tmp_path: Path) -> None:
     assert discover(tmp_path, files) == {"mentioned.yaml": ([], []), "web.yaml": (["web.env"], parts)}
 
 
+def test_what_another_template_reads_is_a_part_of_it_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {"web.yaml": nesting("part.yaml"), "part.yaml": NET, "template.yaml": NET}
+    assert discover(Path(), files) == {".": ([], []), "web.yaml": ([], ["part.yaml"])}
+
+
 def test_of_templates_in_a_circle_the_first_is_judged(tmp_path: Path) -> None:
     files = {"a.yaml": nesting("b.yaml"), "b.yaml": nesting("a.yaml"), "own.yaml": nesting("own.yaml")}
     assert discover(tmp_path, files) == {"a.yaml": ([], ["b.yaml"]), "own.yaml": ([], [])}

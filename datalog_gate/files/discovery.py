@@ -47,7 +47,7 @@ class DiscoveredTemplate:
     def source(self) -> str:
         """What to give to `read_stack`: the folder, for a ``template.yaml``."""
         folder, name = os.path.split(self.path)
-        return folder if name == FOLDER_TEMPLATE else self.path
+        return folder or os.curdir if name == FOLDER_TEMPLATE else self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
     for parent, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         beside = frozenset(names)
-        start = os.path.join(parent, "")
+        start = os.path.join(parent, "") if parent != os.curdir else ""  # as templates name each other
         paths = (start + name for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
         yield from ((path, beside) for path in paths if os.path.isfile(path))  # to read from a pipe would wait for good
 
