@@ -1,8 +1,8 @@
 """Terms of aggregates that must tell rows apart.
 
-An aggregate takes equal tuples once. ``sum{ n : os:cinder:volume(size=n) }`` of two volumes of 600 is 600. Terms tell
-the rows apart if they, with the variables that group them, determine the row of each relation of the body, by its key
-and by equations.
+An aggregate counts equal tuples once. ``sum{ n : os:cinder:volume(size=n) }`` is 600 for two volumes of 600. Terms tell
+rows apart if, together with the variables that group them, they determine the row of each relation in the body, by keys
+and equations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from datalog_gate.schema.declaration import Column, Relation, RelationRef, relat
 from datalog_gate.schema.relations import ONE_ROW
 
 ADDING = ("sum", "avg")
-"""The aggregates that are wrong without a key. Of min and max equal values make no difference."""
+"""The aggregates that are wrong without a key. Equal values make no difference to min and max."""
 MOST_STEPS = 100
 
 
@@ -36,8 +36,8 @@ def check_sets(
 ) -> Iterator[Diagnostic]:
     """Report aggregates whose terms may be equal for several rows.
 
-    A sum is an error, unless the key of what it adds is not declared and its terms may well hold it; else a warning.
-    Of `given` relations, which only facts define, nothing is known.
+    A sum is an error, unless the added relation declares no key and the terms may contain its key. Other aggregates are
+    warnings. Nothing is known about `given` relations, which only facts define.
     """
     keys = _Keys(relations, given)
     for rule in rules:
@@ -49,7 +49,7 @@ def check_sets(
 
 @dataclass(slots=True)
 class _Keys:
-    """What determines the rows of relations: their keys, and those that follow from the one rule of a relation."""
+    """What determines the rows of relations: declared keys, and keys that follow from the only rule of a relation."""
 
     relations: Mapping[RelationRef, Relation]
     given: Container[str]
@@ -58,21 +58,21 @@ class _Keys:
     _depth: int = 0
 
     def close(self, body: Conjunction, known: Collection[ir.Var]) -> frozenset[ir.Var]:
-        """The variables of the body that have one value for each choice of the known ones."""
+        """The variables of the body that have only one value once the known ones are fixed."""
         start = frozenset(known)
         return fixpoint(lambda closed: closed.union(*(self._determined(item, body, closed) for item in body)), start)
 
     def has_key(self, match: ir.Match, known: Collection[ir.Var]) -> bool:
-        """Whether the known variables and the constants leave one row at most."""
+        """Whether at most one row matches the known variables and the constants."""
         relation = self.relations[match.relation]
         fixed = frozenset(at for at, term in match.column_terms if isinstance(term, ir.Const) or term in known)
         key = [relation.positions[name] for name in relation.key] or range(len(relation.columns))
         return relation.name in ONE_ROW or fixed.issuperset(key) or self._has_key_by_rule(relation.name, fixed)
 
     def trace(self, var: ir.Var, body: Conjunction, known: Collection[ir.Var]) -> Iterator[tuple[ir.Match, int, bool]]:
-        """Where the value of a variable comes from: matches, the column in each, and whether one row has it there.
+        """Yield the matches that give a variable its value: each with the column, and whether a single row matches.
 
-        Matches in the rules of derived relations without a key are among them: there the columns of the head are known.
+        Continues into the rules of derived relations without a key, where the columns of the head are known.
         """
         seen: set[int] = set()
         waiting: list[tuple[ir.Operand, Conjunction, Collection[ir.Var]]] = [(var, body, known)]
@@ -89,7 +89,7 @@ class _Keys:
                             waiting.append((rule.arguments[at], rule.body, _head_variables(rule)))
 
     def is_base(self, relation: RelationRef) -> bool:
-        """Whether it says itself what its rows are: by a key, or since no rule of ours derives it."""
+        """Whether tracing ends at this relation: it declares a key, or no rule derives it."""
         return bool(self.relations[relation].key) or relation_name(relation) not in self.rules
 
     def _determined(self, literal: ir.CheckedLiteral, body: Conjunction, known: Collection[ir.Var]) -> Iterable[ir.Var]:
@@ -108,7 +108,7 @@ class _Keys:
         return ()
 
     def _has_key_by_rule(self, name: str, fixed: frozenset[int]) -> bool:
-        """Whether columns determine the others of a relation with one rule, by the keys of what that reads."""
+        """Whether the columns are a key of a relation with one rule, by the keys of what that rule reads."""
         rules = self.rules.get(name, ())
         if len(rules) != 1 or self._depth > MOST_STEPS:
             return False
@@ -161,14 +161,14 @@ def _terms(term: ast.Aggregate) -> str:
 
 
 def _open_matches(body: Conjunction, known: Collection[ir.Var], keys: _Keys) -> Iterator[ir.Match]:
-    """The relations of which equal terms may take several rows."""
+    """The matches in which several rows may give equal terms."""
     closed = keys.close(body, known)
     return (match for match in _matches(body) if not keys.has_key(match, closed))
 
 
 def _is_wrong(match: ir.Match, written: WrittenSet, keys: _Keys) -> bool:
-    """Whether the key of what is added is declared, or the terms but the first, and what groups them, say nothing of
-    its rows: what they say may be all of a key that is not declared."""
+    """Whether this is certainly wrong: the relation declares a key, or neither the grouping variables nor any term but
+    the first says anything about its rows. If they do, they may be a key that is not declared."""
     if keys.relations[match.relation].key:
         return True
     says_nothing = written.outside.union(written.terms[1:]).isdisjoint(match.arguments)
@@ -176,7 +176,7 @@ def _is_wrong(match: ir.Match, written: WrittenSet, keys: _Keys) -> bool:
 
 
 def _takes_values(keys: _Keys, traces: Iterable[Iterator[tuple[ir.Match, int, bool]]]) -> bool:
-    """Whether values that are no part of a key are taken, and nothing that tells things apart, such as a resource."""
+    """Whether the terms are plain values: neither part of a key nor a resource."""
     parts = [(match.relation, at) for trace in traces for match, at, _ in trace if keys.is_base(match.relation)]
     columns = [(keys.relations[relation], keys.relations[relation].columns[at]) for relation, at in parts]
     if any(column.name in relation.key or _is_id(column) for relation, column in columns):
@@ -189,7 +189,7 @@ def _is_id(column: Column) -> bool:
 
 
 def _with_keys(written: WrittenSet, keys: _Keys, known: Collection[ir.Var]) -> str | None:
-    """The aggregate with the keys of what it takes among its terms, as the author would write it."""
+    """The aggregate as the author would write it with the missing keys among its terms."""
     [body] = written.bodies
     taken = {var.name for var in written.outside} | {var.name for var in written_variables([written.term])}
     atoms = {node.span: node for node in written.term.body if isinstance(node, ast.Atom)}
@@ -221,7 +221,7 @@ def _with_keys(written: WrittenSet, keys: _Keys, known: Collection[ir.Var]) -> s
 
 
 def _with_column(atom: ast.Atom, relation: Relation, column: str, term: ast.Variable) -> ast.Atom:
-    """The atom with a variable for a column, which it does not name or has any value there."""
+    """The atom with a variable in a column that it leaves open."""
     at = relation.positions[column]
     if at < len(atom.arguments):
         return replace(atom, arguments=(*atom.arguments[:at], term, *atom.arguments[at + 1 :]))
@@ -240,7 +240,7 @@ def _new_name(relation: Relation, column: str, taken: Collection[str]) -> str:
 
 
 def _sources(operand: ir.Operand, body: Conjunction) -> frozenset[ir.Operand]:
-    """The variables of a body that the value of an operand is, or is computed from."""
+    """The variables of a body that an operand is, or is computed from."""
 
     def extend(sources: frozenset[ir.Operand]) -> frozenset[ir.Operand]:
         more: set[ir.Operand] = set()

@@ -170,7 +170,7 @@ class Policies:
 
 
 def _first_resource(relation: Relation) -> int | None:
-    """The first column that holds resources only, else the first that can hold one."""
+    """The position of the first column that holds only resources, else of the first that can hold one."""
     kinds = [column.kinds for column in relation.columns]
     exact = (at for at, kind in enumerate(kinds) if kind == Kind.RESOURCE)
     return next(exact, next((at for at, kind in enumerate(kinds) if Kind.RESOURCE in kind), None))

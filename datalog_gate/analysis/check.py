@@ -65,7 +65,7 @@ class Lowered:
     modules: Sequence[Module] = ()
     rules: Sequence[CheckedRule] = ()
     relations: Mapping[RelationRef, Relation] = field(default_factory=dict)
-    """All that occur in the rules, with their kinds."""
+    """All relations in the rules, with their kinds."""
     kinds: Mapping[RelationRef, list[Kind]] = field(default_factory=dict)
     """The kinds of the relations of the heads, as `Inference` has them."""
     diagnostics: Sequence[Diagnostic] = ()
@@ -77,13 +77,13 @@ class Focus:
 
     module: str
     needed: frozenset[str]
-    """The module, and those without which it can't be checked: what they define counts, not what is wrong with them."""
+    """The module and the modules it needs. Definitions in the latter count, but not their errors."""
     read: frozenset[str]
-    """The relations that other modules read: those of the module by their full names."""
+    """The full names of the module's relations that other modules read."""
     below: frozenset[str]
-    """The needed modules that don't rest on the module."""
+    """The needed modules that do not depend on the module."""
     lowered: list[Lowered]
-    """What the modules below were lowered to last, if anything: it outlives the check."""
+    """The previous lowering of the modules below, if any. It outlives the check."""
 
 
 def check(
@@ -119,7 +119,7 @@ def check(
     lowered = _lower([module for module in modules if module.name not in known], names, below)
     rules, relations = [*lowered.rules], dict(lowered.relations)
     diagnostics += lowered.diagnostics
-    if names.query is None and not _has_error(problems):  # what can't be parsed may read them
+    if names.query is None and not _has_error(problems):  # a rule that can't be parsed may read them
         diagnostics += names.unread(own, focus.read if focus else ())
     policies = Policies(modules, names, relations)
     rules += _define_unlocked(policies.unlocks)
@@ -157,7 +157,7 @@ def _doubts(
     names: Names,
     read: Collection[str],
 ) -> Iterator[Diagnostic]:
-    """Yield the warnings about rules without an error that let stacks pass which they were hardly meant to."""
+    """Yield warnings about valid rules that probably let stacks pass by mistake."""
     written = [rule for module in modules for rule in module.statements if isinstance(rule, Rule)]
     heads = {rule.span: rule.head.name_span for rule in written}
     unfolding = Unfolding(rules)
@@ -175,15 +175,15 @@ def _has_error(diagnostics: Iterable[Diagnostic]) -> bool:
 def _translate_congress(modules: Sequence[Module], names: Names) -> tuple[tuple[Module, ...], list[Diagnostic]]:
     """Translate ``p(x) :- nova:servers(id=x, 6='True')`` to ``p(x) :- nova:servers(id=x, locked=true)``.
 
-    The kind of a column decides what a text in it means, and a rule for Congress may derive the column: so kinds are
-    first inferred from a translation without them.
+    The kind of a column decides what a text in it means. Since Congress rules may derive the column, kinds are first
+    inferred from a translation that knows none.
     """
     untyped, _ = translate(modules, names, {})
     return translate(modules, names, _lower(untyped, names, Lowered()).relations)
 
 
 def _lower_below(modules: Sequence[Module], names: Names, focus: Focus) -> Lowered:
-    """Lower the modules below the one that a check is about, unless they are the same as last."""
+    """Lower the modules below the checked one, or return the previous result if they are the same."""
     below = [module for module in modules if module.name in focus.below]
     if not below:
         return Lowered()
@@ -192,7 +192,7 @@ def _lower_below(modules: Sequence[Module], names: Names, focus: Focus) -> Lower
         count = len(names.diagnostics)
         lowered = _lower(below, names, Lowered())
         if len(names.diagnostics) > count:
-            return Lowered()  # names that are nowhere: what is told of them depends on all modules
+            return Lowered()  # names that nothing defines: their messages depend on all modules
         elsewhere = names.scopes.keys() - focus.below
         relations = {
             name: relation
@@ -206,7 +206,7 @@ def _lower_below(modules: Sequence[Module], names: Names, focus: Focus) -> Lower
 
 
 def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
-    """The checked rules of the modules, and of those below, which read none of them.
+    """The checked rules of the modules and of those below, which do not depend on them.
 
     Names are resolved, bodies reduced to conjunctions of simple literals and ordered: ``p(x) :- x > 1, not r(x), q(x)``
     => ``p(x) :- q(x), x > 1, not r(x)``. Kinds are inferred: ``q(1). p(x) :- q(x), x = "a"`` is a `kind-mismatch`.
@@ -236,7 +236,7 @@ def _lower(modules: Sequence[Module], names: Names, below: Lowered) -> Lowered:
 def _given_rules(
     rules: Iterable[CheckedRule], relations: dict[RelationRef, Relation], names: Names
 ) -> list[CheckedRule]:
-    """For each relation that has rules and may be given rows by facts, the rule ``p(...) :- p#given(...)``. The given
+    """The rule ``p(...) :- p#given(...)`` for each relation that has rules and may also be filled by facts. The given
     versions are added to the relations."""
     given_rules = []
     derived = {rule.relation for rule in rules}
@@ -274,7 +274,7 @@ def _define_unlocked(unlocks: Iterable[Unlock]) -> Iterator[CheckedRule]:
 def _define_live(
     relations: Iterable[RelationRef], catalogue: Catalogue
 ) -> tuple[list[CheckedRule], dict[RelationRef, Relation]]:
-    """For each `live:` relation among those that are read its rule, and the relations that this reads.
+    """The rules for the `live:` relations that are read, and the relations that these rules read.
 
     ``live:os:nova:server(r, id, ...) :- os:nova:server(r, ...), heat:physical(r, id), nova:servers(id, ...)``
     """
@@ -297,7 +297,7 @@ def _define_live(
 
 
 def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> Iterator[Diagnostic]:
-    """Report a service that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant of a misspelt one."""
+    """Report services that no rule unlocks: ``not gate:unlocked("egde", r)``, or a grant for a misspelt service."""
     services = {unlock.service for unlock in unlocks}
     for rule in rules:
         for match in matches(rule.body):
@@ -314,7 +314,7 @@ def _check_services(rules: Iterable[CheckedRule], unlocks: Iterable[Unlock]) -> 
 def _check_cloud_wide(
     program: CheckedProgram, policies: Sequence[Policy], unlocks: Sequence[Unlock]
 ) -> Iterator[Diagnostic]:
-    """Report what rests on all stacks of the cloud and on the operation on a single stack: nothing has both."""
+    """Report rules that depend on all stacks of the cloud and on a single operation: nothing has both."""
     if not any(map(is_all, program.inputs)):
         return
     reads = rests_on(program, (*policies, *unlocks))

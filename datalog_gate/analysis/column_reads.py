@@ -1,8 +1,7 @@
 """The columns whose values a program needs, and where.
 
-A column is read where its variable joins, is compared or computed with, in the rule itself or in one that reads what
-the rule derives. A rule that says what null means, `x = null`, `x != null` or `x ?? 0`, does not count, nor does a
-message.
+A column is read where its variable is joined, compared or used in a computation, in the rule itself or in a rule that
+reads the derived relation. Rules that handle null (`x = null`, `x != null`, `x ?? 0`) and messages do not count.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ _CACHE = ProgramCache[Mapping[Column, Span]]()
 
 
 def read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
-    """The columns of inputs that are read, each with a literal that does so. A column is its relation and position."""
+    """The input columns that are read, each with one literal that reads it. A column is a relation and a position."""
     return _CACHE.get(program, None, lambda: _read_columns(program))
 
 
 def remember(program: CheckedProgram, columns: Mapping[Column, Span]) -> None:
-    """Keep what `read_columns` gave for an equal program."""
+    """Cache a result of `read_columns` for an equal program."""
     _CACHE.get(program, None, lambda: columns)
 
 
@@ -61,19 +60,19 @@ def _read_columns(program: CheckedProgram) -> Mapping[Column, Span]:
 
 
 class _Uses:
-    """The matches of a rule, and what it does with its variables."""
+    """The matches of a rule, and how it uses its variables."""
 
     def __init__(self, rule: CheckedRule) -> None:
         self.matches: list[Match] = []
         self.counts: dict[Var, int] = {}
-        """How often a variable stands in the body."""
+        """How often each variable occurs in the body."""
         self.nullable: set[Var] = set()
-        """The variables of which the rule says what null means."""
+        """The variables for which the rule handles null."""
         for literal in rule.body:
             self._add(literal)
 
     def hand_on(self, rule: CheckedRule) -> Iterator[tuple[Column, Column]]:
-        """Each column of the head with the columns that are read where it is."""
+        """Each column of the head, with the columns that its variable reads."""
         heads: dict[Pattern, list[Column]] = {}
         for at, term in enumerate(rule.arguments):
             if isinstance(term, Var) and term not in self.nullable:
@@ -83,7 +82,7 @@ class _Uses:
                 yield from ((head, (match.relation, at)) for head in heads.get(term, ()))
 
     def read(self, rule: CheckedRule, wanted: Set[Column]) -> Iterator[tuple[Column, Span]]:
-        """The columns that the rule reads, where those `wanted` of what it derives are read."""
+        """The columns that the rule reads if the columns `wanted` of its head are read."""
         passed = {term for at, term in enumerate(rule.arguments) if (rule.relation, at) in wanted}
         for match in self.matches:
             for at, term in match.column_terms:

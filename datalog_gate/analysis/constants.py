@@ -23,15 +23,15 @@ TESTS: Mapping[str, Callable[[str, str], bool]] = {
 }
 """Builtins that test a text against a part of it, or a pattern."""
 LONGEST = 160
-"""In a longer body literals are not compared with each other: that takes quadratic time."""
+"""Literals of longer bodies are not compared with each other, since that takes quadratic time."""
 SPELT = {"true": TRUE, "yes": TRUE, "on": TRUE, "false": FALSE, "no": FALSE, "off": FALSE}
-"""What YAML makes of words without quotes."""
+"""The values that YAML reads from unquoted words."""
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d.*)?)?)?)?")
 
 
 def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]) -> Iterator[tuple[ir.Const, Span]]:
-    """The constants that an argument is, or is said to be equal to, with their places."""
+    """The constants that an argument is, or must be equal to, with their places."""
     if isinstance(operand, ir.Const):
         yield operand, span
     for literal in body if isinstance(operand, ir.Var) and len(body) <= LONGEST else ():
@@ -42,7 +42,7 @@ def constants(operand: ir.Pattern, span: Span, body: Sequence[ir.CheckedLiteral]
 
 
 def takes_given(rule: ir.CheckedRule) -> bool:
-    """Whether the rule only takes the rows that facts of a run give its relation."""
+    """Whether the rule only copies the rows that facts give its relation at run time."""
     literal = rule.body[0] if len(rule.body) == 1 else None
     return isinstance(literal, ir.Match) and literal.relation == given_version(rule.relation)
 
@@ -59,7 +59,7 @@ def quoted(value: Value) -> str:
 
 
 def twins(value: Value, text: bool = True) -> list[Value]:
-    """What a template that means the value may hold as well. `text` says that Heat makes a text of it anyway."""
+    """The other values by which a template may mean this one. `text` says that Heat converts it to a text anyway."""
     if isinstance(value, Boolean):
         return ["true" if value == TRUE else "false"] if text else []
     if isinstance(value, int):
@@ -72,7 +72,7 @@ def twins(value: Value, text: bool = True) -> list[Value]:
 
 
 def read_day(text: str) -> date | None:
-    """The day of a time, or the first of a month or year; None if the text is none, or there is no such day."""
+    """The day of a time, or the first day of a month or year. None if the text names no existing day."""
     if not MOMENT.fullmatch(text):
         return None
     with suppress(ValueError):

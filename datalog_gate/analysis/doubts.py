@@ -1,15 +1,13 @@
-"""Doubts: the stacks whose rows a lifted program may derive wrongly.
+"""Doubts: the stacks for which a lifted program may derive wrong rows.
 
-They are in doubt for values and rows that no table holds.
-
-A row of a relation may lack values, which are null in its place, or may itself not be there, and is in a relation of
-its own then. A stack is in doubt of what a rule derives if such a row fits the rule, as far as the rest is known::
+Tables cannot hold every value and row. A row may lack values, which are null there. A row that may not exist is in a
+relation of its own. A stack is in doubt about a derived relation if such a row fits a rule, as far as the rest is known::
 
     p(root, x) :- q(root, x, y), r(y), not s(root, x).      =>      doubt#p(root) :- q#2(root), q(root, x, null).
-    (q may lack y; of s a row may not be there)                     doubt#p(root) :- s?(root, x).
+    (q may lack y; a row of s may not exist)                        doubt#p(root) :- s?(root, x).
 
-That says too much at times, and never too little: what may be wrong in a body is left out, and so is what may fail. A
-root whose doubt is in error, since a row that the rule reads is, is in doubt too.
+This may report too many stacks, never too few: literals of a body that may be wrong or fail are left out. A root whose
+doubt meets an error is in doubt too.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from datalog_gate.schema.declaration import Relation, RelationRef
 from datalog_gate.schema.signatures import KIND_TESTS
 
 MAYBE = "?"
-"""What follows the name of a relation in that of its rows that may not be there."""
+"""The suffix of the relation that holds the rows of another one that may not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +33,20 @@ class Doubts:
 
     lifted: Lifted
     relations: Mapping[RelationRef, RelationRef]
-    """The relation of the roots in doubt, by the relation that is in doubt."""
+    """By relation, the relation of the roots that are in doubt about it."""
 
 
 def lacking(relation: str, column: int) -> str:
-    """The name of the input of the roots in which rows of a relation lack values of a column."""
+    """The name of the input with the roots whose rows of a relation lack values of a column."""
     return f"{relation}#{column}"
 
 
 def with_doubts(lifted: Lifted, columns: Mapping[str, Set[int]]) -> Doubts:
-    """Add the relations of doubts. `columns` are those in which values lack, by input that is lifted. The relation
-    `MAYBE` of an input is among them, if with no column, where that has rows: it is an input then. So is the one of
-    `lacking` for each column."""
+    """Add the relations of doubts, and their inputs.
+
+    `columns` are the columns that lack values, by lifted input. A `MAYBE` relation with rows is an input too, with or
+    without such columns. `lacking` names the input for each column.
+    """
     program = lifted.program
     relations = dict(program.relations)
     added = {lacking(name, column) for name in columns for column in columns[name]}
@@ -78,14 +78,14 @@ def _roots(name: str) -> Relation:
 
 @dataclass(slots=True)
 class _Doubts:
-    """What makes the rules of doubts."""
+    """Builds the rules of doubts."""
 
     columns: Mapping[str, Set[int]]
     relations: dict[RelationRef, RelationRef] = field(default_factory=dict)
-    """The relations of doubts, by what is in doubt."""
+    """The relations of doubts, by the relation in doubt."""
 
     def of(self, rule: ir.CheckedRule) -> Iterator[ir.CheckedRule]:
-        """A rule for each way in which what a rule reads wrongly makes what it derives doubtful."""
+        """Yield a rule for each way in which a wrong read makes a derived row doubtful."""
         occurrences = Counter(rule.arguments)
         for literal in rule.body:
             occurrences.update(variables(literal))
@@ -98,14 +98,14 @@ class _Doubts:
                 yield ir.CheckedRule(f"doubt#{rule.relation}", (ROOT_VARIABLE,), (*given, *tests), rule.span)
 
     def is_test(self, literal: ir.CheckedLiteral, bound: Set[ir.Var], occurrences: Mapping[ir.Operand, int]) -> bool:
-        """Whether it is a test of variables that are bound. Others of a negation must occur in it alone."""
+        """Whether the literal tests bound variables. Other variables of a negation must occur only in it."""
         own = Counter(variables(literal))
         if isinstance(literal, ir.Without):
             own = Counter({var: count for var, count in own.items() if occurrences[var] > count})
         return not isinstance(literal, ir.Match) and self.is_sure(literal) and bound >= own.keys()
 
     def sources(self, match: ir.Match) -> Iterator[list[ir.Match]]:
-        """What a match may read wrongly: the roots in doubt of a derived relation, or the rows of an input."""
+        """What may be wrong where a match reads: the roots in doubt of a derived relation, or rows of an input."""
         name, span = match.relation, match.span
         if name in self.relations:
             yield [ir.Match(self.relations[name], (ROOT_VARIABLE,), span)]
@@ -121,7 +121,7 @@ class _Doubts:
             yield [ir.Match(f"{name}{MAYBE}", tuple(arguments), span)]
 
     def is_sure(self, literal: ir.CheckedLiteral) -> bool:
-        """Whether it reads nothing wrongly and never fails."""
+        """Whether the literal reads nothing wrong and never fails."""
         match literal:
             case ir.Match():
                 return not any(True for _ in self.sources(literal))
@@ -137,7 +137,7 @@ class _Doubts:
 def _ways(
     body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral] = ()
 ) -> Iterator[tuple[ir.Match, list[ir.CheckedLiteral]]]:
-    """The matches of a body and of its inner bodies, each with the literals beside and around it."""
+    """Yield each match of a body and its inner bodies, with the literals beside and around it."""
     for at, literal in enumerate(body):
         others = [*around, *body[:at], *body[at + 1 :]]
         match literal:

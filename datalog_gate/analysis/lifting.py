@@ -1,12 +1,12 @@
 """Lifting of a program for one stack to many, each judged alone.
 
-Every relation that rests on a stack gets the root as its first column, which all literals of a rule share::
+Every relation that depends on a stack gets the root as its first column. All literals of a rule share it::
 
     p(x) :- q(x), limit(n), not r(x).      =>      p(root, x) :- q(root, x), limit(n), not r(root, x).
     m(n) :- n = count{ x : q(x) }.         =>      m(root, n) :- root#(root), n = count{ x : q(root, x) }.
 
-(Stacks fill `q` and `r`, but not `limit`.) What rests on nothing of a stack stays as it is and is derived once: the
-inventory, limits, and `all:` relations, which have the rows of every stack.
+(Stacks fill `q` and `r`, but not `limit`.) Relations that depend on no stack stay as they are and are derived once: the
+inventory, limits, and `all:` relations, which hold the rows of every stack.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from datalog_gate.schema.declaration import (
 from datalog_gate.schema.relations import EFFECTIVE, TRANSITION
 
 ROOTS = "root#"
-"""The relation of a lifted program that holds the roots. No text can write the name."""
+"""The relation of a lifted program that holds the roots. Users cannot write its name."""
 ROOT_VARIABLE = ir.Var("", "root")
 ROOT_COLUMN = Column(ROOTS, Kind.STRING, "The root stack.")
 
@@ -40,15 +40,15 @@ Facts = Mapping[RelationRef, Collection[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A lifted program, which has the input `ROOTS` too."""
+    """A lifted program. It has the additional input `ROOTS`."""
 
     program: ir.CheckedProgram
     relations: frozenset[RelationRef]
-    """The relations, inputs and derived ones, that have the root as their first column."""
+    """The input and derived relations whose first column is the root."""
 
     def facts(self, stacks: Mapping[str, Facts]) -> dict[RelationRef, Collection[Row]]:
-        """The facts of many stacks, by root, as those of the lifted program. Rows of a relation that is not lifted are
-        those of any stack, so one is enough to have them."""
+        """The facts of many stacks, by root, as facts of the lifted program. Rows of relations that are not lifted are
+        the same for all stacks, so they are taken from one."""
         joined: dict[RelationRef, list[Row]] = {name: [] for name in self.program.inputs}
         joined[ROOTS] = [(root,) for root in stacks]
         for root, facts in stacks.items():
@@ -66,8 +66,8 @@ def stack_inputs(program: ir.CheckedProgram, catalogue: Catalogue) -> frozenset[
 
 
 def lift(program: ir.CheckedProgram, inputs: Collection[RelationRef]) -> Lifted:
-    """Lift a program in which stacks fill the `inputs`. Where facts hold unknowns the program is split before: the
-    name of an unknown that an aggregate makes must not depend on the root."""
+    """Lift a program in which stacks fill the `inputs`. If facts hold unknowns, split the program first: the name of an
+    unknown that an aggregate makes must not depend on the root."""
     lifted: set[RelationRef] = {*inputs}
     for stratum in program.strata:
         if any(match.relation in lifted for rule in stratum.rules for _, match in reads(rule.body)):
@@ -90,7 +90,7 @@ def _lift_stratum(stratum: ir.Stratum, lifted: Set[RelationRef]) -> ir.Stratum:
 
 
 def _lift_rule(rule: ir.CheckedRule, lifted: Set[RelationRef]) -> ir.CheckedRule:
-    """The rule with the root; if no relation of a stack gives it its value, `ROOTS` does."""
+    """The rule with the root. If no relation of a stack binds the root, `ROOTS` does."""
     body = _lift_body(rule.body, lifted)
     if not any(isinstance(literal, ir.Match) and literal.relation in lifted for literal in body):
         body = (ir.Match(ROOTS, (ROOT_VARIABLE,), rule.span), *body)

@@ -1,6 +1,6 @@
 """Old versions of relations that rules derive: copies of the rules.
 
-The request, the inventory, limits and what an author declares stay as they are::
+The request, the inventory, limits and declared relations have no old version::
 
     p(s) :- heat:resource(s), limit(n).            p(s) :- heat:resource(s), limit(n).
     q(s) :- old:p(s).                      =>      old:p(s) :- old:heat:resource(s), limit(n).
@@ -27,9 +27,7 @@ Reads = Mapping[RelationRef, Collection[RelationRef]]
 
 def stand_ins(relations: Mapping[RelationRef, Relation], own: Collection[str]) -> list[CheckedRule]:
     """A rule ``old:p(...) :- p(...)`` for each `old:p` that is read, where `p` is one of the author's `own` relations.
-
-    It gives both the same kinds while kinds are inferred, and keeps a mistake from being reported twice.
-    """
+    It gives both the same kinds during inference, and keeps an error from being reported twice."""
     rules = []
     for reference, relation in sorted(relations.items(), key=lambda item: str(item[0])):
         if is_old(reference) and relation_name(reference) in own:
@@ -49,12 +47,9 @@ def with_old_state(
     stack_inputs: Collection[str],
     catalogue: Catalogue,
 ) -> tuple[list[CheckedRule], dict[RelationRef, Relation], list[Diagnostic]]:
-    """The rules with copies of those of what is read as `old:p`, and without the stand-ins; the relations that the
-    copies add; what is wrong.
-
-    `stack_inputs` names the inputs that follow the stack besides those of the catalogue. A relation that rests on the
-    change itself has no old version.
-    """
+    """Add copies of the rules that are read as `old:p`, and drop the stand-ins. Return the rules, the relations that
+    the copies add, and diagnostics. `stack_inputs` are the inputs, besides those of the catalogue, that stacks fill. A
+    relation that depends on the change itself has no old version."""
     own = [rule for rule in rules if not is_old(rule.relation)]
     by_head: dict[RelationRef, list[CheckedRule]] = {}
     for rule in own:
@@ -109,7 +104,7 @@ def _resting(read: Reads, roots: set[RelationRef]) -> set[RelationRef]:
 def _renamed(
     body: tuple[CheckedLiteral, ...], rename: Callable[[RelationRef], RelationRef]
 ) -> tuple[CheckedLiteral, ...]:
-    """The body with other relations: itself, if they are the same."""
+    """The body with other relations; the same object if none changes."""
     literals = list(body)
     for at, literal in enumerate(body):
         if isinstance(literal, Match):

@@ -7,20 +7,17 @@ from collections.abc import Callable
 from functools import lru_cache
 
 LONGEST = 1000
-"""The most characters of a pattern."""
+"""The maximum number of characters of a pattern."""
 MEMORY = 1 << 20
-"""The most bytes of a compiled pattern."""
+"""The maximum number of bytes of a compiled pattern."""
 STEPS = 10**8
-"""The most steps of one search: characters times the size of the compiled pattern, about a second."""
+"""The maximum number of steps of a search, about a second: characters times the size of the compiled pattern."""
 
 
 @lru_cache(maxsize=64)
 def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], bool]:
-    """A function that says whether the pattern occurs in a text.
-
-    Errors: ValueError for a pattern that RE2 does not take, and from the function for a text that is too long for it;
-    ImportError without the wheel.
-    """
+    """Return a function that tells whether the pattern occurs in a text. Errors: ValueError for a pattern that RE2 does
+    not accept, and from the returned function for a text that is too long; ImportError without the wheel."""
     import re2
 
     options = re2.Options()
@@ -41,7 +38,7 @@ def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], b
         if len(text) * size > STEPS:
             raise ValueError("the text is too long for this pattern")
         try:
-            return compiled.search(text.encode()) is not None  # of a text it would tell places, which takes longer
+            return compiled.search(text.encode()) is not None  # slower on a str, whose positions it computes
         except UnicodeEncodeError:
             raise ValueError("the text is not Unicode") from None
 
@@ -49,7 +46,7 @@ def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], b
 
 
 def find_problem(pattern: object) -> str | None:
-    """Why rules with this pattern can't be loaded, None if they can. A pattern that is no text is not known yet."""
+    """Why rules with this pattern can't be loaded; None if they can. A pattern that is not a text is not known yet."""
     try:
         compile_search(pattern if isinstance(pattern, str) else "")
     except ImportError:
@@ -60,8 +57,8 @@ def find_problem(pattern: object) -> str | None:
 
 
 def find_looseness(pattern: str) -> tuple[str, str] | None:
-    """What is probably wrong with a pattern, and what to write: an anchor that binds one of several alternatives, a
-    ``*`` that was meant as a shell does."""
+    """What is probably wrong with a pattern, and what to write: an anchor on one of several alternatives, or a ``*``
+    used as in a shell."""
     branches = _branches(re.sub(r"^\(\?[a-zA-Z]+\)", "", pattern))
     for bound, anchor, where in ((_starts_bound, "^", "first"), (_ends_bound, "$", "last")):
         if len(branches) > 1 and len(set(map(bound, branches))) > 1:
@@ -95,7 +92,7 @@ def _ends_bound(branch: str) -> bool:
 
 
 def _branches(pattern: str) -> list[str]:
-    """The alternatives of a pattern that stand outside of all parentheses."""
+    """The alternatives of a pattern outside of all parentheses."""
     branches, depth, start, at, in_class = [], 0, 0, 0, False
     while at < len(pattern):
         letter = pattern[at]

@@ -16,7 +16,7 @@ Action = OneOf["create", "update", "adopt", "restore", "delete", "suspend", "res
 LEVELS: tuple[Level, ...] = get_args(Level)
 ACTIONS: tuple[Action, ...] = get_args(Action)
 BUILDING = frozenset({"create", "update", "adopt", "restore"})
-"""The actions that add or change resources: what a policy judges unless it says otherwise."""
+"""The actions that add or change resources. A policy judges these by default."""
 CHANGING: tuple[Action, ...] = ("update", "restore")
 """The actions that change an existing stack."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")

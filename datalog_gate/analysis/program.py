@@ -28,14 +28,14 @@ class Var(NamedTuple):
     name: str
     """The name that the author wrote, empty for an intermediate result."""
     generated: str = ""
-    """Set for a variable that the analysis adds, to distinguish it from others of that name."""
+    """Distinguishes variables that the analysis adds from others of the same name."""
 
     def __str__(self) -> str:
         return f"{self.name}#{self.generated}" if self.generated else self.name
 
 
 class Const(NamedTuple):
-    """A constant of a rule."""
+    """A constant in a rule."""
 
     value: Value
 
@@ -49,11 +49,11 @@ Pattern = Var | Const | None
 class Match:
     """A row of the relation fits the arguments.
 
-    A variable never matches null with null: one that another literal binds too does not match a null here (inside an
-    atom, twice the same variable neither); a constant null does.
+    A variable never joins null with null: if another literal, or another argument of this one, binds it too, a null
+    does not match here. A constant null does.
 
     `columns` are the positions of the arguments that are not None, and `column_terms` these arguments with their
-    positions: a rule reads few of the columns of a wide relation. An engine marks a match as `new` that reads only the
+    positions: a rule reads few of the columns of a wide relation. An engine sets `new` for a match that reads only the
     rows of the last round.
     """
 
@@ -72,8 +72,8 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``left comparator right``. With ``=`` and one side an unbound variable, it binds that variable (null too);
-    ``x = null`` binds only where no other literal binds x, else it is a test and comes after those.
+    """``left comparator right``. ``=`` with an unbound variable on one side binds it, also to null. ``x = null`` binds
+    x only if no other literal does; else it is a test and comes after them.
 
     `=` and `!=` take any kinds; a variable never equals null through `=`, only a constant null does. The others raise
     on kinds other than two numbers or two strings. `when_unknown` is the answer where an operand is an unknown; an
@@ -88,14 +88,14 @@ class Compare:
 
     @property
     def null_test(self) -> bool:
-        """Whether a side is a null that is written out, which alone equals null."""
+        """Whether a side is the constant null, the only operand that equals null."""
         return Const(None) in (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A builtin: inputs are bound, the output is matched with what it gives; a test has none. One with several outputs
-    is several calls, of its parts.
+    """A builtin: inputs are bound, and the output is matched with the result; a test has no output. A builtin with
+    several outputs becomes several calls.
 
     An operator of the language is the builtin of that name. With an unknown among the inputs each output is the
     unknown ``builtin(inputs)``, and a test answers `when_unknown`.
@@ -120,9 +120,9 @@ class Without:
 class Fold:
     """``target = function{ terms : body }`` over the distinct tuples of terms whose first is not null.
 
-    Variables that occur outside too are bound before; the rest are local. Empty: count and sum 0, list "", else false.
-    The target of one of `tuples` is read by calls of an aggregate alone: their inputs are what it is known by, then the
-    tuples that are there for certain, then those that may be.
+    Variables that also occur outside are bound before; the others are local. For no tuples, count and sum give 0, list
+    gives "", and the others have no value. Only calls of an aggregate read the target of `tuples`. Their inputs are the
+    place and groups of the aggregate, the certain tuples, and the possible ones.
     """
 
     function: FoldFunction
@@ -150,7 +150,7 @@ class CheckedRule:
 
     @property
     def mentioned(self) -> frozenset[RelationRef]:
-        """The relations of the body, with those of the bodies in it. A dozen checks ask for them."""
+        """The relations of the body and its inner bodies. Cached, since many checks ask for them."""
         known = self._mentioned
         if known is None:
             known = frozenset(mentioned(self.body))
@@ -160,7 +160,7 @@ class CheckedRule:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Relations that are derived together, after those of all strata before. Only a recursive one needs rounds."""
+    """Relations that are derived together, after all strata before. Only recursive strata need rounds."""
 
     relations: tuple[RelationRef, ...]
     rules: tuple[CheckedRule, ...]
@@ -185,11 +185,11 @@ class CheckedProgram:
 
 T = TypeVar("T")
 MAX_ENTRIES = 32
-"""The maximum number of cached values for each program: stacks differ in their unknowns."""
+"""The maximum number of cached values for each program, since stacks differ in their unknowns."""
 
 
 class ProgramCache(Generic[T]):
-    """Values of one kind by program and key, freed with the program. If two threads need one, both compute it."""
+    """Cached values of one kind, by program and key, freed with the program. Two threads may both compute a value."""
 
     def __init__(self) -> None:
         self._values: WeakKeyDictionary[CheckedProgram, dict[Hashable, T]] = WeakKeyDictionary()
@@ -223,7 +223,7 @@ def operands(literal: CheckedLiteral) -> tuple[Pattern, ...]:
 
 
 def mentioned(body: Sequence[CheckedLiteral]) -> set[RelationRef]:
-    """The relations of a body, with those of the bodies in it."""
+    """The relations of a body and its inner bodies."""
     names: set[RelationRef] = set()
     for literal in body:
         if isinstance(literal, Match):
@@ -271,11 +271,9 @@ def renamed(part: Any, names: Mapping[Var, Operand]) -> Any:
 
 
 def find_input(program: CheckedProgram, name: str) -> RelationRef | None:
-    """The input that takes the rows which facts give under a name, or None.
-
-    It is the relation itself, or the given version of one that has rules. A bare name means the relation of the one
-    module that has it. Errors: ValueError if several modules have it.
-    """
+    """The input for rows that facts give under a name, or None. It is the relation itself, or the given version of a
+    relation with rules. A bare name stands for the only relation of that name in any module. Errors: ValueError if
+    several modules have it."""
     inputs = {str(whole_version(relation)): relation for relation in program.inputs}
     if name in inputs:
         return inputs[name]

@@ -27,7 +27,7 @@ KINDS = {str(kind.name).lower(): kind for kind in _KINDS}
 
 @dataclass(slots=True)
 class ModuleScope:
-    """One module's own names: relations by bare name, what it exports, which modules it imports."""
+    """The names of one module: its relations by bare name, its exports, its imports."""
 
     relations: dict[str, Relation] = field(default_factory=dict)
     declared: set[str] = field(default_factory=set)
@@ -40,8 +40,8 @@ class Names:
     """The names of a whole program.
 
     `given` are relations that facts fill, with the kinds of their columns. The module `query`, if any, sees private
-    relations and finds bare names wherever they are defined. With `lenient` an undefined relation is an empty one.
-    `consequences` are those diagnostics that only follow from a rule which could not be read.
+    relations and finds bare names in every module. With `lenient`, undefined relations are empty. `consequences` are
+    diagnostics that only follow from a rule with a syntax error.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Names:
         self.undeclared = {scope.relations[name].name for scope in scopes for name in scope.derived - scope.declared}
 
     def relation(self, atom: Atom, module: str) -> Relation | Builtin | None:
-        """Find what an atom in a body of the module stands for; None, with a diagnostic, if nothing."""
+        """Find the relation of an atom in a body; None, with a diagnostic, if there is none."""
         if meaning := self._meaning(atom, module):
             self._read.add(meaning.name)
         return meaning
 
     def unread(self, modules: Iterable[Module], read: Collection[str] = ()) -> Iterator[Diagnostic]:
-        """Find relations that nothing reads; others read those in `read`. A name that is similar to another or to that
-        of an annotation is an error; else the rule may lack an annotation."""
+        """Report relations that nothing reads; `read` are those read elsewhere. A name similar to another one, or to an
+        annotation, is an error; otherwise the rule may lack an annotation."""
         known = self._read.union(read)
         for module in modules:
             scope = self.scopes[module.name]
@@ -151,7 +151,7 @@ class Names:
         return scope.relations[bare]
 
     def _version(self, atom: Atom, module: str, prefix: str) -> Relation | Builtin | None:
-        """The relation as it was, or that of all stacks, after the prefix."""
+        """The old version of the relation, or its version over all stacks, by the prefix."""
         rest, span = atom.name.removeprefix(prefix), atom.name_span
         now = self._meaning(replace(atom, name=rest, name_span=span._replace(column=span.column + len(prefix))), module)
         if now is None or now.name in self._empty:
@@ -210,7 +210,8 @@ class Names:
         return relation
 
     def _absent(self, atom: Atom, module: str) -> Relation | None:
-        """An empty relation if there may be one, or None. In Congress its columns have no names."""
+        """An empty relation in place of an undefined one, or None if that is not allowed. In Congress its columns have
+        no names."""
         name, span = atom.name, atom.name_span
         message = f"nothing defines {name}: it is empty"
         if self.lenient:
@@ -233,7 +234,7 @@ class Names:
         return self._empty.setdefault(full_name, _numbered(full_name, (Kind(0),) * len(atom.arguments)))
 
     def _elsewhere(self, atom: Atom, module: str) -> None:
-        """Report a relation that is not there, or that another module has under its name."""
+        """Report an undefined relation, or one that another module defines under this name."""
         name, span = atom.name, atom.name_span
         owners = sorted(full for full, scope in self.scopes.items() if name in scope.relations and full != module)
         exporting = [owner for owner in owners if name in self.scopes[owner].exports]
@@ -272,7 +273,7 @@ class Names:
         yield from self.scopes[module].relations
         for name, scope in self.scopes.items():
             shown: Iterable[str] = scope.exports
-            if module == self.query:  # it reads what is private too
+            if module == self.query:  # it also reads private relations
                 yield from scope.relations
                 shown = scope.relations
             yield from (f"{name}:{bare}" for bare in shown)
@@ -340,7 +341,7 @@ class Names:
         scope.derived.add(bare)
 
     def _check_name(self, name: str, module: str, message: str, span: Span) -> str:
-        """Check the name of what a module defines, and return it without the module."""
+        """Check a name that a module defines, and return it without the module."""
         prefix, _, bare = name.rpartition(":")
         if prefix and prefix != module:
             suggestion = f"name it {bare}, which other modules read as {module}:{bare}"
@@ -371,7 +372,7 @@ class Names:
                     self._report("unknown-module", message, statement.span, suggestion)
 
     def imported(self, name: str, module: str) -> str:
-        """The module that an import means; in a pack that is loaded alone, the one whose name is the last segment."""
+        """The module that an import means. In a pack that is loaded alone, only the last segment must match."""
         beside = name.rpartition(":")[2]
         return beside if name not in self.scopes and ":" not in module and beside in self.scopes else name
 

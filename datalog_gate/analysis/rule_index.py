@@ -1,8 +1,8 @@
-"""Rules that come one by one, each checked with what it touches.
+"""Rules that are added one by one, each checked with those it affects.
 
-A rule is checked together with the rules of a cycle that it closes, and with those that read a relation whose columns
-or kinds it changes. All others are stood for by what is known of their relations: a new rule costs what it touches, and
-is refused exactly where a check of all rules would refuse it.
+A rule is checked together with the rules of a cycle that it closes, and with rules that read a relation whose columns
+or kinds it changes. For all others, the known columns and kinds of their relations are enough. So the cost of a new
+rule depends on the rules it affects, and it is refused exactly if a check of all rules would refuse it.
 
 >>> from datalog_gate.language.parser import parse
 >>> def rule(text):
@@ -41,9 +41,9 @@ from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import Relation
 
 REST, NOTHING = "rest#", "nothing#"
-"""What stands for the rules that are not checked again; no text can write these names."""
+"""Module names of the stubs for rules that are not checked again. Users cannot write them."""
 TOLD = ("undefined-relation", "congress")
-"""The codes of the warnings about a rule alone."""
+"""The codes of warnings about a single rule."""
 _WORDS = {kind: str(kind.name).lower() for kind in (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE)}
 
 
@@ -62,7 +62,7 @@ class IndexedRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleIndex:
-    """Rules of Congress by id, over modules that stay. It is a value: `add` and `remove` make new ones."""
+    """Rules of Congress by id, over modules that do not change. It is immutable: `add` and `remove` return new ones."""
 
     fixed: tuple[Module, ...] = ()
     """Modules of files, which read none of the rules."""
@@ -82,7 +82,7 @@ class RuleIndex:
         return replace(after, relations=relations), warnings
 
     def remove(self, identities: Collection[str]) -> RuleIndex:
-        """Remove rules. Errors: RulesError if others can't do without them."""
+        """Remove rules. Errors: RulesError if other rules need them."""
         gone = {self.rules[identity].relation for identity in identities}
         rules = {identity: rule for identity, rule in self.rules.items() if identity not in identities}
         relations = {name: relation for name, relation in self.relations.items() if name not in gone}
@@ -101,7 +101,7 @@ class RuleIndex:
         return replace(after, policies=after.policies - {module})
 
     def program_of(self, relation: str) -> list[Module]:
-        """The modules of what a relation rests on, to be evaluated; those that stay are whole."""
+        """The modules that a relation depends on, for evaluation. Fixed modules are complete."""
         rules, relations = self._below(relation)
         reached = reached_modules(self.fixed, {name.rpartition(":")[0] for name in relations})
         policies = {name.rpartition(":")[0] for name in relations} & self.policies
@@ -113,7 +113,7 @@ class RuleIndex:
         return modules
 
     def readers(self, module: str) -> list[str]:
-        """The ids of the rules of other policies that read one."""
+        """The ids of the rules of other policies that read this one."""
         return [
             identity
             for identity, rule in self.rules.items()
@@ -121,7 +121,7 @@ class RuleIndex:
         ]
 
     def _below(self, relation: str) -> tuple[list[str], set[str]]:
-        """The rules that a relation rests on, in order, and all relations that these read."""
+        """The rules that a relation depends on, in order, and all relations that they read."""
         by_relation = self._by_relation()
         reached, waiting, taken = {relation}, [relation], set[str]()
         while waiting:
@@ -138,10 +138,10 @@ class RuleIndex:
         return by_relation
 
     def _cycle(self, added: IndexedRule) -> set[str]:
-        """The rules of the cycles that a rule closes, itself among them."""
+        """The rules of the cycles that a rule closes, including itself."""
         if added.relation not in added.reads and not any(
             added.relation in rule.reads for rule in self.rules.values()
-        ):  # as most
+        ):  # as for most rules
             return set()
         below = set(self._below(added.relation)[0])
         readers: dict[str, set[str]] = defaultdict(set)
@@ -159,8 +159,8 @@ class RuleIndex:
     def _check(
         self, touched: set[str], changed: Collection[str] = ()
     ) -> tuple[dict[str, Relation], tuple[Diagnostic, ...]]:
-        """Check the touched rules, and those that read what then changes. Returns all relations, and the warnings. The
-        relations `changed` are known by these rules alone."""
+        """Check the affected rules, and those that read a changed relation. Return all relations, and the warnings. The
+        relations `changed` are known only by these rules."""
         relations = {name: relation for name, relation in self.relations.items() if name not in changed}
         changes = set(changed)
         while touched:
@@ -179,7 +179,7 @@ class RuleIndex:
         return relations, ()
 
     def _with_advice(self, warning: Diagnostic) -> Diagnostic:
-        """The warning of a table that nothing defines with the name that was probably meant."""
+        """The warning about an undefined table, with the name that was probably meant."""
         rules = (rule for rule in self.rules.values() if warning.span and rule.rule.span.file == warning.span.file)
         atoms = [(rule, node) for rule in rules for node in nodes(rule.rule.body) if isinstance(node, Atom)]
         for rule, atom in atoms:
@@ -189,7 +189,7 @@ class RuleIndex:
         return warning
 
     def _check_once(self, touched: Collection[str], alone: Collection[str]) -> Checked:
-        """Check the touched rules over what stands for the others. What is wrong is told with all names at hand."""
+        """Check the affected rules, with stubs for the others. Messages suggest names from all modules."""
         try:
             return check(self._stand_in(touched, alone, whole=False), query=REST, catalogue=self.catalogue)
         except RulesError:
@@ -201,7 +201,7 @@ class RuleIndex:
             raise RulesError(own or error.diagnostics, error.sources) from None
 
     def _stand_in(self, touched: Collection[str], alone: Collection[str], whole: bool) -> list[Module]:
-        """Modules of the touched rules, and of what stands for the rest; with `whole` for all relations."""
+        """Modules of the affected rules, and of stubs for the rest; with `whole` for all relations."""
         read = set().union(*(self.rules[identity].reads for identity in touched))
         heads = {self.rules[identity].relation for identity in touched}
         rest = {rule.relation for identity, rule in self.rules.items() if identity not in touched}
@@ -268,8 +268,7 @@ def index_modules(
 
 
 def _stub(bare: str, relation: Relation, fixed: bool = False) -> Iterator[Statement]:
-    """A rule that stands for those of a relation, over a relation of what they derive. In a file of ours,
-    one that is `fixed`, nothing is undefined."""
+    """A stub rule for a relation, over a relation with its kinds. In a `fixed` module nothing is undefined."""
     variables = [Variable(column.name) for column in relation.columns]
     known = [at for at, column in enumerate(relation.columns) if column.kinds or fixed]
     columns = [
@@ -287,7 +286,7 @@ def _stub(bare: str, relation: Relation, fixed: bool = False) -> Iterator[Statem
 
 
 def reached_modules(modules: Sequence[Module], names: Collection[str]) -> set[str]:
-    """The modules of the names, and those that they import or read."""
+    """The named modules, and the modules that they import or read."""
     by_name = {module.name: module for module in modules}
     titles = {module.title: module.name for module in modules if module.title}
     reached: set[str] = set()

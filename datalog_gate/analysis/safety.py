@@ -39,7 +39,7 @@ def order(rule: CheckedRule, spans: Spans, diagnostics: list[Diagnostic]) -> Che
         slips = Slips(var.name for var in spans)
         folds = [literal for literal in rule.body if isinstance(literal, Fold)]
         groups = {var for fold in folds for var in variables(fold) if var in unbound} - {fold.target for fold in folds}
-        for var in groups or _named(unbound) or unbound:  # what an aggregate gives is missing for want of its groups
+        for var in groups or _named(unbound) or unbound:  # the result of an aggregate is missing because its groups are
             diagnostics.append(_report(var, spans.get(var, rule.span), body, slips, var in groups))
         return None
     return CheckedRule(rule.relation, rule.arguments, body, rule.span)
@@ -53,7 +53,7 @@ class ScopedLiteral:
     needs: frozenset[Var]
 
     def ready(self, bound: Container[Var]) -> bool:
-        """Whether the literal can run; an equation needs one side at least."""
+        """Whether the literal can run. An equation needs at least one side."""
         if self.needs and not all(map(bound.__contains__, self.needs)):
             return False
         if isinstance(self.literal, Compare):
@@ -66,10 +66,10 @@ def scope_body(
 ) -> tuple[ScopedLiteral, ...]:
     """Compute what the literals of a body need.
 
-    `outside` are the variables that occur around the body, `given` those of them that have a value.
+    `outside` are the variables around the body, `given` those among them that have a value.
 
-    ``x = null`` is a test, and needs x, wherever something else can bind x. So is an equation that holds of unknowns
-    where x has a value of its own: a row with an unknown x would not be found by the other side's value.
+    If another literal can bind x, ``x = null`` is a test and needs x. So is an equation that unknowns satisfy: a lookup
+    by the other side's value would miss rows with an unknown x.
     """
     around = frozenset(outside)
     has_inner = any(isinstance(literal, Nesting) for literal in body)
@@ -102,12 +102,12 @@ def scope_body(
 
 
 def _may_test(literal: Compare) -> bool:
-    """Whether the comparison is an equation that tests a value which something else binds."""
+    """Whether the comparison is an equation that tests a value bound elsewhere."""
     return literal.comparator == "=" and (literal.when_unknown or literal.null_test)
 
 
 def scope_inner(literal: Without | Fold, needs: frozenset[Var]) -> tuple[ScopedLiteral, ...]:
-    """Compute what the literals of an inner body need. What the outer literal needs has a value there."""
+    """Compute what the literals of an inner body need. Variables that the outer literal needs have a value there."""
     terms = literal.terms if isinstance(literal, Fold) else ()
     return scope_body(literal.body, needs.union(term for term in terms if isinstance(term, Var)), needs)
 
@@ -126,7 +126,8 @@ def binds(literal: CheckedLiteral) -> set[Var]:
 
 
 def _bindable(body: Iterable[ScopedLiteral], given: frozenset[Var], by_equations: bool) -> frozenset[Var]:
-    """The variables that literals can bind; only `by_equations` those that equations with null or of unknowns bind."""
+    """The variables that literals can bind; `by_equations` selects those bound only by equations with null or
+    unknowns."""
     literals = list(body)
 
     def bind_more(state: tuple[frozenset[Var], frozenset[Var]]) -> tuple[frozenset[Var], frozenset[Var]]:
@@ -144,7 +145,7 @@ def _bindable(body: Iterable[ScopedLiteral], given: frozenset[Var], by_equations
 
 
 def _order(body: Iterable[ScopedLiteral], bound: set[Var], wanted: set[Var]) -> tuple[Conjunction, set[Var]]:
-    """The literals in a safe order, and the variables that stay unbound, `wanted` ones among them."""
+    """The literals in a safe order, and the variables, including `wanted` ones, that stay unbound."""
     ordered: list[CheckedLiteral] = []
     pending = list(body)
     bound, unbound = set(bound), set[Var]()

@@ -13,8 +13,8 @@ from datalog_gate.schema.declaration import Relation, RelationRef
 
 
 class SameValues:
-    """The operands of a body by what equations make one, and equal calls and aggregates: ``n ?? 0`` is the same value
-    twice."""
+    """Groups operands that are the same value, by equations and by equal calls and aggregates: ``n ?? 0`` is the same
+    value wherever it occurs."""
 
     def __init__(
         self, body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation] = MappingProxyType({})
@@ -36,7 +36,7 @@ class SameValues:
             ):
                 is_there = Kind.NULL not in column.kinds or not present.isdisjoint((term, twin))
                 if is_there and isinstance(term, ir.Var) and isinstance(twin, ir.Var):
-                    self._join(term, twin)  # of two nulls neither equals the other
+                    self._join(term, twin)  # null does not equal null
         uses: Counter[ir.Var] | None = None
         for literal in computing:
             match literal:
@@ -63,7 +63,7 @@ class SameValues:
 
 
 def _present(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Operand]:
-    """Yield the operands that are not null where the body holds."""
+    """Yield the operands that are not null if the body holds."""
     for literal in body:
         match literal:
             case ir.Compare(sign, left, right):
@@ -77,7 +77,7 @@ def _present(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Operand]:
 def twins(
     body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], same: SameValues
 ) -> Iterator[tuple[ir.Match, ir.Match]]:
-    """Yield the pairs of literals that match one row: those with the same key."""
+    """Yield the pairs of literals that match the same row: those with the same key."""
     matches = [literal for literal in body if isinstance(literal, ir.Match)] if relations else []
     if len({literal.relation for literal in matches}) == len(matches):
         return

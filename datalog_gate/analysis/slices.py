@@ -21,7 +21,7 @@ def resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedP
 
 
 def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) -> Iterator[CheckedProgram]:
-    """For each group the strata it depends on that no earlier group has; last the others. Made anew by each call."""
+    """For each group the strata that it depends on and no earlier group does; last the others. Not cached."""
     rest, inputs_before = program, set[RelationRef]()
     for wanted in groups:
         part = _resting(rest, wanted)
@@ -35,12 +35,12 @@ def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) ->
 
 
 def grounded(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
-    """The strata that read nothing but these inputs, directly or through each other."""
+    """The strata that depend only on these inputs."""
     return _GROUNDED.get(program, inputs, lambda: _grounded(program, inputs))
 
 
 def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> frozenset[RelationRef]:
-    """The relations that may have a row, where no other inputs than the `filled` have one."""
+    """The relations that may have rows if only the `filled` inputs have any."""
 
     def step(some: frozenset[RelationRef]) -> frozenset[RelationRef]:
         return some | {
@@ -55,8 +55,8 @@ def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> froze
 def rests_on(
     program: CheckedProgram, policies: Iterable[Policy | Unlock] = ()
 ) -> dict[RelationRef, frozenset[RelationRef]]:
-    """What each derived relation rests on, itself among it, in order of strata, so that one pass collects it all. A
-    policy whose rules all say `false` has no stratum: it rests on itself."""
+    """The relations that each derived relation depends on, including itself. They are collected in one pass, in order
+    of strata. A policy whose rules all say `false` has no stratum and depends only on itself."""
     reads: dict[RelationRef, frozenset[RelationRef]] = {
         policy.relation: frozenset({policy.relation}) for policy in policies
     }

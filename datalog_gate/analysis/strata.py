@@ -21,7 +21,7 @@ MOST_STEPS = 50
 
 
 class Step(NamedTuple):
-    """A rule's reading of a relation: `through` is empty, or ``not`` or ``count of`` with a blank; `span` is where."""
+    """A rule reads a relation: `through` is empty, ``not`` or ``count of`` with a blank; `span` is the place."""
 
     through: str
     span: Span
@@ -33,7 +33,7 @@ Steps = Mapping[RelationRef, Collection[Step]]
 
 
 def stratify(rules: Sequence[ir.CheckedRule]) -> tuple[tuple[ir.Stratum, ...], tuple[Diagnostic, ...]]:
-    """The strata of the rules, and what is wrong: `unstratified`, `value-growth`. A relation without rules is an input
+    """The strata of the rules, and diagnostics: `unstratified`, `value-growth`. A relation without rules is an input
     and stands in no stratum."""
     by_relation: dict[RelationRef, list[ir.CheckedRule]] = {rule.relation: [] for rule in rules}
     graph: dict[RelationRef, set[Step]] = {name: set() for name in by_relation}
@@ -59,7 +59,7 @@ def stratify(rules: Sequence[ir.CheckedRule]) -> tuple[tuple[ir.Stratum, ...], t
 
 
 def reads(body: Sequence[ir.CheckedLiteral], through: str = "") -> Iterator[tuple[str, ir.Match]]:
-    """The matches of a body and of its inner bodies, each with what it stands in: ``not``, ``sum of`` or nothing."""
+    """The matches of a body and its inner bodies, each with its context: ``not``, ``sum of`` or nothing."""
     for literal in body:
         match literal:
             case ir.Match():
@@ -75,8 +75,8 @@ def matches(body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
 
 
 def settle(rules: Sequence[ir.CheckedRule], step: Callable[[ir.CheckedRule], bool]) -> None:
-    """Take a step with each rule, and again with those that read its relation whenever the step says that this
-    changed: until a fixpoint."""
+    """Call a function for each rule. Whenever it returns true, call it again for the rules that read the relation of
+    that rule, until a fixpoint."""
     readers: dict[RelationRef, list[int]] = {}
     for at, rule in enumerate(rules):
         for name in rule.mentioned:
@@ -103,7 +103,8 @@ def fixpoint(step: Callable[[T], T], value: T) -> T:
 
 def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iterator[list[RelationRef]]:
     """The strongly connected components, each sorted, after those that it leads to: Tarjan, "Depth-first search and
-    linear graph algorithms", 1972. The calls stand on a list, since chains of rules outgrow Python's own stack."""
+    linear graph algorithms", 1972. It keeps its own stack, since long chains of rules exceed Python's recursion
+    limit."""
     index: dict[RelationRef, int] = {}
     lowest: dict[RelationRef, int] = {}
     path: dict[RelationRef, None] = {}
@@ -138,7 +139,7 @@ def _components(successors: Mapping[RelationRef, Sequence[RelationRef]]) -> Iter
 
 
 def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
-    """Report each negative step of a component, except on a cycle that an earlier report shows."""
+    """Report each negative step of a component, unless an earlier report shows its cycle."""
     negative = ((name, step) for name, steps in inside.items() for step in steps if step.through)
     cycles = [_cycle(name, step, inside) for name, step in islice(negative, MOST_CYCLES)]
     shown: set[tuple[RelationRef, Step]] = set()
@@ -152,8 +153,8 @@ def _unstratified(inside: Steps) -> Iterator[Diagnostic]:
 
 
 def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
-    """A diagnostic for each computed value that reaches the head of a rule which reads its own component. One that the
-    body also matches in a relation is one of those there."""
+    """Report each computed value that reaches the head of a rule which reads its own component. A value that the body
+    also matches in a relation is not new."""
     loops = [literal for literal in rule.body if isinstance(literal, ir.Match) and literal.relation in inside]
     if not loops:
         return
@@ -183,7 +184,7 @@ def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
 
 
 def _cycle(start: RelationRef, first: Step, inside: Steps) -> list[tuple[RelationRef, Step]]:
-    """Find the shortest cycle that begins with this step: the steps, each with the relation that takes it."""
+    """Find the shortest cycle that begins with this step, as steps with the relation that takes each."""
     came: dict[RelationRef, tuple[RelationRef, Step]] = {first.relation: (start, first)}
     waiting = deque([first.relation])
     while start not in came:

@@ -1,6 +1,6 @@
-"""Taint analysis: columns that can hold what came from a secret.
+"""Taint analysis: columns that can hold a secret.
 
-A column that merely depends on a secret, by a comparison or by a row that exists because of it, holds none.
+A column that only depends on a secret, through a comparison or the existence of a row, does not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Taint:
 
 
 def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
-    """Compute which columns secrets reach from these columns of the inputs."""
+    """Compute the columns that values of these secret input columns reach."""
     columns = {(name, at): PASSED for name, positions in secrets.items() for at in positions}
     reached = Taint(columns | {(possible_version(name), at): PASSED for name, at in columns})
 
@@ -47,7 +47,7 @@ def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[i
 
 
 def levels(taint: Taint, rule: ir.CheckedRule) -> Mapping[ir.Var, int]:
-    """The levels of a rule's variables, as in `Taint`, without those that hold nothing of a secret."""
+    """The levels of a rule's variables, as in `Taint`; variables without secrets are left out."""
     flow = _Flow(taint)
     flow.through(rule.body)
     return flow.variables

@@ -47,9 +47,9 @@ def infer(
 ) -> Inference:
     """Infer the kinds of all columns. The rules of `fixed` relations, which are declared, must fit the declarations.
 
-    Columns of several kinds are marked as `MIXED` while kinds are inferred, but for those of `given` relations, whose
-    facts whoever asks has chosen: a rule must say which of the kinds it means, unless its module is one of `congress`.
-    Of the `known` relations another inference left the `kinds`, and no rule is one of theirs.
+    During inference columns of several kinds are marked as `MIXED`: a rule must say which kind it means, unless its
+    module is in `congress`. Columns of `given` relations are not marked, since the caller chose their facts. `kinds`
+    are those of the `known` relations, from an earlier inference; no rule derives them.
     """
     derived = {rule.relation for rule in rules}
     fixed = frozenset(fixed)
@@ -88,25 +88,25 @@ def _with_kinds(relation: Relation, kinds: Sequence[Kind]) -> Relation:
 
 @dataclass(slots=True)
 class Inference:
-    """The inference over some rules: first the kinds spread, then, while `judging`, each rule is checked."""
+    """The inference over some rules: first kinds spread, then each rule is checked, with `judging` set."""
 
     rules: Sequence[ir.CheckedRule]
     relations: dict[RelationRef, Relation]
     kinds: Mapping[RelationRef, list[Kind]]
-    """Those of the columns, as far as they have spread."""
+    """The kinds of the columns, as far as they have spread."""
     fixed: frozenset[str]
     congress: Container[str] = ()
     diagnostics: list[Diagnostic] = field(default_factory=list)
     judging: bool = False
     _asks_for_kinds: bool = True
-    """Whether the rule that is judged must say which of several kinds it means."""
+    """Whether the checked rule must say which of several kinds it means."""
     _mismatched: set[ir.Var] = field(default_factory=set)
     unfilled: Collection[RelationRef] = ()
     """The relations with a column that no rule fills."""
     _spread: dict[int, Kinds] = field(default_factory=dict)
-    """The kinds that the bodies of `rules` had last, by their ids."""
+    """The latest kinds of the variables of each body in `rules`, by the id of the body."""
     _binders: dict[int, dict[ir.Var, int]] = field(default_factory=dict)
-    """Those of the bodies of `rules`, by their ids."""
+    """The binders of each body in `rules`, by the id of the body."""
 
     def spread(self, rule: ir.CheckedRule) -> bool:
         """Add the kinds of a rule's head to its relation; return whether a column changed."""
@@ -152,7 +152,7 @@ class Inference:
             before = dict(kinds)
             for literal in body:
                 self._narrow(literal, kinds, binders)
-            if not flows:  # matches narrow each variable alone: a second look changes nothing
+            if not flows:  # matches narrow each variable by itself: a second pass changes nothing
                 break
         return kinds
 
@@ -163,7 +163,7 @@ class Inference:
                 self._judge_default(literal, body, kinds)
 
     def _binders_of(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> dict[ir.Var, int]:
-        """The binders of a body, which for one of a rule are counted once."""
+        """The binders of a body; those of a rule's own body are cached."""
         if outer:
             return _binders(body, outer)
         known = self._binders.get(id(body))
@@ -205,7 +205,7 @@ class Inference:
                 pass
 
     def _columns(self, match: ir.Match) -> list[Kind]:
-        """The kinds of the columns of a match. While judging, a column that no rule fills has any kind but null."""
+        """The kinds of the columns of a match. During checks, a column that no rule fills has any kind but null."""
         kinds = self.kinds[match.relation]
         return [kind or NOT_NULL for kind in kinds] if self.judging and NOTHING in kinds else kinds
 
@@ -223,7 +223,7 @@ class Inference:
             left, right = (self._kind(term, kinds) for term in call.inputs)
             return (left & ~Kind.NULL) | right
         if call.builtin == "+" and any(not self._kind(term, kinds) & Kind.NUMBER for term in call.inputs):
-            return NOT_NULL  # it is reported: what is made of the sum is not
+            return NOT_NULL  # reported once: results computed from the sum are not
         return column.kinds
 
     def _judge(self, literal: ir.CheckedLiteral, kinds: Kinds) -> None:
@@ -260,8 +260,8 @@ class Inference:
                     self._need_one(literal.terms[0], alike, inner, f"{literal.function} takes", literal.span)
 
     def _judge_default(self, call: ir.Call, body: Iterable[ir.CheckedLiteral], kinds: Kinds) -> None:
-        """Report a default of another kind than the value, ``size ?? "0" > 5``, where more is asked of the result than
-        to be shown."""
+        """Report a default of another kind than the value, as in ``size ?? "0" > 5``, if the result is not merely
+        shown."""
         (value, default), result = call.inputs, call.outputs[0]
         of_value, of_default = (self._kind(term, kinds) & NOT_NULL for term in (value, default))
         names = {result}
@@ -314,13 +314,13 @@ class Inference:
         self._judge_order(what, *sides, kinds=kinds, span=compare.span)
 
     def _judge_order(self, what: str, first: ir.Operand, second: ir.Operand, *, kinds: Kinds, span: Span) -> None:
-        """Report two operands that are ordered and never of one kind."""
+        """Report an order comparison of two operands that never have the same kind."""
         left, right = self._kind(first, kinds), self._kind(second, kinds)
         if left & ORDERED and right & ORDERED and not left & right & ORDERED:
             self._mismatch(what, left & ORDERED, right, span, second)
 
     def _is_reported(self, *operands: ir.Operand) -> bool:
-        """Whether a mismatch of one of the variables was reported before; note that it is now."""
+        """Whether a mismatch of one of the variables was reported before. Marks them as reported."""
         named = {operand for operand in operands if isinstance(operand, ir.Var)}
         is_reported = bool(named & self._mismatched)
         self._mismatched |= named
@@ -339,7 +339,7 @@ class Inference:
             self._report("nullable", message, span, advice)
 
     def _need_one(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
-        """Report an operand that may be of a kind which is not wanted, and which templates choose."""
+        """Report an operand that may have an unwanted kind which templates choose."""
         given = self._kind(operand, kinds) & ~Kind.NULL
         if given & Kind.MIXED and given & wanted and given & ~wanted & ~Kind.MIXED and self._asks_for_kinds:
             name, others = name_of(operand), (given & ~wanted & ~Kind.MIXED).describe()
@@ -351,7 +351,7 @@ class Inference:
             self._report("unguarded", message, span, advice)
 
     def _alike(self, operand: ir.Operand, beside: Iterable[ir.Operand], kinds: Kinds) -> Kind:
-        """The one kind that operands which are ordered have: the number or string that all can be, else the first."""
+        """The one kind of operands that are compared by order: number or string if all can have it, else the first."""
         common = self._kind(operand, kinds) & ORDERED
         for other in beside:
             common = common & self._kind(other, kinds) or common
@@ -371,7 +371,7 @@ class Inference:
 
 
 def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) -> str:
-    """What to write in the place of a value of a wrong kind."""
+    """What to write in place of a value of the wrong kind."""
     if what == "+ takes" and Kind.STRING in given:
         return "join texts by a condition, concat(left, right, text), and use the text"
     plain = wanted & ~(Kind.RESOURCE | Kind.NULL)
@@ -384,7 +384,7 @@ def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) ->
 
 
 def _widest(sign: str, limit: ir.Operand) -> str:
-    """A default of which a comparison with the limit holds: of ports the widest."""
+    """A default that satisfies the comparison with the limit; for ports the widest."""
     if not isinstance(limit, ir.Const) or not isinstance(limit.value, int):
         return "..."
     if sign.startswith("<"):
@@ -393,7 +393,7 @@ def _widest(sign: str, limit: ir.Operand) -> str:
 
 
 def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> dict[ir.Var, int]:
-    """Count the literals that bind each variable: several are a join; an equation shares what binds either side."""
+    """Count the literals that bind each variable: several mean a join. The two sides of an equation share binders."""
     counts = dict.fromkeys(outer, 1)
     same: dict[ir.Var, set[ir.Var]] = {}
     for literal in body:
@@ -408,7 +408,7 @@ def _binders(body: Sequence[ir.CheckedLiteral], outer: Iterable[ir.Var]) -> dict
 
 
 def _flows(literal: ir.CheckedLiteral) -> bool:
-    """Whether the kind of one variable tells that of another."""
+    """Whether the kind of one variable depends on that of another."""
     if isinstance(literal, ir.Call):
         return literal.builtin in ("??", "+")
     return isinstance(literal, ir.Fold) or (isinstance(literal, ir.Compare) and literal.comparator == "=")

@@ -38,9 +38,9 @@ def split(
 ) -> ir.CheckedProgram:
     """Rewrite the program to certain and possible versions; return the program itself if no rule reads an unknown.
 
-    `unknown_columns` are, by input, the columns that hold an unknown in some row; `maybe` are the inputs with uncertain
-    rows. The result has the inputs `p`, with the certain rows, and `p?`, with all rows. Of `certain_only` relations
-    only certain rows count, also for the possible versions.
+    `unknown_columns` are the columns that hold an unknown in some row, by input; `maybe` are the inputs with uncertain
+    rows. The result has the inputs `p`, with the certain rows, and `p?`, with all rows. Of `certain_only` relations,
+    possible versions read only the certain rows too.
     """
     reach = _Reach(
         {name: set(columns) for name, columns in unknown_columns.items() if name in program.inputs},
@@ -65,7 +65,7 @@ def split(
 
 
 def possible(relation: RelationRef, program: ir.CheckedProgram) -> RelationRef:
-    """The possible version of a relation in a program that was split: itself if it has but one version."""
+    """The possible version of a relation in a split program: the relation itself if it has only one version."""
     version = possible_version(relation)
     return version if version in program.relations else relation
 
@@ -128,24 +128,25 @@ def _rewritten(rule: ir.CheckedRule, reach: _Reach, possible: bool) -> ir.Checke
 class _Body:
     """The rewriting of one conjunction.
 
-    Where no unknown makes a difference, both versions get the same literals. A variable that gets its value from an
-    equation alone is replaced by that value (`equal`): an equation that holds of an unknown must not choose a binding.
+    If unknowns make no difference, both versions get the same literals. A variable that gets its value from an equation
+    alone is replaced by that value (`equal`): an equation that holds of an unknown must not choose a binding.
     """
 
     reach: _Reach
     possible: bool
     """Whether this is a possible version."""
     loose: bool
-    """Whether an unknown may stand for several values and differ from itself, as within a possible version."""
+    """Whether an unknown may stand for several values and differ from itself, as in a possible version."""
     numbers: Iterator[int]
     """The numbers of generated variables."""
     bound: dict[ir.Var, bool]
-    """The variables that have a value, each with whether the value may be an unknown."""
+    """The variables that have a value, each with whether it may be an unknown."""
     equal: dict[ir.Var, ir.Operand]
     literals: list[ir.CheckedLiteral] = field(default_factory=list)
 
     def take(self, body: Sequence[ir.CheckedLiteral]) -> None:
-        """Rewrite a body, matches first: so a variable gets its value from a column without unknowns if it can."""
+        """Rewrite a body, matches first, so that variables get their values from columns without unknowns if
+        possible."""
         self._matches([literal for literal in body if isinstance(literal, ir.Match)])
         for literal in body:
             match literal:
@@ -193,7 +194,7 @@ class _Body:
         left, right = self.value(literal.left), self.value(literal.right)
         for term, other in ((left, right), (right, left)):
             if isinstance(term, ir.Var) and term not in self.bound:
-                if other == ir.Const(None):  # written out, null equals null: it can't stand for a variable elsewhere
+                if other == ir.Const(None):  # a constant null equals null: it can't replace a variable elsewhere
                     self.bound[term] = False
                     break
                 self.equal[term] = other
@@ -217,7 +218,7 @@ class _Body:
         self.literals += [replace(literal, inputs=inputs, outputs=outputs, when_unknown=answer), *tests]
 
     def _fold(self, literal: ir.Fold) -> None:
-        """Rewrite an aggregate to a call that takes certain and possible tuples, known by its place and its groups."""
+        """Rewrite an aggregate to a call over certain and possible tuples, named by its place and its groups."""
         possible, certain = self._inner(literal.body, True), self._inner(literal.body, False)
         terms = tuple(map(possible.value, literal.terms))
         alike = certain.literals == possible.literals
@@ -226,7 +227,7 @@ class _Body:
         target = self._output(literal.target, unsure, literal.span, tests)
         inside = {variable: self.value(variable) for variable in variables(literal) if variable != literal.target}
         assert target
-        if isinstance(target, ir.Const) or target in inside.values():  # it can't be what groups the aggregate too
+        if isinstance(target, ir.Const) or target in inside.values():  # it can't also be a group of the aggregate
             target = self._same(target, literal.span, tests)
         if unsure:
             group = {var: by for var, by in inside.items() if isinstance(by, ir.Const) or by in self.bound}
@@ -261,7 +262,8 @@ class _Body:
         return inner
 
     def _output(self, pattern: ir.Pattern, unsure: bool, span: Span, tests: list[ir.CheckedLiteral]) -> ir.Pattern:
-        """The pattern for an output: itself if it gets its value here, or if neither it nor the result is unknown."""
+        """The pattern for an output: itself if it gets its value here, or if neither it nor the result is an
+        unknown."""
         pattern = pattern and self.value(pattern)
         if isinstance(pattern, ir.Var) and pattern not in self.bound:
             self.bound[pattern] = unsure
@@ -271,13 +273,13 @@ class _Body:
         return pattern
 
     def _same(self, operand: ir.Operand, span: Span, tests: list[ir.CheckedLiteral]) -> ir.Var:
-        """A new variable; a test that it equals the operand, or may, is added to the tests."""
+        """Return a new variable; a test that it equals the operand, or may, is added to the tests."""
         new = self._new()
         tests.append(self._equal(new, operand, span))
         return new
 
     def _equal(self, left: ir.Operand, right: ir.Operand, span: Span) -> ir.CheckedLiteral:
-        """The test that both are equal, or may be. In a certain version two values that may differ are not equal."""
+        """The test that both are equal, or in a possible version may be."""
         if self.loose and not self.possible:
             return ir.Without((ir.Compare("!=", left, right, span, True),), span)
         return ir.Compare("=", left, right, span, self.possible)

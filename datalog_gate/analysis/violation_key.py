@@ -1,7 +1,7 @@
 """Keys of violations, and measures of how bad a violation is.
 
-By default the key columns are those that are read from facts, not computed, and do not measure the violation; the
-measure is the only other column, if all rules compare it with a bound in the same direction::
+By default the key columns are those that are read from facts and do not measure the violation. The measure is the only
+computed column, if all rules compare it with a bound in the same direction::
 
     @deny("big", "{s} has {n} ports")
     big(s, n) :- server(s), n = count{ p : port(p, s) }, n > 10.      key: s     worse: n up
@@ -23,7 +23,7 @@ from datalog_gate.schema.declaration import RelationRef, is_old
 from datalog_gate.schema.relations import TRANSITION
 
 INDEXES = frozenset({"_index", "_index2"})
-"""Columns that number the members of a list: removing a member changes them."""
+"""Columns with the index of a list member: they change when another member is removed."""
 Direction = OneOf[">", "<"]
 _MEASURES = ir.ProgramCache["dict[str, Measure]"]()
 
@@ -32,8 +32,7 @@ _MEASURES = ir.ProgramCache["dict[str, Measure]"]()
 class Measure:
     """The columns of a policy that identify a violation, and those that measure it.
 
-    With a `direction` one column measures it, and a number that compares so is worse. Without one, any other value is
-    worse.
+    With a `direction`, a number further in that direction is worse. Without one, any other value is worse.
     """
 
     keys: tuple[int, ...]
@@ -72,7 +71,7 @@ _COMPUTED = ir.ProgramCache[frozenset[Cell]]()
 
 
 def judges_transition(policy: Policy, reads: Mapping[RelationRef, frozenset[RelationRef]]) -> bool:
-    """Whether a policy judges an operation, not the state after it. `reads` is that of its policy set."""
+    """Whether a policy judges an operation, not the resulting state. `reads` is that of its policy set."""
     return any(is_old(relation) or relation in TRANSITION for relation in reads[policy.relation])
 
 
@@ -118,7 +117,7 @@ def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[st
         if column:
             measure_of[policy.id] = Measure(keys, (policy.columns.index(column),), ">" if direction == "up" else "<")
             continue
-        has_subject = policy.subject in keys  # without one an index does not tell whose list it numbers
+        has_subject = policy.subject in keys  # without one an index does not say whose list it counts
         cells = [(policy.relation, at) for at in range(len(policy.columns)) if at not in keys]
         free = tuple(cell[1] for cell in cells if cell in computed_values or cell not in computed or not has_subject)
         own = [rule for rule in program.rules if rule.relation == policy.relation]
@@ -127,14 +126,15 @@ def _measures(program: ir.CheckedProgram, policies: Sequence[Policy]) -> dict[st
 
 
 def _compared_direction(rules: Sequence[ir.CheckedRule], columns: Sequence[int]) -> Direction | None:
-    """The one direction in which all rules bound the one measuring column; None if there are several of either."""
+    """The direction in which all rules bound the only measuring column; None if there are several columns or
+    directions."""
     bounded = ((rule.arguments[at], rule.body) for rule in rules for at in columns)
     directions = {direction for column, body in bounded for direction in _directions(column, body)}
     return directions.pop() if len(directions) == len(columns) == 1 else None
 
 
 def _directions(column: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> Iterator[Direction | None]:
-    """The directions in which a body bounds the variable of a column; None for a condition without an order."""
+    """The directions in which a body bounds the variable of a column; None for a condition without order."""
     for literal in body:
         match literal:
             case ir.Compare("=", _, _):
@@ -147,7 +147,7 @@ def _directions(column: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> Iterat
 
 
 def _read_variables(rule: ir.CheckedRule, computed: Set[Cell]) -> set[ir.Var]:
-    """The variables with a value from a row or a constant, through equations and ``a ?? b`` too."""
+    """The variables that get their value from a row or a constant, also through equations and ``a ?? b``."""
     read = {
         term
         for match in rule.body

@@ -99,7 +99,7 @@ def _key(rule: ast.Rule) -> str:
 
 
 def _optional(rule: ast.Rule) -> Iterator[tuple[ast.Rule, ast.Rule]]:
-    """For each argument of the rule that may be optional: the rule where it is null, and the rule for both."""
+    """For each argument of the rule that may be optional: the rule for null, and the rule for both cases."""
     if len(rule.body) > MOST_PARTS or sum(1 for _ in variables(rule.body)) > MOST_PARTS:
         return
     for at, atom in enumerate(rule.body):
