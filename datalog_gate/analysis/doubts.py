@@ -1,7 +1,7 @@
 """Doubts: the stacks for which a lifted program may derive wrong rows.
 
 Tables cannot hold every value and row. A row may lack values, which are null there. A row that may not exist is in a
-relation of its own. A stack is in doubt about a derived relation if such a row fits a rule, as far as the rest is known::
+relation of its own. A stack is in doubt about a derived relation if such a row fits a rule as far as it is known::
 
     p(root, x) :- q(root, x, y), r(y), not s(root, x).      =>      doubt#p(root) :- q#2(root), q(root, x, null).
     (q may lack y; a row of s may not exist)                        doubt#p(root) :- s?(root, x).
