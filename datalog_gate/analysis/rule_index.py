@@ -1,4 +1,4 @@
-"""Rules that are added one by one, each checked with those it affects.
+"""Rules added one by one, each checked with those it affects.
 
 A rule is checked together with the rules of a cycle that it closes, and with rules that read a relation whose columns
 or kinds it changes. For all others, the known columns and kinds of their relations are enough. So the cost of a new

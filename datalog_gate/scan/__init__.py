@@ -1,4 +1,4 @@
-"""Judges every stack of a cloud, a decision log or a folder by the same rules.
+"""Judges every stack of a cloud, a decision log or a folder.
 
 Layer 5: may import layers 0 to 4, and beside it `files`, `inventory`, `plugins` and `store`. A `feed` yields the stacks
 that there are; what reads and judges them need not know where they come from.

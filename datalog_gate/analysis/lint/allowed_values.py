@@ -32,7 +32,7 @@ OF_CALLS = (
 """Relations whose `path` leads to a function in the properties, or after a dot elsewhere in the definition."""
 OF_PROPERTIES = (*OF_SCALARS, "heat:unknown", *OF_CALLS)
 OF_TABLES = ("gate:inventory", "gate:inventory_age")
-"""Relations whose `table` names one of an inventory."""
+"""Relations whose `table` names an inventory table."""
 _OF_SERVERS = (
     "ACTIVE BUILD DELETED ERROR HARD_REBOOT MIGRATING PASSWORD PAUSED REBOOT REBUILD RESCUE RESIZE REVERT_RESIZE "
     "SHELVED SHELVED_OFFLOADED SHUTOFF SOFT_DELETED SUSPENDED UNKNOWN VERIFY_RESIZE"
@@ -53,8 +53,8 @@ _ROLES = (
 
 
 class Domain(NamedTuple):
-    """The texts that a column or variable can hold: `complete` says that there are no others, `listed` that they come
-    from the catalogue alone. Where an operator may add to them, `what` says what they are."""
+    """The texts that a column or variable can hold. `complete` says that there are no others, `listed` that they come
+    only from the catalogue. If an operator may add some, `what` describes them."""
 
     texts: frozenset[str]
     complete: bool = True
@@ -79,19 +79,19 @@ CONSTRAINTS: Mapping[str, Sequence[str]] = {
     "length": ("min", "max"), "range": ("min", "max"), "modulo": ("step", "offset"),
     **dict.fromkeys(("allowed_values", "allowed_pattern", "custom_constraint", "description"), ()),
 }  # fmt: skip
-"""What a constraint of a parameter may say, and the parts of it."""
+"""The constraints that a parameter may have, and their parts."""
 ANY_ATTRIBUTE = ("OS::Heat::", "AWS::AutoScaling::", "AWS::CloudFormation::")
-"""Types that have the attributes of their members or the outputs of their stacks."""
+"""Types with the attributes of their members or the outputs of their stacks."""
 FILES = (".yaml", ".yml", ".json", ".template")
-"""How the type of a resource ends that is another template."""
+"""The endings of resource types that are another template."""
 MOST_VISITS = 20
-"""The maximum number of visits of a rule in the fixpoint; after that its columns can hold any text."""
+"""The maximum number of visits to a rule in the fixpoint. After that its columns can hold any text."""
 MOST_TEXTS = 1000
-"""A column with more texts counts as one that can hold any text."""
+"""The maximum number of texts of a column. A column with more can hold any text."""
 
 
 Domains = dict[tuple[RelationRef, int], Domain | None]
-"""By relation and column; None where any text can occur."""
+"""By relation and column; None if any text can occur."""
 Known = dict[ir.Var, Domain | None]
 
 
@@ -102,8 +102,8 @@ def check_values(
     whole: bool,
     files: Collection[str] | None,
 ) -> list[Diagnostic]:
-    """What is wrong with the constants of the rules of the files, or of all. The rules best stand in the order of their
-    strata. Of derived columns nothing is known unless they are the `whole` program."""
+    """Report constants that cannot occur, in the rules of the files or in all rules. Rules are best in the order of
+    their strata. Derived columns are unrestricted unless the rules are the `whole` program."""
     types = catalogue.types()
     tables = {*cloud.names(), *(word for name in relations for word in (str(name), str(name).rpartition(":")[2]))}
     others = [rule for rule in rules if rule.body]
@@ -189,7 +189,7 @@ def _both(domain: Domain | None, other: Domain | None) -> Domain | None:
 
 @lru_cache(maxsize=16)
 def _folded(name: str, domain: Domain | None) -> Domain | None:
-    """What `lower` or `upper` gives of the texts."""
+    """The texts that `lower` or `upper` returns for those of the domain."""
     if domain is None or domain.what:
         return None
     texts = frozenset(text.lower() if name == "lower" else text.upper() for text in domain.texts)
@@ -201,7 +201,7 @@ def _bounded(domain: Domain) -> Domain | None:
 
 
 def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) -> Known:
-    """The domains of a body's variables, without equations with a constant, which are judged by it."""
+    """The domains of a body's variables. Equations with a constant are left out: the domains are used to check them."""
     known, before = dict(outer), None
     flows = any(map(_flows, body))
     while known != before:
@@ -226,7 +226,7 @@ def _known(body: Sequence[ir.CheckedLiteral], outer: Known, domains: Domains) ->
 
 
 def _flows(literal: ir.CheckedLiteral) -> bool:
-    """Whether what is known of one variable tells of another."""
+    """Whether the literal passes the domain of one variable to another."""
     if isinstance(literal, ir.Call):
         return literal.builtin in ("lower", "upper", "??")
     return isinstance(literal, ir.Compare) and literal.comparator == "="
@@ -238,18 +238,18 @@ class _Judge:
 
     domains: Domains
     closed: Mapping[RelationRef, Mapping[int, Domain]]
-    """Those of the domains that are no texts but those which the catalogue lists."""
+    """The domains that are exactly the texts listed in the catalogue."""
     relations: Mapping[RelationRef, Relation]
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     """Rules without a body."""
     computed: Collection[RelationRef]
-    """The relations that rules with a body give rows."""
+    """The relations that rules with a body fill."""
     catalogue: Catalogue
 
     def body(
         self, body: Sequence[ir.CheckedLiteral], outer: Known, around: Sequence[ir.CheckedLiteral]
     ) -> Iterator[Diagnostic]:
-        """Check a body; `around` are the literals of those around it, of whose variables `outer` is known."""
+        """Check a body. `around` are the literals of the bodies around it, `outer` the domains of their variables."""
         known = _known(body, outer, self.domains)
         yield from self._never_equal(body, around)
         for literal in body:
@@ -281,7 +281,7 @@ class _Judge:
     def _never_equal(
         self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
     ) -> Iterator[Diagnostic]:
-        """Report columns that have no text in common, and are to be one value or compared."""
+        """Report columns that are joined or compared but have no text in common."""
         places: dict[ir.Operand, list[tuple[str, Domain]]] = {}
         pairs: dict[tuple[ir.Operand, ir.Operand], Span] = {}
         for at, literal in enumerate((*around, *body)):
@@ -334,8 +334,7 @@ class _Judge:
                     yield from self._facts_beside(match, at, rest, f"{name_of(argument)} is never")
 
     def _meant(self, operand: ir.Pattern, match: ir.Match, body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.Const]:
-        """The constants that an argument is said to be equal to, or that facts of a relation which it is joined with
-        state."""
+        """The constants that an argument must equal, by equations or by the facts of a joined relation."""
         yield from (constant for constant, _ in constants(operand, match.span, body))
         for literal in body if isinstance(operand, ir.Var) else ():
             match literal:
@@ -344,15 +343,15 @@ class _Judge:
                     yield from (term for term in terms if isinstance(term, ir.Const))
 
     def _is_computed(self, operand: ir.Operand, body: Iterable[ir.CheckedLiteral]) -> bool:
-        """Whether a rule gives a relation that the operand is of its rows."""
+        """Whether the operand comes from a relation that rules fill."""
         return any(
             isinstance(literal, ir.Match) and operand in literal.arguments and literal.relation in self.computed
             for literal in body
         )
 
     def _facts_beside(self, match: ir.Match, at: int, rest: Domain, what: str) -> Iterator[Diagnostic]:
-        """What is wrong with facts, or with the choices of a list, that are joined with what the catalogue lists. A
-        fact that merely is not listed may be meant for another rule."""
+        """Report facts, or choices of a list, that are joined with catalogue texts and match none. A fact that is
+        merely not listed may be meant for another rule."""
         facts = self.facts[match.relation]
         stated = {text for fact in facts for text in _texts(fact.arguments[at])}
         closed = rest.complete or (rest.listed and not rest.what)
@@ -385,8 +384,7 @@ class _Judge:
             yield from self._value_at(text, match, meaning, body, bool(own))
 
     def _start_of_path(self, part: str, span: Span) -> Iterator[Diagnostic]:
-        """What is wrong with a text that a path is to start with: no property does, or its steps are not apart by
-        dots."""
+        """Report a prefix of a path that starts with no property, or whose steps are not separated by dots."""
         first, *rest = re.split(r"[./\[]", part)
         names = _types_by_property(self.catalogue)
         known = first in names if rest else any(name.startswith(first) for name in names)
@@ -400,7 +398,7 @@ class _Judge:
     def _value_at(
         self, path: str, match: ir.Match, meaning: PathMeaning, body: Sequence[ir.CheckedLiteral], certain: bool
     ) -> Iterator[Diagnostic]:
-        """What is wrong with a constant beside a path, whose property has a kind: ``path="size", value="10"``."""
+        """Report a constant of the wrong kind for the property at its path: ``path="size", value="10"``."""
         for constant, span in constants(match.arguments[2], match.span, body):
             kind = kind_of(constant.value)
             if meaning.kinds and not kind & (meaning.kinds | Kind.NULL):
@@ -429,7 +427,7 @@ class _Judge:
                 yield Diagnostic("unknown-value", message, match.span, advice, "warning")
 
     def _types_of(self, resource: ir.Pattern, body: Sequence[ir.CheckedLiteral]) -> list[ResourceType]:
-        """The types that the body says a resource is of; none, if it does not say any that the catalogue has."""
+        """The types that the body requires of a resource; none if it names no type of the catalogue."""
         if resource is None:
             return []
         names: list[str | None] = []
@@ -454,7 +452,7 @@ def _types_by_property(catalogue: Catalogue) -> Mapping[str, Sequence[ResourceTy
 
 
 def _constraint(path: str, match: ir.Match) -> Iterator[Diagnostic]:
-    """What is wrong with a path into the constraints of a parameter: ``constraints.0.range.max``."""
+    """Report a bad path into the constraints of a parameter: ``constraints.0.range.max``."""
     first, *rest = path.split(".")
     if first != "constraints" or not rest:
         return
@@ -497,7 +495,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
 
 
 def _is_file(text: str, domain: Domain) -> bool:
-    """Whether the text names a template, which is the type of what holds a nested stack."""
+    """Whether the text names a template, as the type of a nested stack does."""
     return text.endswith(FILES) and "OS::Nova::Server" in domain.texts
 
 

@@ -1,4 +1,4 @@
-"""Inputs of builtins that are errors, or letters where networks are meant."""
+"""Inputs of builtins that are errors, and text tests used on networks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ OF_NETWORKS = (
 )  # fmt: skip
 OF_DAYS = ("days_until", "unpack_date", "unpack_datetime", "extract_date", "datetime_to_seconds")
 ADDRESSES = ("net_cidr", "ip_or_cidr", "ip_addr")
-"""The custom constraints of properties that are an address or a network."""
+"""The custom constraints of properties that hold an address or a network."""
 SIZE = re.compile(r"\s*\d+(\.\d+)? ?([kmgtpe]i?)?b?\s*", re.IGNORECASE)
 
 
 def find_bad_inputs(
     call: ir.Call, around: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]
 ) -> Iterator[Diagnostic]:
-    """Report what a builtin can't take, or takes for letters."""
+    """Report inputs that a builtin rejects, or compares by characters where that is not meant."""
     yield from _find_parts_past_end(call, around)
     yield from _find_prefixes_of_networks(call, around, relations)
     name = call.builtin.partition(".")[0]
@@ -44,7 +44,7 @@ def find_bad_inputs(
 def find_addresses_in_order(
     compare: ir.Compare, around: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]
 ) -> Iterator[Diagnostic]:
-    """Report addresses that are ordered by their letters: "10.0.0.9" comes after "10.0.0.10"."""
+    """Report addresses that are ordered as texts: "10.0.0.9" comes after "10.0.0.10"."""
     customs = _customs(around, relations)
     if any(customs.get(side) in ADDRESSES for side in (compare.left, compare.right)):
         message = "addresses are compared letter by letter here, 10.0.0.9 after 10.0.0.10"
@@ -54,7 +54,7 @@ def find_addresses_in_order(
 
 
 def _is_day(text: str) -> bool:
-    """Whether the text begins with a day, with or without zeros before its numbers, or with the name of a month."""
+    """Whether the text begins with a day, with or without leading zeros, or with the name of a month."""
     numbers = re.match(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", text := text.strip())
     if text[:1].isalpha():
         return True
@@ -64,7 +64,7 @@ def _is_day(text: str) -> bool:
 
 
 def _find_parts_past_end(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-    """Report a `split` that meets an error where a text has fewer parts, unless the body tests the text."""
+    """Report a `split` that fails for a text with fewer parts, unless the body tests the text."""
     match call:
         case ir.Call("split", (_, ir.Const(""), _)) | ir.Call("replace", (_, ir.Const(""), _)):
             message = f"{call.builtin} of an empty text is an error"
@@ -86,7 +86,7 @@ def _find_parts_past_end(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> 
 def _find_prefixes_of_networks(
     call: ir.Call, around: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]
 ) -> Iterator[Diagnostic]:
-    """Report a network that is looked for by its letters: no smaller one begins with "10.0.0.0/8"."""
+    """Report a test for a network as a text prefix: no smaller network begins with "10.0.0.0/8"."""
     if call.builtin not in ("starts_with", "contains", "matches"):
         return
     text, part = call.inputs
@@ -100,7 +100,7 @@ def _find_prefixes_of_networks(
 
 
 def _customs(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]) -> Mapping[ir.Operand, str]:
-    """The custom constraints of the columns that the variables of a body are, with defaults or without."""
+    """The custom constraints of the columns that bind the variables of a body, through defaults too."""
     customs: dict[ir.Operand, str] = {}
     for literal in body:
         match literal:

@@ -1,6 +1,7 @@
-"""Bodies that hold of no values: ``n > 10, n < 5``, ``f = "a", f = "b"``, two values of a column in a row with one key.
+"""Bodies that no values satisfy: ``n > 10, n < 5``.
 
-What is found is certain: `ranges`, `entailment` and `same_values` read what can be told of each condition.
+Other examples are ``f = "a", f = "b"`` and two values of a column in rows with the same key. All findings are certain.
+`ranges`, `entailment` and `same_values` compute what each condition implies.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from datalog_gate.schema.cloud import LIVE
 from datalog_gate.schema.declaration import Relation, RelationRef, is_old, relation_name
 
 ORDERS: Mapping[str, str] = {"<": "<", ">": ">", "<=": "<=", ">=": ">=", "=": "=", "!=": "<>"}
-"""The orders of two values, less, equal or greater, of which each comparison holds."""
+"""The orders of two values (less, equal, greater) that satisfy each comparison."""
 SHORT = 20
-"""A body of so few literals, and of so few defaults and aggregates as are told apart, is searched to the end: what is
-not found in it is in no part of it."""
+"""The maximum number of literals, and of defaults and aggregates, of a body that is searched exhaustively. If the
+search finds nothing, no part of the body is contradictory either."""
 MOST_DEFAULTS = 4
-"""With more defaults in a body their cases are not told apart."""
+"""The maximum number of defaults in a body whose cases are distinguished."""
 _NETS = ("os:neutron:net", "os:neutron:provider_net")
 REFERENCES: Mapping[str, Collection[str]] = {
     **dict.fromkeys(("port", "port_id"), ("os:neutron:port",)),
@@ -46,13 +47,13 @@ OF_GATE: Mapping[str, Mapping[str, str]] = {
     "heat:nested": {"id": "holder of a stack"}, "heat:stack": {"parent": "holder of a stack"},
     "heat:scaling": {"id": "group"}, "heat:member": {"group": "group"},
 }  # fmt: skip
-"""Columns of other relations that hold resources, with what these are."""
+"""Columns of other relations that hold resources, with what kind of resource."""
 PLAIN = ("os:cinder:", "os:designate:", "os:glance:", "os:keystone:", "os:neutron:", "os:nova:", "os:octavia:")
-"""How the relations of types begin that are none of these."""
+"""The prefixes of relations of types that are none of these."""
 Pairs = Sequence[tuple[ir.Match, ir.Match]]
-"""Literals that match one row."""
+"""Pairs of literals that match the same row."""
 Naming = dict[int, tuple[str, str]]
-"""Columns that name a resource, by position: what they are called, and what is told of the resource."""
+"""By position, the columns that name a resource: their name, and the type of the resource."""
 REFERRED = frozenset(table for tables in REFERENCES.values() for table in tables)
 
 
@@ -63,9 +64,9 @@ def find_contradictions(
     type_of: Callable[[str], str | None],
     unfolding: Unfolding,
 ) -> Iterator[Diagnostic]:
-    """Report the rules that never hold: those all of whose alternatives contradict themselves; and such bodies of
-    negations and aggregates. `heads` are the places of the heads' names by those of the rules: other files are left
-    out. `type_of` gives the type of a relation of resources, `unfolding` is by all rules."""
+    """Report rules that never hold, in all of their alternatives, and negations and aggregates whose body never holds.
+    `heads` maps the span of each rule to that of its head's name; rules of other files are not reported. `type_of`
+    returns the type of a relation of resources. `unfolding` is built from all rules."""
     lists: Lists = {}
     for rule in rules:
         if relations[rule.relation].generated == "in":
@@ -78,7 +79,7 @@ def find_contradictions(
     for rule in rules:
         if rule.body and rule.span.file in files:
             reasons = ways.setdefault((rule.relation, rule.span), [])
-            if None not in reasons:  # else another alternative of the rule may hold
+            if None not in reasons:  # another alternative of the rule may hold
                 reasons.append(_nothing_in(rule.body, live) or review.contradiction(rule.body))
             review.inner_bodies(rule.body)
     for (_, span), reasons in ways.items():
@@ -96,7 +97,7 @@ def find_contradictions(
 
 
 def _grown(live: frozenset[RelationRef], rules: Iterable[ir.CheckedRule]) -> frozenset[RelationRef]:
-    """The relations, with those that have a row by rules that read no others."""
+    """The relations that have rows, and those that get rows by rules over these alone."""
     grown = set(live)
     for rule in rules:
         if rule.relation not in grown and not _nothing_in(rule.body, grown):
@@ -105,7 +106,7 @@ def _grown(live: frozenset[RelationRef], rules: Iterable[ir.CheckedRule]) -> fro
 
 
 def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> str | None:
-    """Why a body can't hold: a relation that has no row but by itself."""
+    """Why a body can't hold: it reads a relation that never has a row."""
     for literal in body:
         if isinstance(literal, ir.Match) and literal.relation not in live:
             return f"nothing ever is in {literal.relation}"
@@ -122,11 +123,11 @@ class _Contradictions:
     bounded: Bounded = field(default_factory=dict)
     named: dict[RelationRef, Naming] = field(default_factory=dict)
     inner: dict[tuple[Span, str], list[str | None]] = field(default_factory=dict)
-    """Why the bodies of an aggregate, by its place and function, hold of no values beside those around it; or of a
-    negation, ``not``."""
+    """Why the body of an aggregate or a negation never holds beside the literals around it, by the place and the
+    function, or ``not``."""
 
     def inner_bodies(self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral] = ()) -> None:
-        """Collect the reasons of the negations and aggregates of a body, and of those within them. `around` are the
+        """Collect the reasons for the negations and aggregates of a body, including nested ones. `around` are the
         literals of the bodies around it."""
         if len(around) + len(body) > LONGEST:
             return
@@ -135,22 +136,22 @@ class _Contradictions:
                 name = literal.function if isinstance(literal, ir.Fold) else "not"
                 nests = any(isinstance(inner, ir.Nesting) for inner in literal.body)
                 if not nests and None in self.inner.get((literal.span, name), ()):
-                    continue  # beside another alternative it may hold
+                    continue  # it may hold beside another alternative
                 beside = (*around, *(other for other in body if other is not literal))
                 reason = self.contradiction((*beside, *literal.body))
                 if reason and self.contradiction(beside):
-                    continue  # what stands beside it is what is wrong
+                    continue  # the error is in the literals beside it
                 self.inner.setdefault((literal.span, name), []).append(reason)
                 if reason is None:
                     self.inner_bodies(literal.body, beside)
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why the conjunction holds of no values, or None: as it stands, or by what rules say of its relations."""
+        """Why no values satisfy the conjunction, or None. Tries it as written, and with its relations unfolded."""
         reason = self._no_row(body)
         ways = self.unfolding.unfold(body)
         first = next(ways, body) if reason is None else body
         if reason is None and _is_short(first) and self._of_literals(first) is None:
-            return None  # nor is there one in the part of it that is the body
+            return None  # so the body, a part of it, has none either
         reason = reason or self._of_literals(body)
         for way in (first, *ways) if reason is None else ():
             reason = self._of_literals(way)
@@ -159,13 +160,13 @@ class _Contradictions:
         return reason
 
     def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why no rule of a relation gives the row that is asked for: by the constants of its heads. A body of one
-        literal may be a query, which only asks."""
+        """Why no rule of a relation derives a row with these constants. A body of one literal may be a query and is
+        allowed to ask for it."""
         for literal in body if len(body) > 1 else ():
             match literal:
                 case ir.Match(relation) if relation in self.rules and relation not in self.lists:
                     asked = [(at, term) for at, term in literal.column_terms if isinstance(term, ir.Const)]
-                    if asked and not any(_is_given(asked, rule) for rule in self.rules[relation]):
+                    if asked and not any(_may_derive(asked, rule) for rule in self.rules[relation]):
                         shown = ", ".join(quoted(term.value) for _, term in asked)
                         return f"no rule gives {relation_name(relation)} a row with {shown}"
         return None
@@ -181,8 +182,8 @@ class _Contradictions:
         return reason
 
     def _implied(self, body: Sequence[ir.CheckedLiteral]) -> list[ir.Match]:
-        """The rows that rows of resources come with: ``os:nova:server.tags(_id=x)`` with one of the server, and of
-        `heat:resource`."""
+        """The rows that the rows of resources imply: ``os:nova:server.tags(_id=x)`` implies one of the server, and one
+        of `heat:resource`."""
         implied: dict[tuple[RelationRef, ir.Operand], ir.Match] = {}
         named = ir.mentioned(body)
         if not any("." in str(name) or name in ("heat:resource", "heat:stack", "heat:property") for name in named):
@@ -214,7 +215,7 @@ class _Contradictions:
     def _by_properties(
         self, row: ir.Match, resource: ir.Var, body: Sequence[ir.CheckedLiteral]
     ) -> Iterator[tuple[tuple[RelationRef, ir.Operand], ir.Match]]:
-        """Yield what rows of `heat:property` say of the row of a resource: the property `flavor` is its column."""
+        """Yield what rows of `heat:property` imply for the row of a resource: the property `flavor` is its column."""
         described = self.relations[row.relation]
         for literal in body:
             match literal:
@@ -237,11 +238,11 @@ class _Contradictions:
             or self._two_rows(pairs)
             or _of_order(conditions, same)
             or _two_networks(conditions, same)
-            or Ranges(self.relations, self.lists, same, self.bounded).contradiction((*body, *_oftwins(pairs)))
+            or Ranges(self.relations, self.lists, same, self.bounded).contradiction((*body, *_twin_constants(pairs)))
         )
 
     def _two_types(self, body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
-        """Why a value would have to be resources of two types."""
+        """Why a value would have to be a resource of two types."""
         tables: dict[ir.Operand, str] = {}
         references: dict[ir.Operand, str] = {}
         roles: dict[ir.Operand, str] = {}
@@ -274,8 +275,8 @@ class _Contradictions:
         return None
 
     def _naming(self, relation: RelationRef) -> Naming:
-        """The columns of a relation that name a resource, by position: ``_id`` with its table, one of `OF_GATE` with
-        what it is, one of `REFERENCES`. Those of an old version may be of another type."""
+        """The columns of a relation that name a resource, by position: ``_id`` with its table, and the columns in
+        `OF_GATE` and `REFERENCES`. Resources of the old state may be of another type."""
         naming = self.named.get(relation)
         if naming is None:
             described, of_gate = self.relations[relation], OF_GATE.get(str(relation), {})
@@ -289,7 +290,7 @@ class _Contradictions:
         return naming
 
     def _doubles(self, body: Sequence[ir.CheckedLiteral]) -> set[ir.Operand]:
-        """The variables of one column of one row."""
+        """The variables that stand for the same column of the same row."""
         pairs = twins(body, self.relations, SameValues(body, self.relations))
         return {term for pair in pairs for match in pair for _, term in match.column_terms}
 
@@ -309,8 +310,9 @@ def _is_short(body: Sequence[ir.CheckedLiteral]) -> bool:
     return len(body) <= SHORT and len(many) <= MOST_DEFAULTS
 
 
-def _oftwins(pairs: Pairs) -> Iterator[ir.Compare]:
-    """Yield what a row says of variables of another with its key: ``type=t`` beside ``type="OS::Nova::Net"``."""
+def _twin_constants(pairs: Pairs) -> Iterator[ir.Compare]:
+    """Yield what a row implies for the variables of another literal with its key: ``type=t`` beside
+    ``type="OS::Nova::Net"``."""
     for first, other in pairs:
         for left, right in zip(first.arguments, other.arguments, strict=True):
             for term, constant in ((left, right), (right, left)):
@@ -318,13 +320,13 @@ def _oftwins(pairs: Pairs) -> Iterator[ir.Compare]:
                     yield ir.Compare("=", term, constant, other.span)
 
 
-def _is_given(asked: Iterable[tuple[int, ir.Const]], rule: ir.CheckedRule) -> bool:
-    """Whether the constants of a rule's head are those that are asked for."""
-    return all(isinstance(own := rule.arguments[at], ir.Var) or own == term for at, term in asked)
+def _may_derive(wanted: Iterable[tuple[int, ir.Const]], rule: ir.CheckedRule) -> bool:
+    """Whether the rule may derive a row with the wanted constants."""
+    return all(isinstance(own := rule.arguments[at], ir.Var) or own == term for at, term in wanted)
 
 
 def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
-    """The literals, and in place of ``not (y = x ?? 0, y > 5)`` what it computes before its comparison."""
+    """The literals, with ``not (y = x ?? 0, y > 5)`` replaced by what it computes before its comparison."""
     for literal in body:
         match literal:
             case ir.Without((*computed, ir.Compare() | ir.Call(_, _, ()) as last)) if computed and all(
@@ -341,8 +343,7 @@ def _flat(body: Sequence[ir.CheckedLiteral]) -> Iterator[ir.CheckedLiteral]:
 
 
 def _defaults(body: Sequence[ir.CheckedLiteral], doubles: Collection[ir.Operand]) -> list[ir.Call]:
-    """The calls that give a default to a value which is compared, or has another default, beside it; or that is one of
-    the `doubles`."""
+    """The calls of a default whose value is compared, has another default, or is one of the `doubles`."""
     calls: list[ir.Call] = []
     for literal in body:
         match literal:
@@ -355,8 +356,7 @@ def _defaults(body: Sequence[ir.CheckedLiteral], doubles: Collection[ir.Operand]
 
 
 def _cases_of_defaults(calls: Sequence[ir.Call]) -> Iterator[list[ir.Compare]]:
-    """Yield what holds in each case of values that have defaults: first where all are there, last where all are
-    null."""
+    """Yield the conditions for each case of values with defaults: first all present, last all null."""
     values = list(dict.fromkeys(call.inputs[0] for call in calls))
     for present in product((True, False), repeat=len(values)):
         case: list[ir.Compare] = []
@@ -370,7 +370,7 @@ def _cases_of_defaults(calls: Sequence[ir.Call]) -> Iterator[list[ir.Compare]]:
 
 
 def _of_order(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | None:
-    """Why two variables would have to stand in two orders, ``low < high, high < low``."""
+    """Why two variables would have to be in two orders, ``low < high, high < low``."""
     compared = [literal for literal in body if isinstance(literal, ir.Compare) and _is_of_variables(literal)]
     if len(compared) < 2:
         return None

@@ -1,7 +1,7 @@
 """Negations that the rest of their body entails.
 
-``p(x, y), not p(x, _)`` never holds: each literal of the negation stands beside it, for some values of its variables.
-So may each literal of a rule for the relation that is negated.
+``p(x, y), not p(x, _)`` never holds: for some values of its variables, each literal of the negation also stands beside
+it. The same applies to the literals of a rule for the negated relation.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 NEGATED: Mapping[str, Comparator] = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 FLIPPED: Mapping[str, Comparator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 Choice = Mapping[ir.Var, ir.Operand]
-"""Values of variables of a negation: operands of the rest of the body."""
+"""Values for the variables of a negation: operands of the rest of the body."""
 Reading = Callable[[ir.Operand], ir.Operand]
-"""An operand as the constant or the first variable that equations make it."""
+"""Maps an operand to the constant or the first variable that it equals."""
 LONGEST = 20
-"""A negation with more literals is not tried, nor a body with more negations."""
+"""The maximum number of literals of a negation, and of negations of a body, that are tried."""
 MOST_FOLDS = 5
-"""In a body with more aggregates they are not compared with each other."""
+"""The maximum number of aggregates in a body that are compared with each other."""
 ORDERED = ("min", "avg", "max")
-"""Aggregates that give what lies between the least and the greatest of their values."""
+"""Aggregates whose result lies between the least and the greatest value."""
 MOST_TRIES = 2000
-"""How many pairs of literals a search compares at most: what is left is taken for possible."""
+"""The maximum number of pairs of literals that a search compares. After that it assumes that the body may hold."""
 
 
 def find_entailed(
@@ -38,7 +38,7 @@ def find_entailed(
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]],
     reading: Reading,
 ) -> str | None:
-    """Why a negation of the body never holds beside the rest, or None."""
+    """Why the body entails a negation in it, or None."""
     negations = [literal for literal in body if isinstance(literal, ir.Without)]
     if len(negations) > LONGEST:
         return None
@@ -61,12 +61,12 @@ def find_entailed(
 
 
 def _may_stand(wanted: Sequence[ir.CheckedLiteral], forms: Set[Hashable]) -> bool:
-    """Whether a body has a literal of the form of each of the wanted ones: where one has none, no search is begun."""
+    """Whether the body has a literal of the form of each wanted one; otherwise a search is pointless."""
     return all(not forms.isdisjoint(_forms(literal)) for literal in wanted)
 
 
 def _forms(literal: ir.CheckedLiteral) -> tuple[Hashable, ...]:
-    """What two literals share of which one may stand for the other."""
+    """A key that is equal for two literals if one may stand for the other."""
     match literal:
         case ir.Match(relation):
             return (relation,)
@@ -80,8 +80,8 @@ def _forms(literal: ir.CheckedLiteral) -> tuple[Hashable, ...]:
 def find_fold_bounds(
     body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], reading: Reading
 ) -> Iterator[ir.Compare]:
-    """Yield what aggregates of the body are at least or at most: where rows stand beside a `count` of them it is no 0,
-    and none of their values is above their `max`; what takes a single value from outside counts to 1."""
+    """Yield bounds of aggregates in the body. Rows beside a `count` of them make it at least 1, no value is above their
+    `max`, and a single value from outside makes a count of at most 1."""
     folds = [literal for literal in body if isinstance(literal, ir.Fold) and 0 < len(literal.body) <= LONGEST]
     for fold in folds if len(folds) <= LONGEST else ():
         search = _Entailment([other for other in body if other is not fold], relations, reading)
@@ -105,8 +105,8 @@ def find_fold_bounds(
 
 
 def _order_aggregates(part: ir.Fold, whole: ir.Fold, search: _Entailment) -> Iterator[ir.Compare]:
-    """Yield how two aggregates are ordered if one takes a part of what the other takes: its `max` is not above that of
-    the whole, its `min` not below, its `avg` between the two."""
+    """Yield how two aggregates are ordered if one covers a subset of the other: its `max` is at most that of the whole,
+    its `min` at least, its `avg` between the two."""
     for choice in search.choices(whole.body, {}):
         terms = tuple(choice.get(term, term) if isinstance(term, ir.Var) else term for term in whole.terms)
         if terms == part.terms and part.function == whole.function == "count":
@@ -118,7 +118,7 @@ def _order_aggregates(part: ir.Fold, whole: ir.Fold, search: _Entailment) -> Ite
 
 
 class _Entailment:
-    """The choices of variables for which literals stand in a body."""
+    """Finds values of variables for which literals are present in a body."""
 
     def __init__(
         self, beside: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], reading: Reading
@@ -135,11 +135,11 @@ class _Entailment:
         return {self._reading(var) for var in self._find_present()}
 
     def holds(self, wanted: Sequence[ir.CheckedLiteral]) -> bool:
-        """Whether the literals of a negation hold where the body does."""
+        """Whether the literals of a negation hold whenever the body does."""
         return next(self.choices(wanted, {}), None) is not None
 
     def derives(self, rule: ir.CheckedRule, wanted: ir.Match) -> bool:
-        """Whether the rule gives the wanted row where the body holds."""
+        """Whether the rule derives the wanted row whenever the body holds."""
         own = {var for literal in rule.body for var in variables(literal)}
         names = {var: ir.Var(var.name, f"{var.generated} of a rule") for var in own}
         choice: Choice | None = {}
@@ -149,7 +149,7 @@ class _Entailment:
         return choice is not None and next(self.choices(renamed(rule.body, names), choice), None) is not None
 
     def is_single(self, fold: ir.Fold) -> bool:
-        """Whether equations make each term of an aggregate one value from outside."""
+        """Whether equations fix each term of an aggregate to one value from outside."""
         same = set(self._outer)
         for literal in fold.body:
             match literal:
@@ -179,7 +179,7 @@ class _Entailment:
         return False
 
     def choices(self, wanted: Sequence[ir.CheckedLiteral], choice: Choice) -> Iterator[Choice]:
-        """Yield the choices, beyond the given one, for which each of the wanted literals is there."""
+        """Yield extensions of the given choice for which each of the wanted literals is present."""
         if not wanted:
             yield choice
             return
@@ -192,7 +192,7 @@ class _Entailment:
                 yield from self.choices(wanted[1:], extended)
 
     def _match_literal(self, wanted: ir.CheckedLiteral, literal: ir.CheckedLiteral, choice: Choice) -> Choice | None:
-        """The choice for which the wanted literal holds where the other does, or None."""
+        """The choice for which the wanted literal follows from the other one, or None."""
         match wanted, literal:
             case ir.Match(relation), ir.Match(other) if relation == other:
                 for at, term in wanted.column_terms:
@@ -221,7 +221,7 @@ class _Entailment:
         return extended
 
     def _match_term(self, term: ir.Operand, other: ir.Pattern, choice: Choice) -> Choice | None:
-        """The choice for which the term is the other one, or None."""
+        """The choice for which the term equals the other one, or None."""
         own = isinstance(term, ir.Var) and term not in self._outer and term not in choice
         if own and isinstance(term, ir.Var):
             return {**choice, term: self._reading(other) if other is not None else ir.Var("", "anything")}
@@ -231,7 +231,7 @@ class _Entailment:
         return choice[term] if isinstance(term, ir.Var) and term in choice else self._reading(term)
 
     def _find_present(self) -> Iterator[ir.Var]:
-        """Yield the variables of which the body says that they are not null."""
+        """Yield the variables that the body requires not to be null."""
         for literal in self._beside:
             match literal:
                 case ir.Match(relation):

@@ -12,7 +12,7 @@ from datalog_gate.schema.declaration import RelationRef, is_old, relation_name
 
 ALL = frozenset[str](ACTIONS)
 COMPARING = frozenset({"update", "restore", "rollback", "delete"})
-"""The actions of a stack that was there before, which `old:` relations describe."""
+"""The actions on an existing stack, which `old:` relations describe."""
 OF_CHANGES: Mapping[str, Mapping[str, frozenset[str]]] = {
     "heat:change": {
         "create": COMPARING - {"delete"},
@@ -21,15 +21,15 @@ OF_CHANGES: Mapping[str, Mapping[str, frozenset[str]]] = {
     },
     "heat:disruption": {},
 }
-"""For relations of a change the actions on which they have rows, by constant, where not on all comparing ones."""
+"""The actions on which relations of a change have rows, by constant, if not on all comparing ones."""
 INLINE, SEPARATE = "os:neutron:security_group.rules", "os:neutron:security_group_rule"
-"""Two forms of one thing: the rules that a security group lists, and those that are resources."""
+"""Two forms of the same thing: rules listed in a security group, and rules as resources of their own."""
 
 
 def find_idle_policies(
     rules: Sequence[ir.CheckedRule], policies: Sequence[Policy], read: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
-    """Find policies that judge less than their rules say; `read` are the relations that rules elsewhere read."""
+    """Find policies that judge less than their rules say. `read` are the relations that other rules read."""
     yield from _find_other_actions(rules, policies)
     yield from _find_single_forms(rules, policies, read)
 
@@ -41,7 +41,7 @@ def _find_other_actions(rules: Sequence[ir.CheckedRule], policies: Sequence[Poli
         by_relation.setdefault(rule.relation, []).append(rule)
     possible: dict[RelationRef, frozenset[str]] = dict.fromkeys(by_relation, frozenset())
     changed = True
-    while changed:  # upwards from nothing: what only rests on itself has no row
+    while changed:  # a least fixpoint: a relation that depends only on itself has no row
         changed = False
         for relation, alternatives in by_relation.items():
             now = frozenset[str]().union(*(_actions(rule.body, possible, by_relation) for rule in alternatives))
@@ -50,9 +50,8 @@ def _find_other_actions(rules: Sequence[ir.CheckedRule], policies: Sequence[Poli
     for policy in policies:
         actions = possible.get(policy.relation, ALL)
         if actions and not actions & policy.on:
-            judged, needed = (
-                ", ".join(action for action in ACTIONS if action in some) for some in (policy.on, actions)
-            )
+            judged = ", ".join(action for action in ACTIONS if action in policy.on)
+            needed = ", ".join(action for action in ACTIONS if action in actions)
             message = f"{policy.id} is judged on {judged}, and its rules hold on {needed} only"
             names = ", ".join(f'"{action}"' for action in ACTIONS if action in actions - {"rollback"})
             suggestion = f"write on=[{names}]" if names else "no policy may gate rollback"
@@ -102,7 +101,7 @@ def _constants(
     body: Sequence[ir.CheckedLiteral],
     rules: Mapping[RelationRef, Sequence[ir.CheckedRule]],
 ) -> list[str]:
-    """The texts that the body leaves for the operand; none if any may be."""
+    """The texts that the body allows for the operand; none if it does not restrict it."""
     given = [str(constant.value) for constant, _ in constants(operand, match.span, body)]
     for literal in body:
         if isinstance(literal, ir.Match) and literal is not match and literal.arguments == (operand,):
@@ -115,24 +114,24 @@ def _constants(
 def _find_single_forms(
     rules: Sequence[ir.CheckedRule], policies: Sequence[Policy], elsewhere: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Report the policies that read one of two forms, where nothing in the rules reads the other."""
+    """Report policies that read one of two forms when no rule reads the other."""
     read: dict[RelationRef, set[RelationRef]] = {}
     for rule in rules:
         read.setdefault(rule.relation, set()).update(rule.mentioned)
     everything = {relation_name(name) for names in read.values() for name in names}.union(elsewhere)
     if (INLINE in everything) == (SEPARATE in everything):
         return
-    one, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
+    read_form, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
     for policy in policies:
-        if one in map(relation_name, _below(policy.relation, read)):
-            message = f"{policy.id} reads {one}, and a template may say the same in {other}"
+        if read_form in map(relation_name, _below(policy.relation, read)):
+            message = f"{policy.id} reads {read_form}, and a template may say the same in {other}"
             bare = policy.relation.rpartition(":")[2]
             suggestion = f"read {other} too, in a second rule of {bare}"
             yield Diagnostic("one-form", message, policy.span, suggestion, "warning")
 
 
 def _below(relation: RelationRef, read: Mapping[RelationRef, Collection[RelationRef]]) -> set[RelationRef]:
-    """All relations that a relation rests on."""
+    """All relations that a relation depends on."""
     below: set[RelationRef] = set()
     waiting: list[RelationRef] = [relation]
     while waiting:

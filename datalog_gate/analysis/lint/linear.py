@@ -12,12 +12,12 @@ from datalog_gate.analysis.same_values import SameValues
 from datalog_gate.base.records import dataclass
 
 MOST = 150
-"""With more conditions at a time the search ends: they are taken for possible."""
+"""The maximum number of conditions in a search. Beyond it they are assumed to be satisfiable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """``sum of factor * variable <= limit``, or ``<`` if it is `strict`. `sources` are what it was made of."""
+    """``sum of factor * variable <= limit``, or ``<`` if `strict`. `sources` are the conditions it was derived from."""
 
     factors: Mapping[ir.Operand, Fraction]
     limit: Fraction
@@ -26,7 +26,7 @@ class Linear:
 
 
 def conditions_of(body: Sequence[ir.CheckedLiteral], same: SameValues) -> Iterator[Linear]:
-    """Yield the sums, differences, multiples and comparisons of a body's variables."""
+    """Yield the sums, differences, multiples and comparisons of a body's variables as conditions."""
     for at, literal in enumerate(body):
         match literal:
             case ir.Compare("<" | "<=" | ">" | ">=" as sign, ir.Var() as left, ir.Var() as right):
@@ -50,7 +50,7 @@ def _ordered(sign: str, left: ir.Operand, right: ir.Operand, source: int) -> Lin
 
 
 def _equal(parts: Iterable[tuple[ir.Operand, Fraction]], source: int) -> Iterator[Linear]:
-    """Yield that the sum of multiples is 0, as two conditions."""
+    """Yield two conditions that together say that the sum of multiples is 0."""
     factors: dict[ir.Operand, Fraction] = {}
     limit = Fraction(0)
     for operand, factor in parts:
@@ -67,7 +67,7 @@ def _equal(parts: Iterable[tuple[ir.Operand, Fraction]], source: int) -> Iterato
 
 
 def find_infeasible(conditions: Sequence[Linear]) -> frozenset[int] | None:
-    """The sources of conditions that exclude each other, or None (Fourier and Motzkin's elimination)."""
+    """The sources of conditions that exclude each other, or None (Fourier-Motzkin elimination)."""
     left = list(conditions)
     while True:
         for condition in left:
@@ -85,7 +85,7 @@ def _cost(variable: ir.Operand, conditions: Iterable[Linear]) -> tuple[int, str]
 
 
 def _without(variable: ir.Operand, conditions: Sequence[Linear]) -> list[Linear]:
-    """What the conditions say of the other variables."""
+    """The conditions on the other variables that these imply."""
     rest = [condition for condition in conditions if variable not in condition.factors]
     bounds = [condition for condition in conditions if variable in condition.factors]
     for upper in bounds:

@@ -66,7 +66,7 @@ def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnost
 
 
 def _used(modules: Iterable[Module], checked: Checked, names: Names) -> set[RelationRef]:
-    """The relations that policies, unlocks and exports need, themselves among them."""
+    """The relations that policies, unlocks and exports need, including their own."""
     wanted: set[RelationRef] = {policy.relation for policy in checked.policies}
     wanted |= {unlock.relation for unlock in checked.unlocks}
     wanted |= {f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports}

@@ -1,7 +1,7 @@
-"""What is valid in a rule but hardly meant, as warnings.
+"""Valid rules that probably do not mean what they say, as warnings.
 
-Stacks may pass that should not: ``starts_with("web-", name)`` asks whether `name` begins the constant, and
-``min ?? 65535 <= 22`` is false of a rule without a lower bound, which opens every port.
+They may let stacks pass by mistake: ``starts_with("web-", name)`` asks whether `name` begins the constant, and ``min ??
+65535 <= 22`` is false of a rule without a lower bound, which opens every port.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 WILD = re.compile(r"\^.+|.+\$|.*\.[*+].*|[\w./:-]+[*%]|[*%][\w./:-]+")
 """A text that looks like a pattern of a shell, of SQL or of `matches`."""
 BESIDE_VALUES = ("heat:metadata", "heat:environment", "heat:condition")
-"""Relations whose column `value` holds what a template says, of any kind."""
+"""Relations whose column `value` holds a template value of any kind."""
 OF_ONE_RESOURCE = ("heat:deletion_policy", "heat:metadata", "heat:property", "heat:reference", "heat:update_policy")
 NULLS = ("null", "None", "nil", "NULL", "Null")
 LIKE_PATTERN = re.compile(r"\.[*+]|\[[^]]+\][*+]|\[\^?\w-\w\]|^\^|\$$|[\w-]\*$|\w\|\w|[A-Za-z-]%$")
@@ -49,7 +49,7 @@ HAYSTACK = {
     "starts_with": "whether {1} begins with {0}", "ends_with": "whether {1} ends with {0}",
     "contains": "whether {1} contains {0}", "matches": "whether the pattern {0} occurs in {1}",
 }  # fmt: skip
-"""Builtins that take the text first, with what they tell after their arguments are swapped."""
+"""Builtins that take the text first, with what they say if their arguments are swapped."""
 
 
 def find_misuse(
@@ -59,7 +59,8 @@ def find_misuse(
     congress: Collection[str],
     unfolding: Unfolding,
 ) -> Iterator[Diagnostic]:
-    """Check the rules but those of the `congress` modules, whose language is another. `unfolding` is by all rules."""
+    """Check the rules, except those of `congress` modules, which have another language. `unfolding` is built from all
+    rules."""
     own = [rule for rule in rules if relation_name(rule.relation).rpartition(":")[0] not in congress]
     facts: dict[RelationRef, list[ir.CheckedRule]] = {}
     for rule in own:
@@ -85,7 +86,7 @@ def find_misuse(
 
 
 def _is_checked_through_rules(relation: Relation) -> bool:
-    """Whether it has bounds of ranges or values of any kind, which rules may hand on."""
+    """Whether it has bounds of ranges or values of any kind, which rules may pass on."""
     return any(column.kinds == Kind.ANY or "min" in column.name for column in relation.columns)
 
 
@@ -95,10 +96,10 @@ class _Review:
     facts: Mapping[RelationRef, Sequence[ir.CheckedRule]]
     derived: Collection[RelationRef]
     lists: Mapping[RelationRef, Sequence[ir.CheckedRule]]
-    """The facts of the relations that hold nothing else."""
+    """The facts of the relations that contain only facts."""
     unfolding: Unfolding
     telling: Collection[RelationRef]
-    """The relations that are looked through."""
+    """The relations that are unfolded."""
     sizes: Sizes
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
@@ -110,7 +111,7 @@ class _Review:
     def body(
         self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral], negated: bool
     ) -> Iterator[Diagnostic]:
-        """Check a body; `outer` are the literals of those around it."""
+        """Check a body; `outer` are the literals of the bodies around it."""
         around = (*outer, *body)
         if len(around) > LONGEST:
             return
@@ -147,7 +148,7 @@ class _Review:
                     self._collect_values(literal, way)
 
     def _skipped(self, fold: ir.Fold) -> Iterator[Diagnostic]:
-        """Report a count that leaves out rows since the first of its terms is null in them."""
+        """Report a count that skips rows, since its first term is null in them."""
         first = fold.terms[0]
         keys = fold.terms[1:]
         if fold.function != "count" or not keys or not isinstance(first, ir.Var) or not first.name:
@@ -166,8 +167,8 @@ class _Review:
     def _unjoined(
         self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral], function: str = ""
     ) -> Iterator[Diagnostic]:
-        """Report a `not` that asks whether any resource has an item or property, beside a variable for one; or an
-        aggregate that takes the items of all resources."""
+        """Report a `not` about any resource's item or property, beside a variable for a resource; or an aggregate over
+        the items of all resources."""
         match body:
             case (ir.Match(relation, arguments) as asked,):
                 table, _, part = relation_name(relation).partition(".")
@@ -194,7 +195,7 @@ class _Review:
                             return
 
     def _unlocked_for(self, asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Report a `not gate:unlocked` of any resource beside a variable for one."""
+        """Report a `not gate:unlocked` for any resource, beside a variable for a resource."""
         for near in around:
             match near:
                 case ir.Match(relation, (ir.Var() as resource, *_)) if str(relation).startswith("os:"):
@@ -246,7 +247,7 @@ class _Review:
                         yield _warning("unknown-value", message, span, advice)
 
     def _exchanged(self, match: ir.Match) -> Iterator[Diagnostic]:
-        """Report two variables of which each has the name of the other's column."""
+        """Report two variables that have the names of each other's column."""
         columns, positions = self.relations[match.relation].columns, self.relations[match.relation].positions
         named = {term.name: at for at, term in match.column_terms if isinstance(term, ir.Var) and term.name}
         if all(positions.get(name, at) == at for name, at in named.items()):
@@ -268,7 +269,7 @@ class _Review:
                 self._values.setdefault((match.relation, column.name), []).extend(given)
 
     def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
-        """The constants of the lists and facts that the body joins the variable with."""
+        """The constants of lists and facts that the body joins with the variable."""
         listed: list[tuple[ir.Const, Span]] = []
         for literal in around if isinstance(operand, ir.Var) else ():
             if isinstance(literal, ir.Match) and literal.relation in self.lists and operand in literal.arguments:
@@ -279,7 +280,7 @@ class _Review:
         return listed
 
     def other_kinds(self) -> Iterator[Diagnostic]:
-        """Report constants whose twin of another kind a template may say as well, and nothing compares with."""
+        """Report constants for which a template may write an equivalent of another kind that nothing compares with."""
         for (relation, column), given in self._values.items():
             known = {constant.value for constant, _ in given}
             for constant, span in given:
@@ -295,7 +296,7 @@ class _Review:
                         break
 
     def _case_of_result(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Report a constant that `lower` or `upper` never gives."""
+        """Report a constant that `lower` or `upper` never returns."""
         change: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
         if call.builtin not in change or not call.outputs:
             return
@@ -311,7 +312,7 @@ class _Review:
                 yield _warning("unknown-value", message, span, f'write "{written}"')
 
     def _two_cases(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Report that a text is to be the same in lower and in upper case."""
+        """Report a text that would have to be both lower and upper case."""
         if call.builtin != "lower" or not call.outputs:
             return
         same = SameValues(around)
@@ -373,7 +374,7 @@ class _Review:
             yield _warning("argument-order", message, call.span, f"write {name}({written})")
 
     def _parts(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Check the texts that a builtin looks for: as constants, or in facts."""
+        """Check the texts that a builtin searches for: constants, or facts."""
         if call.builtin not in HAYSTACK:
             return
         text, part = call.inputs
@@ -399,8 +400,8 @@ class _Review:
     def null_joins(
         self, body: Sequence[ir.CheckedLiteral], of_policy: bool, outer: Sequence[ir.CheckedLiteral] = ()
     ) -> Iterator[Diagnostic]:
-        """Report a join of what may be null on both sides: with a fact that says null, and in the rule of a policy of
-        two relations that rules derive. Elsewhere such a join is most often meant."""
+        """Report a join of two columns that may both be null: with a fact that contains null, or, in the rule of a
+        policy, between two derived relations. Elsewhere such a join is usually intended."""
         if len(outer) + len(body) > LONGEST:
             return
         yield from self._joined_nulls(body, of_policy, outer)
@@ -458,12 +459,12 @@ class _Review:
             yield _warning("null-join", message, second.span, suggestion)
 
     def _states_null(self, relation: RelationRef, column: int) -> bool:
-        """Whether a fact of the relation has a null that is written out in the column."""
+        """Whether a fact of the relation has a written null in the column."""
         return any(fact.arguments[column] == ir.Const(None) for fact in self.facts.get(relation, ()))
 
 
 def _other_address(custom: str, text: str) -> str | None:
-    """What to write in place of a text that a property with that custom constraint never is; None if it may be."""
+    """What to write instead of a text that a property with that custom constraint never has; None if it may."""
     if custom not in ADDRESSES:
         return None
     network = read_network(text)
@@ -479,7 +480,7 @@ def _other_address(custom: str, text: str) -> str | None:
 def _other_list(
     left: ir.Operand, right: ir.Operand, around: Sequence[ir.CheckedLiteral], span: Span
 ) -> Iterator[Diagnostic]:
-    """Report a text that no `list` gives, which is sorted and joined by commas without blanks."""
+    """Report a text that `list` never returns: its items are sorted and joined by commas without blanks."""
     folds = [literal for literal in around if isinstance(literal, ir.Fold) and literal.function == "list"]
     same = SameValues(around) if folds else SameValues(())
     lists = {same.of(fold.target) for fold in folds}

@@ -1,4 +1,4 @@
-"""Ranges and filters that are read so that wider ones pass.
+"""Comparisons of ranges and filters that miss wider ones.
 
 ``min ?? 65535 <= 22`` is false of a rule without a lower bound, which opens every port.
 """
@@ -13,18 +13,18 @@ from datalog_gate.base.values import Kind, Value, show
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
 Listed = Callable[[ir.Operand], Sequence[tuple[ir.Const, Span]]]
-"""The constants of the facts and lists that a variable is joined with."""
+"""Returns the constants of the facts and lists that a variable is joined with."""
 FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
 OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
-"""What a column of a filter means that is left out."""
+"""The meaning of a filter's column that is left out."""
 WORLD = ("0.0.0.0/0", "::/0")
 
 
 def find_narrow_ranges(
     body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], listed: Listed
 ) -> Iterator[Diagnostic]:
-    """Check comparisons with the bounds of a range, a pair of columns like `port_range_min` and `port_range_max`, whose
-    null means that there is no bound; and with other columns whose null means all."""
+    """Check comparisons with the bounds of a range, and with columns of filters whose null means all. The bounds of a
+    range are a pair of columns like `port_range_min` and `port_range_max`; null means no bound."""
     for match in body:
         if not isinstance(match, ir.Match):
             continue
@@ -54,7 +54,7 @@ def find_narrow_ranges(
 
 
 def _equals(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral], listed: Listed) -> set[Value]:
-    """The numbers that the body wants a bound to be, whatever its default."""
+    """The numbers that the body requires a bound to be, whatever its default."""
     if isinstance(bound, ir.Const):
         return {bound.value} if isinstance(bound.value, int) else set()
     if bound is None:
@@ -75,7 +75,7 @@ def _equals(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral], listed: Listed
 def _narrow_defaults(
     match: ir.Match, positions: Mapping[str, int], body: Sequence[ir.CheckedLiteral], listed: Listed
 ) -> Iterator[Diagnostic]:
-    """Report a default for a protocol or network that the comparison beside it is false of."""
+    """Report a default for a protocol or network that fails the comparison beside it."""
     for column, what in OPEN.items():
         given = match.arguments[positions[column]]
         for literal in body:
@@ -89,7 +89,7 @@ def _narrow_defaults(
 
 
 def _wanted(result: ir.Var, body: Sequence[ir.CheckedLiteral], listed: Listed) -> set[str]:
-    """The texts that the body wants a value to be."""
+    """The texts that the body requires a value to be."""
     wanted = {constant.value for constant, _ in listed(result)}
     for literal in body:
         match literal:
@@ -99,7 +99,7 @@ def _wanted(result: ir.Var, body: Sequence[ir.CheckedLiteral], listed: Listed) -
 
 
 Comparison = tuple[str, Value, Value, Span]
-"""A comparison of a bound: the sign, the constant, the default where the bound is null (or None), the place."""
+"""A comparison of a bound: the operator, the constant, the default for a null bound (or None), and the place."""
 
 
 def _comparisons(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral], listed: Listed) -> list[Comparison]:
@@ -131,7 +131,7 @@ def _comparisons(bound: ir.Pattern, body: Sequence[ir.CheckedLiteral], listed: L
 
 
 def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: str) -> Iterator[Diagnostic]:
-    """Report a default under which a range without the bound is not found. `sign` is the way that finds wide ranges."""
+    """Report a default that excludes ranges without the bound. `sign` is the operator that finds wide ranges."""
     for comparator, limit, default, span in comparisons:
         if not comparator.startswith(sign) or not isinstance(limit, int) or not isinstance(default, int):
             continue
@@ -146,8 +146,8 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
 def _reversed_range(
     low: str, lows: Iterable[Comparison], high: str, highs: Sequence[Comparison], match: ir.Match
 ) -> Iterator[Diagnostic]:
-    """Report a range that would have to begin after its end: ``min > 600, max < 600``. Of ICMP the two are a type and a
-    code."""
+    """Report a range that would have to begin after its end: ``min > 600, max < 600``. ICMP is left out, since its two
+    columns are a type and a code."""
     if any(
         isinstance(term, ir.Const) and str(term.value).startswith(("icmp", "ipv6-icmp")) for term in match.arguments
     ):

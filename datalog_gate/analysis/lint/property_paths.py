@@ -19,7 +19,7 @@ STEP = re.compile(r"(?:\\.|[^.\\])+")
 
 
 class PathMeaning(NamedTuple):
-    """What a path means in a type: the kinds of its value, or why there is nothing, with what to write instead. How far
+    """What a path means in a type: the kinds of its value, or why it leads nowhere, with what to write instead. How far
     the path leads, in steps, tells which of several types the author may have meant."""
 
     steps: int
@@ -29,8 +29,8 @@ class PathMeaning(NamedTuple):
 
 
 def read_path(path: str, types: Sequence[ResourceType], whole: bool, others: Collection[str] = ()) -> PathMeaning:
-    """The best meaning of the path in any of the types. `whole` says that it may name a list or map as a whole;
-    `others` are the properties of all types, where none is known."""
+    """The best meaning of the path in any of the types. `whole` says that it may name a whole list or map. `others` are
+    the properties of all types, for when the type is not known."""
     steps = [step.replace("\\.", ".") for step in STEP.findall(path)]
     meanings = [_in_type(steps, kind, whole) for kind in types]
     good = [meaning.kinds for meaning in meanings if not meaning.problem]

@@ -1,4 +1,4 @@
-"""What the conditions of a body leave of its values."""
+"""The values that the conditions of a body allow."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ RESULTS: Mapping[str, Range] = {
     **dict.fromkeys(("unpack_time.hour", "unpack_datetime.hour"), (0, 23)),
     **dict.fromkeys(("unpack_time.minute", "unpack_datetime.minute"), (0, 59)),
 }  # fmt: skip
-"""The ranges of what builtins give."""
+"""The ranges of results of builtins."""
 RANGES: Mapping[tuple[RelationRef, str], Range] = dict.fromkeys(
     (("heat:stack", "depth"), ("heat:member", "index"), ("heat:file", "length")), (0, None)
 )
-"""The ranges of numbers that are of no property."""
+"""The ranges of numbers that do not come from properties."""
 MOST_TRIED = 20
-"""Of a wider range of whole numbers not each is tried."""
+"""The maximum size of a range of whole numbers in which each is tried."""
 _QUOTIENT = Context(prec=28, rounding=ROUND_HALF_EVEN)
 """How the engine rounds a quotient."""
 
 Lists = dict[RelationRef, list[ir.Const]]
-"""The constants of the relations that lists of constants became."""
+"""The constants of the relations generated for lists of constants."""
 Bounded = dict[RelationRef, Mapping[int, "_Bound"]]
-"""What is known of the values of columns, by relation and position: filled as relations are met."""
+"""What is known about the values of columns, by relation and position. Filled when relations are met."""
 
 
 class _Bound(NamedTuple):
-    """What is known of the values of a column: all that there are, if they are few, and their range."""
+    """What is known about the values of a column: all of them, if they are few, and their range."""
 
     column: Column
     choices: tuple[Value, ...] | None
@@ -55,7 +55,7 @@ class _Bound(NamedTuple):
 
 @dataclass(slots=True)
 class Ranges:
-    """What is left of the values of a body, literal by literal."""
+    """What remains of the values of a body, literal by literal."""
 
     relations: Mapping[RelationRef, Relation]
     lists: Lists
@@ -64,19 +64,19 @@ class Ranges:
     _known: dict[ir.Operand, _Range] = field(default_factory=dict)
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
-        """Why nothing is left of a value, or None."""
+        """Why no value remains for an operand, or None."""
         others = [literal for literal in body if not isinstance(literal, ir.Match)]
         for literal in body:
             if isinstance(literal, ir.Match) and (reason := self._add_row(literal)):
                 return reason
         again = others if any(isinstance(literal, ir.Computing) for literal in others) else []
-        for literal in (*others, *again):  # what is computed may be of values that are narrowed only later
+        for literal in (*others, *again):  # computed results may depend on values that are narrowed later
             if reason := self._add(literal):
                 return reason
         return self._no_text() or self._no_numbers(others)
 
     def _no_text(self) -> str | None:
-        """Why no text is left of a value."""
+        """Why no text remains for a value."""
         for operand, known in self._known.items():
             if isinstance(operand, ir.Var) and (excluding := known.excluding()):
                 shown = " and ".join(dict.fromkeys(map(str, excluding)))
@@ -196,7 +196,7 @@ class Ranges:
         return f"{name_of(result)} can't be both {before} and {bounds.text()}"
 
     def _limit_rest(self, result: ir.Var, divisor: ir.Operand) -> str | None:
-        """Bound what a division leaves, which has the sign of the divisor."""
+        """Bound the remainder of a division, which has the sign of the divisor."""
         low, high = self._bounds(divisor)
         if low is None or low != high or low == 0:
             return None
@@ -289,7 +289,7 @@ def _is_boolean(column: Column) -> bool:
 
 
 def _is_bounded(relation: RelationRef, column: Column) -> bool:
-    """Whether anything is known of the values of a column."""
+    """Whether anything is known about the values of a column."""
     limited = column.range != (None, None) or column.length != (None, None) or column.whole or column.closed
     return limited or bool(column.numbers) or _is_boolean(column) or (relation, column.name) in RANGES
 
@@ -306,7 +306,7 @@ _Bounds = tuple[int | Decimal | None, int | Decimal | None]
 
 
 def _of_choice(name: str, inputs: Sequence[_Bounds]) -> _Bounds:
-    """The bounds of a rounded number, or of the least or greatest of two."""
+    """The bounds of a rounded number, or of the minimum or maximum of two."""
     lows, highs = zip(*inputs, strict=True)
     if name == "round":
         return (None if lows[0] is None else round(lows[0])), (None if highs[0] is None else round(highs[0]))
@@ -349,10 +349,10 @@ def _without_default(literal: ir.CheckedLiteral, value: ir.Operand) -> ir.Checke
 
 @dataclass(slots=True)
 class _Range:
-    """What the comparisons so far leave of a value. Values of different kinds are not compared."""
+    """What the comparisons so far leave of a value. Values of different kinds are never compared."""
 
     column: str = ""
-    """The column whose range this is, as long as no comparison has narrowed it."""
+    """The column whose range this is, until a comparison narrows it."""
     low: Value = None
     low_open: bool = False
     high: Value = None
@@ -360,11 +360,11 @@ class _Range:
     equal: ir.Const | None = None
     apart: list[Value] = field(default_factory=list)
     choices: Collection[Value] | None = None
-    """All values that it can be, if they are known."""
+    """All possible values, if they are known."""
     tests: list[TextTest] = field(default_factory=list)
-    """What is asked of a text."""
+    """The tests that the text must pass."""
     length: _Range | None = None
-    """What is left of its length, if the body takes it."""
+    """The range of its length, if the body uses it."""
     whole: bool = False
     """Whether it is a whole number."""
 
@@ -438,8 +438,8 @@ class _Range:
         self.tests += [test for test in tests if test not in self.tests]
 
     def excluding(self) -> list[TextTest]:
-        """The tests that no text passes, as few as possible; none if one may pass all. What `lower` never gives is
-        told elsewhere where it is written out."""
+        """The fewest tests that no text passes together; none if a text may pass all. Constants that `lower` never
+        returns are reported elsewhere."""
         if not self.tests and not (self.length and (self.equal or self.apart)):
             return []  # bounds of a length alone are no test
         tests = list(self.tests)
@@ -452,7 +452,7 @@ class _Range:
         return [] if folded and not any(test.name == "matches" for test in found) else found
 
     def whole_bounds(self) -> tuple[int, int | None]:
-        """The least and the greatest whole number, of a length."""
+        """The least and greatest whole number, for a length."""
         low, high = (self.low, self.high) if self.equal is None else (self.equal.value, self.equal.value)
         least = floor(low) + 1 if isinstance(low, int | Decimal) and self.low_open else low
         most = ceil(high) - 1 if isinstance(high, int | Decimal) and self.high_open else high
@@ -463,7 +463,7 @@ class _Range:
 
 
 def _tests_of_result(name: str, inputs: Sequence[ir.Operand]) -> Iterator[TextTest]:
-    """Yield what every result of a builtin on texts passes."""
+    """Yield the tests that every result of a builtin on texts passes."""
     match name, inputs:
         case "lower" | "upper", _:
             yield TextTest(name)
@@ -479,7 +479,7 @@ def _tests_of_result(name: str, inputs: Sequence[ir.Operand]) -> Iterator[TextTe
 
 
 def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:
-    """The bounds of an aggregate by those of what it takes."""
+    """The bounds of an aggregate, by the bounds of its term."""
     low, high = term.low, term.high
     match function:
         case "count":
@@ -492,7 +492,7 @@ def _of_fold(function: ir.FoldFunction, term: _Range) -> tuple[Value, Value]:
 
 
 def _compare(value: Value, other: Value) -> int | None:
-    """-1, 0 or 1 for two numbers or two texts; None for what has no order."""
+    """-1, 0 or 1 for two numbers or two texts; None for values without an order."""
     if isinstance(value, str) and isinstance(other, str):
         return (value > other) - (value < other)
     if isinstance(value, int | Decimal) and isinstance(other, int | Decimal):

@@ -1,6 +1,7 @@
 """Variables and texts that occur once, in a rule or a module.
 
-Such a variable joins nothing: an error where it cannot be intended, else a warning. A leading ``_`` says that it is.
+Such a variable joins nothing. It is an error if it cannot be intended, else a warning. A leading ``_`` marks it as
+intended.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Meaning = Callable[[ast.Atom], Relation | Builtin | None]
 
 
 def find_single_uses(rule: ast.Rule, body: Sequence[Node], meaning: Meaning, every: bool = False) -> list[Diagnostic]:
-    """Report the variables that occur once: likely mistakes, or with `every` all of them. `body` are its nodes."""
+    """Report variables that occur once: likely mistakes, or with `every` all of them. `body` are the nodes of the
+    rule's body."""
     counts = Counter([node.name for node in (*nodes((rule.head,)), *body) if isinstance(node, ast.Variable)])
     if 1 not in counts.values():
         return []
@@ -37,8 +39,8 @@ def find_single_uses(rule: ast.Rule, body: Sequence[Node], meaning: Meaning, eve
 
 
 def find_quoted_variables(body: Sequence[Node], meaning: Meaning) -> list[Diagnostic]:
-    """A warning for each text by the name of a variable for resources, in a column that takes one. `body` are all nodes
-    of a rule's."""
+    """Report texts that are the name of a resource variable, in columns that hold resources. `body` are all nodes of
+    the rule."""
     terms: list[tuple[Column, ast.Term]] = []
     texts = {node.value for node in body if isinstance(node, ast.Constant)}
     if texts.isdisjoint([node.name for node in body if isinstance(node, ast.Variable)]):
@@ -65,8 +67,8 @@ def find_quoted_variables(body: Sequence[Node], meaning: Meaning) -> list[Diagno
 
 
 def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
-    """A warning for each text that occurs once in the rules of a module, and but for a letter too few, too many, or two
-    swapped would be another there; unless the two stand side by side, as facts of a relation or choices of a list."""
+    """Report texts that occur once in a module and differ from another text in it by one letter, or by two swapped
+    letters. Facts of one relation and choices of one list are not compared with each other."""
     places: dict[str, list[tuple[object, Span]]] = {}
     for group, constant, text in _texts(module):
         places.setdefault(text, []).append((group, constant.span))
@@ -84,7 +86,7 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
 
 
 def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
-    """The texts of a module's rules, each after what it shares with those beside it, or None."""
+    """The texts of a module's rules. Each comes after its group: the list or the facts it belongs to, or None."""
     for rule in (statement for statement in module.statements if isinstance(statement, ast.Rule)):
         listed: dict[int, Span] = {}
         for node in nodes((rule.head, *rule.body)):
@@ -95,9 +97,9 @@ def _texts(module: ast.Module) -> Iterator[tuple[object, ast.Constant, str]]:
 
 
 class _Occurrence(NamedTuple):
-    """Where a variable stands: in the named column `column`, if any; as a side of an equation, which holds of whatever
-    a variable without other occurrences could be. `text` says that it looks like a text without its quotes, `textless`
-    that the column holds no text."""
+    """Where a variable occurs: in the column `column`, if named; or, with `equation`, as a side of an equation, which
+    any value satisfies if the variable occurs only once. `text` says that it looks like an unquoted text, `textless`
+    that the column holds no texts."""
 
     variable: ast.Variable
     column: str = ""
@@ -130,7 +132,7 @@ def _occurrences(whole: Iterable[Node], meaning: Meaning) -> Iterator[_Occurrenc
 
 
 def _row_variables(whole: Iterable[Node], meaning: Meaning) -> Iterator[tuple[Span, ast.Aggregate]]:
-    """The places of variables that stand for a key in an aggregate to which equal terms make a difference."""
+    """Yield the variables for keys in aggregates where equal terms make a difference."""
     for node in nodes(whole):
         if isinstance(node, ast.Aggregate) and node.function not in ("min", "max") and not node.distinct:
             for atom in (inner for inner in nodes(node.body) if isinstance(inner, ast.Atom)):

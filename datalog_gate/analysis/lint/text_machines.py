@@ -1,7 +1,7 @@
 """Whether a text can pass several tests: ``matches(n, "^web$")`` beside ``starts_with(n, "db")``.
 
-Each test is a machine that reads a text character by character. All of them read together, over one character of each
-set that no pattern divides: what they reach decides. A pattern that is not understood admits every text.
+Each test is a machine that reads a text character by character. All of them read the same text. One character stands
+for each set of characters that no pattern distinguishes. A pattern that is not understood accepts every text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import chain
 from typing import NamedTuple, cast
 
 Ranges = tuple[tuple[int, int], ...]
-"""Characters by their code points, first and last of each range."""
+"""Characters by code point: the first and last of each range."""
 Node = tuple[object, ...]
 """A part of a pattern: ``("set", ranges)``, ``("cat", a, b)``, ``("alt", a, b)``, ``("star", a)``, ``("start",)``,
 ``("end",)`` or ``("empty",)``."""
@@ -24,9 +24,9 @@ ANY: Ranges = ((0, LAST),)
 EMPTY: Node = ("empty",)
 ALL: Node = ("star", ("set", ANY))
 MOST_STEPS = 20_000
-"""How many characters a search reads at most: what is left is taken for possible."""
+"""The maximum number of characters that a search reads. After that a text is assumed to exist."""
 MOST_COPIES = 300
-"""How many copies of its part a counted repetition makes at most."""
+"""The maximum number of copies that a counted repetition makes."""
 LONGEST = 200
 _DIGITS, _LOWER, _UPPER = (48, 57), (97, 122), (65, 90)
 CLASSES: dict[str, Ranges] = {
@@ -36,11 +36,11 @@ CLASSES: dict[str, Ranges] = {
 }  # fmt: skip
 ESCAPES = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7}
 TWINS = {"k": 0x212A, "s": 0x17F}
-"""Letters with a third form, beside the other case, where case does not count."""
+"""Letters with a third form beside the other case, for patterns that ignore case."""
 
 
 class TextTest(NamedTuple):
-    """A test of a text by a builtin with its constant, ``=`` too; ``lower`` and ``upper`` say that it is a result."""
+    """A test of a text by a builtin or ``=`` with its constant. ``lower`` and ``upper`` say that it is their result."""
 
     name: str
     part: str = ""
@@ -52,7 +52,7 @@ class TextTest(NamedTuple):
 
 
 def find_exclusion(tests: Sequence[TextTest], low: int = 0, high: int | None = None) -> list[TextTest] | None:
-    """The tests, as few as possible, that no text of `low` to `high` characters passes; None if one may pass all."""
+    """The fewest tests that no text of `low` to `high` characters passes together; None if one may pass all."""
     if _is_possible(tuple(tests), low, high):
         return None
     left = list(dict.fromkeys(tests))
@@ -68,7 +68,7 @@ def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> boo
     known = [(test, node) for test in tests if len(test.part) <= LONGEST and (node := node_of(test))]
     nodes = [(node, test.negated) for test, node in known]
     longest = max(low, -1 if high is None else high) + 1
-    """A text of that length counts as one of any greater length."""
+    """A text of this length stands for all longer ones."""
     examples = [_example(node) for node, negated in nodes if not negated]
     if any(_passes("".join(map(chr, example)), known, low, high) for example in (*examples, [*chain(*examples)])):
         return True
@@ -94,7 +94,7 @@ def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> boo
 
 
 def _passes(text: str, tests: Iterable[tuple[TextTest, Node]], low: int, high: int | None) -> bool:
-    """Whether one text passes: most often the first example does, which spares a search."""
+    """Whether one text passes. The first example usually does, which saves a search."""
     if len(text) < low or (high is not None and len(text) > high):
         return False
     return all(_holds(test, node, text) != test.negated for test, node in tests)
@@ -138,7 +138,7 @@ def _step(state: frozenset[Node], letter: int, at_start: bool) -> frozenset[Node
 
 
 def _letters(nodes: Sequence[Node]) -> list[int]:
-    """A character of each set whose members all patterns treat alike."""
+    """One character of each set that no pattern distinguishes."""
     points = {0}
     for node in nodes:
         for low, high in _ranges(node):
@@ -156,7 +156,7 @@ def _ranges(node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _is_empty(node: Node, at_start: bool, at_end: bool) -> bool:
-    """Whether the part can match between two characters, or there at the start or end of the text."""
+    """Whether the part can match no characters, in the middle or at the start or end of the text."""
     match node:
         case ("cat", left, right):
             return all(_is_empty(cast(Node, part), at_start, at_end) for part in (left, right))
@@ -170,7 +170,7 @@ def _is_empty(node: Node, at_start: bool, at_end: bool) -> bool:
 
 
 def _after(node: Node, letter: int, at_start: bool) -> Iterator[Node]:
-    """What is left of the part to match after the character (its partial derivatives: Antimirov 1996)."""
+    """The rest that must match after the character (partial derivatives: Antimirov 1996)."""
     match node:
         case ("set", ranges):
             if any(low <= letter <= high for low, high in cast(Ranges, ranges)):
@@ -190,7 +190,7 @@ def _after(node: Node, letter: int, at_start: bool) -> Iterator[Node]:
 
 @lru_cache(maxsize=256)
 def node_of(test: TextTest) -> Node | None:
-    """What the whole of a text that passes the test matches; None if that is not known."""
+    """A pattern for the whole of each text that passes the test; None if it is not known."""
     text = _sequence(("set", ((ord(letter), ord(letter)),)) for letter in test.part)
     match test.name:
         case "=":
@@ -211,7 +211,7 @@ def node_of(test: TextTest) -> Node | None:
 
 
 def _sequence(parts: Iterable[Node]) -> Node:
-    """The parts after each other."""
+    """The parts one after another."""
     whole = EMPTY
     for part in reversed(list(parts)):
         whole = part if whole == EMPTY else ("cat", part, whole)
@@ -219,7 +219,7 @@ def _sequence(parts: Iterable[Node]) -> Node:
 
 
 def _others(ranges: Ranges) -> Ranges:
-    """All characters but those."""
+    """All characters except those."""
     gaps, start = [], 0
     for low, high in sorted(ranges):
         if low > start:
@@ -229,7 +229,7 @@ def _others(ranges: Ranges) -> Ranges:
 
 
 class _UnknownSyntaxError(Exception):
-    """A pattern has what is not read here."""
+    """The pattern has syntax that is not supported here."""
 
 
 class _Pattern:
@@ -246,7 +246,7 @@ class _Pattern:
         return node
 
     def _next(self, text: str) -> bool:
-        """Whether the text comes next, which is then read."""
+        """Whether the text comes next; if so, read it."""
         there = self._text.startswith(text, self._at)
         self._at += len(text) if there else 0
         return there
@@ -355,7 +355,7 @@ class _Pattern:
         return ((ord(letter), ord(letter)),)
 
     def _folded(self, ranges: Ranges) -> Ranges:
-        """The characters with those of the other case, if case does not count."""
+        """The characters, and their other case if case is ignored."""
         if not self._folds:
             return ranges
         if any(high > 127 and (low, high) != (128, LAST) for low, high in ranges):
@@ -368,7 +368,7 @@ class _Pattern:
 
 
 def _is_one(ranges: Ranges) -> bool:
-    """Whether they hold a single character."""
+    """Whether the ranges hold a single character."""
     return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
 
 

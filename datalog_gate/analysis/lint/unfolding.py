@@ -1,4 +1,4 @@
-"""Bodies with what rules say in the place of their relations."""
+"""Bodies with their relations replaced by the rules that derive them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_WAYS = 8
-"""In how many ways the relations of a body are replaced."""
-MOST_SAID = 10
-"""A longer rule is not put in the place of its relation."""
+"""The maximum number of combinations of rules for a body."""
+MOST_LITERALS = 10
+"""The maximum number of literals of a rule that is unfolded."""
 
 
 class Unfolding:
-    """Bodies with what the rules of their relations say. What a rule says for a literal is the same in each of them."""
+    """Replaces relations in bodies by their rules. The replacement of a literal by a rule is the same in every body."""
 
     def __init__(self, rules: Iterable[ir.CheckedRule]) -> None:
         self.rules: dict[RelationRef, list[ir.CheckedRule]] = {}
@@ -25,18 +25,18 @@ class Unfolding:
             self.rules.setdefault(rule.relation, []).append(rule)
         self._plain: dict[RelationRef, Sequence[ir.CheckedRule]] = {}
         self._own: dict[int, set[ir.Var]] = {}
-        """The variables in the bodies of rules, by the ids of these."""
-        self._asked: dict[int, tuple[ir.Match, int]] = {}
-        """The literals that rules say something for, by their ids, with their numbers."""
-        self._said: dict[tuple[int, int], Sequence[ir.CheckedLiteral]] = {}
-        """What a rule says for a literal, by the number of the literal and the id of the rule."""
+        """The variables in the body of each rule, by the id of the rule."""
+        self._numbered: dict[int, tuple[ir.Match, int]] = {}
+        """The unfolded literals with their numbers, by the id of the literal."""
+        self._bodies: dict[tuple[int, int], Sequence[ir.CheckedLiteral]] = {}
+        """The body of a rule in place of a literal, by the number of the literal and the id of the rule."""
 
     def unfold(
         self, body: Sequence[ir.CheckedLiteral], relations: Container[RelationRef] | None = None
     ) -> Iterator[Sequence[ir.CheckedLiteral]]:
-        """Yield the body with what rules say of its relations, or of those of them that are given, in each way:
-        ``size(x, n), n < 0`` with ``os:cinder:volume(_id=x, size=n)``."""
-        asked: list[ir.Match] = []
+        """Yield the body with the bodies of rules for its relations added, once for each combination of rules:
+        ``size(x, n), n < 0, os:cinder:volume(_id=x, size=n)``. If `relations` are given, only these are unfolded."""
+        unfolded: list[ir.Match] = []
         ways = 1
         for literal in body:
             if not isinstance(literal, ir.Match) or not (relations is None or literal.relation in relations):
@@ -44,26 +44,28 @@ class Unfolding:
             count = len(self._plain_rules(literal.relation))
             if 0 < ways * count <= MOST_WAYS:
                 ways *= count
-                asked.append(literal)
-                self._asked.setdefault(id(literal), (literal, len(self._asked)))
-        for rules in product(*(self._plain_rules(match.relation) for match in asked)) if asked else ():
-            said = [self._as_said(match, rule) for match, rule in zip(asked, rules, strict=True)]
-            if len(body) + sum(map(len, said)) <= LONGEST:
-                yield (*body, *chain.from_iterable(said))
+                unfolded.append(literal)
+                self._numbered.setdefault(id(literal), (literal, len(self._numbered)))
+        if not unfolded:
+            return
+        for rules in product(*(self._plain_rules(match.relation) for match in unfolded)):
+            bodies = [self._body_for(match, rule) for match, rule in zip(unfolded, rules, strict=True)]
+            if len(body) + sum(map(len, bodies)) <= LONGEST:
+                yield (*body, *chain.from_iterable(bodies))
 
     def _plain_rules(self, relation: RelationRef) -> Sequence[ir.CheckedRule]:
-        """The rules of a relation if each may stand in its place; none if one is a fact, long, or of itself."""
+        """The rules of a relation if all can be unfolded, else none."""
         if relation not in self._plain:
             rules = self.rules.get(relation, ())
             self._plain[relation] = rules if all(map(_is_plain, rules)) else ()
         return self._plain[relation]
 
-    def _as_said(self, asked: ir.Match, rule: ir.CheckedRule) -> Sequence[ir.CheckedLiteral]:
-        """The body of the rule for the row that is asked for, with variables of its own."""
-        number = self._asked[id(asked)][1]
-        if (number, id(rule)) not in self._said:
-            self._said[number, id(rule)] = tuple(_as_said(asked, rule, self._own_of(rule), number))
-        return self._said[number, id(rule)]
+    def _body_for(self, match: ir.Match, rule: ir.CheckedRule) -> Sequence[ir.CheckedLiteral]:
+        """The body of the rule for the row of the literal, with fresh variables."""
+        number = self._numbered[id(match)][1]
+        if (number, id(rule)) not in self._bodies:
+            self._bodies[number, id(rule)] = tuple(_instantiate(match, rule, self._own_of(rule), number))
+        return self._bodies[number, id(rule)]
 
     def _own_of(self, rule: ir.CheckedRule) -> set[ir.Var]:
         if id(rule) not in self._own:
@@ -72,16 +74,16 @@ class Unfolding:
 
 
 def _is_plain(rule: ir.CheckedRule) -> bool:
-    """Whether what a rule says may stand in the place of its relation: not a fact, nor of itself."""
-    return 0 < len(rule.body) <= MOST_SAID and rule.relation not in rule.mentioned
+    """Whether the rule can be unfolded: it is not a fact, not long and not recursive."""
+    return 0 < len(rule.body) <= MOST_LITERALS and rule.relation not in rule.mentioned
 
 
-def _as_said(asked: ir.Match, rule: ir.CheckedRule, own: Set[ir.Var], at: int) -> Iterator[ir.CheckedLiteral]:
-    """Yield the body of a rule, of `own` variables, for the row that is asked for, the literal of that number."""
+def _instantiate(match: ir.Match, rule: ir.CheckedRule, own: Set[ir.Var], at: int) -> Iterator[ir.CheckedLiteral]:
+    """Yield the body of a rule with variables `own`, for the row of literal number `at`."""
     names: dict[ir.Var, ir.Operand] = {}
-    for term, argument in zip(rule.arguments, asked.arguments, strict=True):
+    for term, argument in zip(rule.arguments, match.arguments, strict=True):
         if isinstance(term, ir.Const) and argument is not None:
-            yield ir.Compare("=", argument, term, asked.span)
+            yield ir.Compare("=", argument, term, match.span)
         elif isinstance(term, ir.Var) and argument is not None:
             names.setdefault(term, argument)
     yield from renamed(rule.body, {var: ir.Var(var.name, f"{var.generated} of {at}") for var in own} | names)

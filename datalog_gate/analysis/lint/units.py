@@ -23,10 +23,11 @@ UNITS = {
     ("os:nova:server.block_device_mapping_v2", "ephemeral_size"): "GiB",
     ("os:nova:server.block_device_mapping_v2", "swap_size"): "MiB", ("os:zun:container", "memory"): "MiB",
 }  # fmt: skip
-"""What the numbers of columns count that are a size."""
+"""The units of columns that hold a size."""
 STEP = 1024
 MOST = {"GiB": 64 * STEP, "MiB": 64 * STEP * STEP}
-"""64 TiB: one thing is hardly larger, a larger number probably of a smaller unit. A sum may be 1024 times that."""
+"""64 TiB. A single thing is rarely larger, so a larger number probably has a smaller unit. A sum may be 1024 times
+that."""
 ARITHMETIC: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
     "+": Fraction.__add__, "-": Fraction.__sub__, "*": Fraction.__mul__,
     "/": lambda left, right: left / right if right else left,
@@ -37,18 +38,18 @@ Listed = Callable[[ir.Operand], Sequence[tuple[ir.Const, Span]]]
 
 
 class SizedValue(NamedTuple):
-    """What a number counts."""
+    """The unit of a number."""
 
     column: str
     unit: str
     most: Fraction
-    """The largest number that is no mistake."""
+    """The largest plausible number."""
     computed: bool = False
     """Whether it is a multiple of the column."""
 
 
 def find_sizes(rules: Iterable[ir.CheckedRule], relations: Mapping[RelationRef, Relation]) -> Sizes:
-    """The columns that are sizes, also of what the rules derive; these best stand in the order of their strata."""
+    """The columns that are sizes, including those that rules derive. Rules are best in the order of their strata."""
     sizes: dict[RelationRef, dict[int, SizedValue]] = {}
     for name, relation in relations.items():
         for at, column in enumerate(relation.columns):
@@ -65,8 +66,8 @@ def find_sizes(rules: Iterable[ir.CheckedRule], relations: Mapping[RelationRef, 
 def find_other_units(
     body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral], columns: Sizes, listed: Listed
 ) -> Iterator[Diagnostic]:
-    """Report the comparisons of a body of sizes with bytes, or with more than there is. `around` are its literals and
-    those of the bodies around it, `listed` gives the constants of the facts that a variable is joined with."""
+    """Report comparisons of a body's sizes with bytes, or with an implausibly large number. `around` are its literals
+    and those of the bodies around it. `listed` returns the constants of the facts that a variable is joined with."""
     sizes = _sizes(around, columns)
     if not sizes:
         return
@@ -98,7 +99,7 @@ def find_other_units(
 
 
 def _sizes(body: Sequence[ir.CheckedLiteral], columns: Sizes) -> dict[ir.Operand, SizedValue]:
-    """The values of a body that are sizes, with what is made of them."""
+    """The values of a body that are sizes, or are computed from them."""
     sizes: dict[ir.Operand, SizedValue] = {}
     for literal in body:
         match literal:
@@ -124,7 +125,7 @@ def _sizes(body: Sequence[ir.CheckedLiteral], columns: Sizes) -> dict[ir.Operand
 
 
 def _numbers(body: Sequence[ir.CheckedLiteral]) -> dict[ir.Operand, Fraction]:
-    """The numbers that the body writes or computes of such alone."""
+    """The numbers that the body writes, or computes from such numbers only."""
     numbers: dict[ir.Operand, Fraction] = {}
 
     def number_of(operand: ir.Operand) -> Fraction | None:
@@ -163,7 +164,7 @@ def _parsed(literal: ir.CheckedLiteral) -> Sequence[ir.Pattern]:
 
 
 def _in_unit(number: Fraction, most: Fraction) -> str:
-    """The number that was probably meant, a TiB at most."""
+    """The number that was probably meant, at most a TiB."""
     step = STEP if number % STEP == 0 else 1000
     while number > most / 64:
         number /= step
