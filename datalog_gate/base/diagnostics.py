@@ -22,7 +22,7 @@ SENT = "<template>"
 class Span(NamedTuple):
     """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters.
 
-    Data that was sent parsed has no lines: there all numbers are 0.
+    Data that arrived already parsed has no lines: all numbers are 0.
     """
 
     file: str
@@ -31,8 +31,8 @@ class Span(NamedTuple):
     end_line: int
     end_column: int
     path: str = ""
-    """The keys that lead there, as ``resources.web.properties.flavor``, where no line would: in data, and in JSON that
-    a program wrote on one line."""
+    """The keys that lead there, such as ``resources.web.properties.flavor``, for data without useful lines: parsed
+    data, and JSON on one line."""
 
     def to_json(self) -> dict[str, object]:
         """The place as JSON data: file, line, column, and the path if there is one."""
@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
     @property
     def readable(self) -> str:
-        """The place for who may not have this text: by its path if it has one."""
+        """The place for readers who may not have this text: the path, if there is one."""
         if not self.path:
             return str(self)
         return self.path if self.file == SENT else f"{self.file}:{self.path}"
@@ -142,7 +142,7 @@ CODES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing wrong with rules or input: a code of `CODES`, what is wrong, where, and what to write instead."""
+    """A problem in rules or input: a code of `CODES`, what is wrong, where, and what to write instead."""
 
     code: str
     message: str
@@ -166,7 +166,7 @@ class Diagnostic:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics by place (those without one last), each once."""
+    """The diagnostics without duplicates, sorted by place, those without one last."""
 
     def key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:
         span = diagnostic.span or Span("", 0, 0, 0, 0)
@@ -176,8 +176,8 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def closest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that `word` was probably meant to be, or None if none is near."""
-    from difflib import get_close_matches  # only a mistake pays for it
+    """The candidate that `word` was probably meant to be, or None if none is similar."""
+    from difflib import get_close_matches  # slow to import, and needed only for mistakes
 
     known = sorted(set(candidates))
     folded = {name.lower(): name for name in (reversed(known) if word[:1].isupper() else known)}
@@ -186,14 +186,15 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
-    """The suggestion to write the closest candidate, or `otherwise` if none is near."""
+    """The suggestion to write the closest candidate, or `otherwise` if none is similar."""
     near = closest(word, candidates)
     return f"did you mean {near}?" if near else otherwise
 
 
 class Slips:
-    """Words by what is left of them without one of their letters: two that are one slip apart have such a rest in
-    common. Looking one up takes a time of its own length, however many there are."""
+    """An index of words for finding those that differ by one letter. It maps each word without one of its letters to
+    the word; words that are one slip apart share such an entry. The time of a lookup does not depend on the number of
+    words."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._by_rest: dict[str, list[str]] = {}
@@ -202,8 +203,8 @@ class Slips:
                 self._by_rest.setdefault(rest, []).append(word)
 
     def of(self, word: str) -> list[str]:
-        """The words that `word` is one slip of the hand away from: a letter dropped, added or changed, or two swapped.
-        What differs in digits alone (`port1`, `port2`), or has a single letter, is meant to differ."""
+        """The words that differ from `word` by one slip: a letter dropped, added or changed, or two swapped. Words that
+        differ only in digits (`port1`, `port2`), and single letters, do not count."""
         near = {name for rest in _rests(word) for name in self._by_rest.get(rest, ())[:100] if name != word}
         return sorted(name for name in near if _one_slip(word, name))
 
@@ -234,7 +235,7 @@ def _one_slip(word: str, other: str) -> bool:
 
 
 def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
-    """The diagnostic as text of a few lines, with an underlined excerpt if `sources` (file to text) holds its file."""
+    """The diagnostic as a few lines of text, with an underlined excerpt if `sources` (text by file) holds its file."""
     place = f"{diagnostic.span}: " if diagnostic.span else ""
     lines = [f"{place}{diagnostic.severity}[{diagnostic.code}] {diagnostic.message}"]
     if diagnostic.span:
@@ -245,8 +246,8 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
 
 
 def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
-    """Two lines: the first line of the span, and its underline. Empty if the file's text is not there. A long line is
-    cut to `WIDTH` characters around the span; control characters print as a replacement."""
+    """Two lines: the first line of the span, and its underline. Empty without the text of the file. A long line is cut
+    to `WIDTH` characters around the span; control characters are replaced."""
     text = sources.get(span.file)
     rows = text.splitlines() if text is not None else []
     if not 1 <= span.line <= len(rows):
@@ -262,15 +263,15 @@ def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
 
 
 def format_count(number: int, noun: str, several: str = "") -> str:
-    """The number with its noun: ``1 fact``, ``2 facts``, or ``2 policies`` if these are called `several`."""
+    """The number with its noun: ``1 fact``, ``2 facts``, or ``2 policies`` with the plural `several`."""
     return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text, or if it is longer than the limit its beginning and three dots."""
+    """The text, or its beginning and three dots if it is longer than the limit."""
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def printable(line: str) -> str:
-    """The text as one line that a template's author can't write escapes or further lines into."""
+    """The text as one line without escapes or line breaks that a template's author may have written."""
     return line if line.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in line)

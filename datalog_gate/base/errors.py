@@ -11,15 +11,15 @@ from datalog_gate.base.diagnostics import Diagnostic, Span, in_order, render
 
 
 class GateError(Exception):
-    """What every exception of this package is."""
+    """The base class of all exceptions of this package."""
 
 
 class UsageError(GateError):
-    """A call that makes no sense: exit code 64."""
+    """A call with wrong arguments: exit code 64."""
 
 
 class DiagnosticsError(GateError):
-    """Something unreadable: all its diagnostics in order, and the texts that their excerpts come from."""
+    """Input that can't be read: its diagnostics in order, and the texts for their excerpts."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str] | None = None) -> None:
         self.diagnostics = in_order(diagnostics)
@@ -27,7 +27,7 @@ class DiagnosticsError(GateError):
         super().__init__("\n".join(render(diagnostic, self.sources) for diagnostic in self.diagnostics))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle it by its diagnostics: other processes raise it too."""
+        """Pickle by diagnostics, since worker processes raise it too."""
         return type(self), (self.diagnostics, self.sources)
 
 
@@ -40,16 +40,16 @@ class InputError(DiagnosticsError):
 
     @classmethod
     def of(cls, message: str, code: str = "unreadable", suggestion: str | None = None) -> InputError:
-        """The error for one problem that has no place."""
+        """The error for one problem without a place."""
         return cls([Diagnostic(code, message, None, suggestion)])
 
 
 class EngineError(GateError):
-    """An engine that can't give an answer: it refuses the program, exceeded its time, or its worker died."""
+    """An engine has no answer: it refuses the program, exceeded its time, or its worker died."""
 
 
 class BudgetError(EngineError):
-    """An evaluation that would take more facts, rounds or time than it may, most of it for the rule at `span`."""
+    """An evaluation that exceeds its limit of facts, rounds or time. The rule at `span` used most of it."""
 
     def __init__(self, message: str, span: Span | None = None) -> None:
         self.span = span

@@ -1,8 +1,8 @@
-"""Expressions: what an unknown value is the result of.
+"""Expressions: the functions that unknown values result from.
 
-An expression is a function with its resolved arguments and the stack in which they have their meaning. It is compared
-by this structure and printed in one way, as YAML's flow form: ``{get_attr: [db, ip]} in web``. Nothing reads the text
-back. Values of hidden parameters stand in the arguments as the parameter's expression, never as their text.
+An expression is a function with its resolved arguments and the stack that they refer to. Expressions are compared by
+structure and printed in YAML's flow style: ``{get_attr: [db, ip]} in web``. Nothing reads the text back. In arguments,
+a hidden parameter is its expression, never its value.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from hashlib import sha256
 from typing import NamedTuple
 
 LONGEST = 200
-"""Characters of an expression's text without its stack; what is longer is cut and has a digest."""
+"""The maximum number of characters of an expression's text, without its stack. Longer texts are cut and end with a
+digest."""
 DIGEST = 32
-"""Characters of a digest."""
+"""The number of characters of the digest."""
 CUT = "...#"
-"""What stands before it."""
+"""The mark before the digest."""
 QUOTE = '"'
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 
 
 class Expression:
-    """A function over frozen arguments; two are equal if function, arguments and stack are.
+    """A function over frozen arguments. Two are equal if function, arguments and stack are.
 
     Arguments are plain data with tuples for lists, `Entries` for maps, and `Expression` for what is unknown or hidden
-    and for references to resources. An expression that is no function of a template has words for a function, and its
-    `text` is given: ``lower(?'{get_param: name} in web')``. `identity` is the structure as a short text.
+    and for references to resources. Other expressions than template functions have words as their function, and an
+    explicit `text`: ``lower(?'{get_param: name} in web')``. `identity` is the structure as a short text.
     """
 
     __slots__ = ("_text", "arguments", "function", "identity", "stack")
@@ -41,7 +42,7 @@ class Expression:
         self.stack = stack
         self._text = text
         identity = repr((function, arguments, stack))
-        if len(identity) > LONGEST:  # so that neither hashing nor comparing follows long chains of expressions
+        if len(identity) > LONGEST:  # hashing and comparing must not follow long chains of expressions
             identity = sha256(identity.encode()).hexdigest()[:DIGEST]
         self.identity = identity
 
@@ -56,13 +57,13 @@ class Expression:
 
     @property
     def text(self) -> str:
-        """The expression as users read it, the stack at its end."""
+        """The expression as users read it, with the stack at its end."""
         if self._text is None:
             self._text = cut(f"{{{self.function}: {_flow(self.arguments, self.stack)}}}", self.stack)
         return self._text
 
     def walk(self) -> Iterator[Expression]:
-        """This expression and every one within, each once."""
+        """Yield this expression and all nested ones, each once."""
         seen: set[Expression] = set()
         pending: list[Frozen] = [self]
         while pending:
@@ -76,13 +77,13 @@ class Expression:
 
 
 class Entries(NamedTuple):
-    """A map: its pairs of key and value, in one order."""
+    """A map, as pairs of key and value in a fixed order."""
 
     pairs: tuple[tuple[Frozen, Frozen], ...]
 
 
 class Masked(NamedTuple):
-    """A text in which hidden values stand: its pieces, where an expression stands for each of these."""
+    """A text that contains hidden values: its pieces, with an expression for each hidden value."""
 
     pieces: tuple[str | Expression, ...]
 
@@ -93,7 +94,7 @@ Masks = Mapping[str, Expression]
 
 
 def phrase(words: str) -> Expression:
-    """What is no function of a template, in words: ``the members of crowd``."""
+    """An expression in words, for values that come from no template function: ``the members of crowd``."""
     return Expression("", words, "", words)
 
 
@@ -105,7 +106,7 @@ def cut(body: str, stack: str) -> str:
 
 
 def _flow(data: Frozen, stack: str) -> str:
-    """The arguments in YAML's flow form; what belongs to another stack than the expression carries its own."""
+    """The arguments in YAML's flow style. Expressions of another stack end with its name."""
     match data:
         case str():
             plain = _WORD.fullmatch(data) and data.lower() not in _NO_WORDS
@@ -114,7 +115,7 @@ def _flow(data: Frozen, stack: str) -> str:
             return data.text.removesuffix(f" in {stack}")
         case Entries(pairs):
             texts = sorted((_flow(key, ""), _flow(value, stack)) for key, value in pairs)
-            if len(texts) == 1:  # in quotes, or data that looks like a function would be written like its value
+            if len(texts) == 1:  # quoted, so that data is not mistaken for a function
                 [(key, value)] = texts
                 return f"{{{key if key[0] == QUOTE else json.dumps(key)}: {value}}}"
             return "{" + ", ".join(f"{key}: {value}" for key, value in texts) + "}"

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Collect no cycles meanwhile: a collection for every few hundred values walks over all that are there, which for a
-    large stack is a third of the time. A thread that ends its pause ends that of all."""
+    """Pause the collector of cycles. It runs for every few hundred values and visits all existing ones, which takes a
+    third of the time for a large stack. If a thread ends its pause, it ends that of all threads."""
     if not gc.isenabled():
         yield
         return

@@ -1,7 +1,7 @@
 """The masks of hidden values, and of texts that hold them.
 
-A value that is hidden says so itself (`Unknown.hidden`), and a `FactSet` marks the known values that came from a hidden
-parameter. Whatever prints a value, a text or a message masks it with these.
+A hidden value is marked (`Unknown.hidden`), and a `FactSet` marks known values that come from a hidden parameter.
+Whatever prints a value, a text or a message masks it with these.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 def masked(text: str, secrets: Iterable[str], mask: str = MASK, words: bool = False) -> str:
-    """The text with a mask for each of the secrets in it; with `words` only for those that stand in it as words."""
+    """The text with its secrets masked; with `words` only where they are whole words."""
     return "".join(pieces(text, secrets, lambda _: mask, words))
 
 
 def pieces(text: str, secrets: Iterable[str], mask: Callable[[str], T], words: bool = False) -> list[str | T]:
-    """The text in pieces, with what `mask` gives for each of the secrets in it, the longest first."""
+    """The text in pieces, with `mask(secret)` in place of each secret in it, the longest first."""
     occurring = sorted((secret for secret in secrets if secret in text), key=len, reverse=True)
     return _split(text, occurring, mask, words)
 

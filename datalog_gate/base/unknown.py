@@ -1,4 +1,4 @@
-"""Unknown values: made by a template's functions, and taken apart."""
+"""Functions that create and inspect unknown values."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from datalog_gate.base.secrecy import pieces
 from datalog_gate.base.values import FALSE, TRUE, Boolean, ResourceId, Unknown, bases
 
 UNREAD = ("yaql", "Fn::GetAZs")
-"""Functions that Heat may compute where this reader does not: what they give, a user can choose."""
+"""Functions that Heat may compute when this reader can't. A user can choose their results."""
 TEXTS = ("str_replace", "str_replace_strict", "str_replace_vstrict", "list_join", "digest", "Fn::Join", "Fn::Replace")
-"""Functions that give a text, whatever they get."""
+"""Functions that always return a text."""
 LOGIC = ("equals", "not", "and", "or", "Fn::Equals", "Fn::Not", "Fn::And", "Fn::Or")
-"""Functions that give a truth value, whatever they get."""
+"""Functions that always return a truth value."""
 ATTRIBUTES = ("get_attr", "Fn::GetAtt")
 EQUALITY = "whether"
-"""What stands for a function where the question is whether unknowns are equal."""
+"""The function of expressions that ask whether unknowns are equal."""
 _OF_RESOURCE = (*ATTRIBUTES, "get_resource")
 _PARAMETERS = ("get_param", "Ref")
 _OF_TEMPLATE = (*_OF_RESOURCE, "get_file", "Fn::FindInMap", "resource_facade", "Fn::ResourceFacade")
-"""Functions that read the template they stand in, so that their value depends on its stack."""
+"""Functions that read their own template, so that their value depends on its stack."""
 
 
 def call(function: str, arguments: object, stack: str, masks: Masks, place: Span | None) -> Unknown:
-    """The value of a template's function over resolved arguments, of which some are unknown, in the stack of that id.
+    """The value of a template function in this stack, over resolved arguments of which some are unknown.
 
-    The expression's stack is that of the first unknown or reference within, so that what a parent passes has one
-    expression in all stacks that it is passed to; functions that read their own template have their own stack.
+    The expression gets the stack of the first unknown or reference in its arguments, so that a value which a parent
+    passes to several stacks has the same expression in each. Functions that read their own template keep its stack.
     """
     symbols = [leaf for leaf in leaves(arguments) if isinstance(leaf, Unknown | ResourceId)]
     unknowns = [leaf for leaf in symbols if isinstance(leaf, Unknown)]
@@ -47,18 +47,19 @@ def call(function: str, arguments: object, stack: str, masks: Masks, place: Span
 
 
 def reference(resource: ResourceId) -> Expression:
-    """The expression of a resource's id where a text is made of it: nobody knows the text yet."""
+    """The expression of a resource's id as part of a text, which is not known yet."""
     return Expression("get_resource", resource.name, resource.stack)
 
 
 def derived(words: str, unknown: Unknown) -> Expression:
-    """What is made of one unknown, in words that its expression follows."""
+    """An expression in words that is derived from an unknown: the words, then the unknown's expression."""
     source = unknown.source
     return Expression(words, source, source.stack, f"{words}{source.text}")
 
 
 def equality(pairs: Iterable[tuple[Unknown, Unknown]]) -> Unknown:
-    """The unknown that is true if each two are equal: ``whether {get_param: a} is {get_param: b} in web``."""
+    """The unknown that is true if the unknowns of each pair are equal: ``whether {get_param: a} is {get_param: b} in
+    web``."""
     unknowns = [unknown for pair in pairs for unknown in pair]
     stack = unknowns[0].source.stack
     texts = [unknown.source.text.removesuffix(f" in {stack}") for unknown in unknowns]
@@ -83,10 +84,10 @@ def rests_on(unknown: Unknown, other: Unknown) -> bool:
 
 
 def at_member(source: Expression, variable: str, index: str) -> Expression:
-    """The expression in a group's definition as the group's member `index` sees it, with that for the variable.
+    """The expression from a group's definition, as its member `index` sees it: `variable` is replaced.
 
-    The names that a function reads, and what is too long to be searched, stay as they are: what Heat replaces is the
-    value that they have, which nobody knows.
+    Names that a function reads, and texts that were cut, stay as they are: Heat replaces the variable in their values,
+    which are not known.
     """
     body = source.text.removesuffix(f" in {source.stack}")
     if variable not in body and CUT not in body:
@@ -115,7 +116,7 @@ def _at_member(data: Frozen, variable: str, index: str) -> Frozen:
 
 
 def resources_read(unknown: Unknown) -> Iterator[ResourceId | None]:
-    """The resources whose id or attributes the value depends on; None for one whose name is hidden."""
+    """The resources whose id or attributes the value depends on; None for one with a hidden name."""
     for expression in unknown.source.walk():
         if expression.function in _OF_RESOURCE:
             arguments = expression.arguments
@@ -138,7 +139,7 @@ def leaves(data: object, keys: bool = False) -> Iterator[object]:
 
 
 def undecided(data: object) -> bool:
-    """Whether something in the data is not known; a resource's reference counts as known."""
+    """Whether something in the data is unknown. A reference to a resource is known."""
     return any(isinstance(leaf, Unknown) for leaf in leaves(data))
 
 

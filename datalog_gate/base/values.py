@@ -29,7 +29,7 @@ class Kind(IntFlag):
     RESOURCE = 16
     UNKNOWN = 32
     MIXED = 64
-    """No kind: a mark on several kinds that rules must tell apart before they compute, as what templates say may be of
+    """Not a kind, but a mark on several kinds that rules must distinguish before they compute, since a template may use
     any of them."""
     ANY = NULL | BOOLEAN | NUMBER | STRING | RESOURCE
 
@@ -51,7 +51,7 @@ class Kind(IntFlag):
 
 
 _KINDS = tuple(map(Kind, range(128)))
-"""Every set of kinds: the operators of `enum` look one up ten times as long."""
+"""Every set of kinds, since `enum` takes ten times as long to combine two."""
 NOT_NULL = Kind.ANY & ~Kind.NULL
 
 
@@ -98,7 +98,7 @@ class ResourceId(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a number is no less and no more than."""
+    """The lower and upper bounds of a number."""
 
     low: int | Decimal = Decimal("-Infinity")
     high: int | Decimal = Decimal("Infinity")
@@ -110,33 +110,33 @@ OPEN = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that nobody knows yet. Two are equal if they have the same source and are both `apart` or not."""
+    """A value that is not known yet. Two are equal if they have the same source and the same `apart`."""
 
     source: Expression
-    """What the value is the result of."""
+    """The expression that the value results from."""
     apart: bool = field(default=False, kw_only=True)
-    """It stands for resources that nobody could read, such as members of a group of unknown size: whatever they are,
-    they are none of the known values."""
+    """It stands for resources that could not be read, such as members of a group of unknown size. They are different
+    from all known values."""
     hidden: bool = field(default=False, kw_only=True, compare=False)
     """It stands for the value of a hidden parameter."""
     unread: bool = field(default=False, kw_only=True, compare=False)
-    """Heat knows it before it builds anything, and only this reader does not: a user can choose it."""
+    """Heat knows it before it builds anything, but this reader does not: a user can choose it."""
     scalar: bool = field(default=False, kw_only=True, compare=False)
-    """It is no list and no map."""
+    """It is neither a list nor a map."""
     several: bool = field(default=False, kw_only=True, compare=False)
-    """It stands for as many values as there are rows in what nobody could read, which need not be equal."""
+    """It stands for several values that need not be equal: one for each row that could not be read."""
     kinds: Kind = field(default=Kind.ANY, kw_only=True, compare=False)
-    """The kinds that the value can be of."""
+    """The kinds that the value can have."""
     bounds: Bounds = field(default=OPEN, kw_only=True, compare=False)
-    """What it lies between if it is a number."""
+    """Its bounds, if it is a number."""
     of: tuple[Unknown, ...] = field(default=(), kw_only=True, compare=False, repr=False)
-    """The `bases` of the unknowns that a function made it of."""
+    """The `bases` of the unknowns that it was computed from."""
     domain: tuple[Value, ...] = field(default=(), kw_only=True, compare=False, repr=False)
-    """All values that it can turn out to have, where these are few and known."""
+    """All values that it can have, if these are few and known."""
     place: Span | None = field(default=None, compare=False)
     """Where the user wrote the expression."""
 
-    def __hash__(self) -> int:  # few differ in more, and rows with unknowns are hashed again and again
+    def __hash__(self) -> int:  # fast, since rows with unknowns are hashed often, and few differ only in other fields
         return hash(self.source.identity)
 
     @property
@@ -146,7 +146,7 @@ class Unknown:
 
     @property
     def function(self) -> str:
-        """The function whose result it is; empty if none is known."""
+        """The function that returns it; empty if unknown."""
         return self.source.function
 
     @property
@@ -156,20 +156,20 @@ class Unknown:
 
     @property
     def stack(self) -> str:
-        """The id of the stack in which the arguments have their meaning; empty if they need none."""
+        """The id of the stack that the arguments refer to; empty if they need none."""
         return self.source.stack
 
 
 def hidden_value(of: str) -> Unknown:
-    """The unknown that stands for the value of a hidden parameter, told in words such as ``password in web``."""
+    """The unknown for the value of a hidden parameter, described in words such as ``password in web``."""
     return Unknown(phrase(f"hidden value of {of}"), hidden=True)
 
 
 SECRET = hidden_value("a parameter")
-"""What is printed instead of any such value, and of what was made of one."""
+"""Printed instead of hidden values, and of results computed from them."""
 MAX_DIGITS = 4000
 MAX_BITS = 13287
-"""The bits of a number of `MAX_DIGITS` digits: Python won't write integers of more than 4300."""
+"""The bits of a number with `MAX_DIGITS` digits. Python refuses to print integers of more than 4300 digits."""
 EXACT = Context(prec=3 * MAX_DIGITS)
 
 Value = None | Boolean | int | Decimal | str | ResourceId | Unknown
@@ -181,8 +181,8 @@ class TooLongError(ValueError):
 
 
 def bases(unknowns: Iterable[Unknown]) -> tuple[Unknown, ...]:
-    """What these rest on in the end: what no function made, and conditions where not all that they rest on has a
-    domain, as they themselves have one: they hold or they don't."""
+    """The unknowns that these depend on in the end: those that no function computed. A condition with a domain (true or
+    false) is its own base if some unknown below it has no domain."""
     resting: dict[Unknown, None] = {}
     for unknown in unknowns:
         deeper = unknown.of and (not unknown.domain or all(part.domain for part in unknown.of))
@@ -196,9 +196,9 @@ def boolean(truth: bool) -> Boolean:
 
 
 def number(value: int | Decimal) -> int | Decimal:
-    """The number in its one form: whole ones are ints, so ``1.0`` is ``1``; others have no trailing zeros.
+    """The number in its normal form: whole numbers are ints, so ``1.0`` is ``1``; others have no trailing zeros.
 
-    Errors: ValueError for what is not finite, or has more than `MAX_DIGITS` digits before or after the point.
+    Errors: ValueError if it is not finite, or has more than `MAX_DIGITS` digits before or after the point.
     """
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
@@ -213,8 +213,8 @@ def number(value: int | Decimal) -> int | Decimal:
 def from_python(data: object) -> Value:
     """The value of a scalar of plain Python data (None, bool, int, float, Decimal, str) or of a value itself.
 
-    A float stands for its shortest decimal writing. A float that is not finite is its text.
-    Errors: ValueError for a number that `number` refuses, TypeError for anything else.
+    A float becomes its shortest decimal notation, or its text if it is not finite. Errors: ValueError for a number that
+    `number` refuses, TypeError for anything else.
     """
     match data:
         case bool():
@@ -274,8 +274,8 @@ def row_key(row: Row) -> tuple[tuple[int, object], ...]:
 
 
 def in_order(rows: Collection[Row]) -> list[Row]:
-    """The rows sorted by `row_key`. Values of one kind compare as their keys do, and where two rows differ first in
-    values of different kinds, or of one that does not compare, Python refuses."""
+    """The rows sorted by `row_key`. It compares values directly, and uses the keys only if Python refuses to
+    compare."""
     try:
         return sorted(rows)
     except TypeError:
@@ -283,8 +283,8 @@ def in_order(rows: Collection[Row]) -> list[Row]:
 
 
 def show(value: Value) -> str:
-    """The value as a person reads it in a message: a string bare, a resource by its path, an unknown as `?(...)` or as
-    what it lies between, `98..105` or `98..`, one that is hidden as the mask."""
+    """The value as a message shows it: a string without quotes, a resource by its path, an unknown as `?(...)` or by
+    its bounds, `98..105` or `98..`, a hidden value as the mask."""
     match value:
         case None:
             return "null"
@@ -304,7 +304,7 @@ def show(value: Value) -> str:
 
 
 def print_value(value: Value) -> str:
-    """A value that a rule can write: null, a boolean, a number or a string, the last in double quotes."""
+    """The value as a rule writes it: null, a boolean, a number, or a string in double quotes."""
     if not isinstance(value, str):
         return "null" if value is None else str(value)
     plain = value.isprintable() and '"' not in value and "\\" not in value
@@ -322,8 +322,8 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 def to_json(value: Value, tagged: bool = False) -> object:
     """The value as JSON data. A resource is its path, or ``{"$resource": path}`` if `tagged`; an unknown is always an
-    object ``{"$unknown": {"expression", "place"}}``, or if hidden ``{"$hidden": true}``. A decimal that no double holds
-    exactly is its text."""
+    object ``{"$unknown": {"expression", "place"}}``, or if hidden ``{"$hidden": true}``. A decimal that is not exact as
+    a double becomes its text."""
     match value:
         case None | str() | int():
             return value
