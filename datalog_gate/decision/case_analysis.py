@@ -1,10 +1,10 @@
 """The case analysis of undetermined findings.
 
-It tries every value of the unknowns that have a domain, and judges the stacks again under each of them. An unknown that
-a function makes of others is tried by the values of these, since two conditions on one parameter depend on each other.
-A branch is a case, values of some unknowns, in which the finding is certain or impossible. The branches cover all
-values: a finding that is certain in each of them holds, and one that is impossible in each does not. A branch that
-can't be read, errs, or is one too many keeps a finding from being settled.
+It tries every value of the unknowns that have a domain, and judges the stacks again with each. For an unknown that is
+computed from others, it tries the values of these, since two conditions on one parameter depend on each other. A branch
+is a case (values of some unknowns) in which the finding is certain or impossible. The branches cover all values: a
+finding that is certain in each of them holds, and one that is impossible in each does not. A finding is not settled if
+a branch can't be read, meets an error, or exceeds the limits below.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ from datalog_gate.facts.factset import FactSet
 from datalog_gate.stack.model import Stack, sizes
 
 TRIES = 256
-"""How many combinations of values are tried for one finding."""
+"""The maximum number of combinations of values tried for one finding."""
 WORK = 30_000
-"""How many facts, resources and findings are judged again for all findings of a decision together: about a second. It
-is no clock, so that the same findings are settled everywhere."""
+"""The maximum number of facts, resources and findings judged again for all findings of a decision: about a second. It
+does not use a clock, so that the results are the same everywhere."""
 LARGEST = WORK // 8
-"""The largest work of one try: a larger stack is not tried, as few of its findings would be settled."""
+"""The maximum work of one try. For a larger stack only few findings would be settled."""
 ALWAYS = 100
-"""The least work of one try."""
+"""The minimum work of one try."""
 PER_FINDING = 5
-"""The work of placing one finding."""
+"""The work of locating one finding."""
 WORDINGS = 3
-"""How many messages are joined for a finding that holds in each case for another reason."""
+"""The maximum number of messages that are joined if a finding holds in each case for another reason."""
 KNOWLEDGE = "heat:unknown"
-"""The relation of what is not known: a policy that reads it judges the state of knowledge, which no try changes."""
+"""The relation of unknown values. A policy that reads it judges what is known, which trying values does not change."""
 JudgeAgain = Callable[[PolicySet, Sequence[Stack], Budget], Decision]
 Reread = Callable[[Stack, Mapping[Unknown, Value]], Stack]
-"""Reads a stack again with values for unknowns, such as `template.reader.read_assuming`. Errors: InputError."""
+"""Reads a stack again with given values for unknowns, such as `template.reader.read_assuming`. Errors: InputError."""
 T = TypeVar("T")
 CaseOutcome = tuple[T, Sequence[Unknown] | None]
-"""What holds in a case, and the unknowns that it still depends on; None if it depends on none."""
+"""The result in a case, and the unknowns that it still depends on, or None."""
 MOST = 3
-"""How many unknowns, values, or cases are listed."""
+"""The maximum number of unknowns, values or cases that are listed."""
 LONGEST = 80
-"""How many characters of an expression, or a value, are shown."""
+"""The maximum number of characters of an expression or value that are shown."""
 MERGED = 64
-"""How many cases are compared with each other to merge them."""
+"""The maximum number of cases that are compared with each other to merge them."""
 CONDITION = "condition "
 VERBS = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 
 Case = Mapping[Unknown, Value]
 """Values of unknowns: an assumption."""
 IMPOSSIBLE = "group-size"
-"""The code of a diagnostic: Heat refuses a stack with the values that are tried, so that the case never comes."""
+"""The code of a diagnostic: Heat refuses the stack with these values, so the case cannot occur."""
 _MergedCase = dict[Unknown, frozenset[Value]]
 
 
@@ -76,17 +76,17 @@ class Settlement:
     waived: list[Violation] = field(default_factory=list)
     undetermined: list[Violation] = field(default_factory=list)
     origins: list[tuple[Violation, Violation]] = field(default_factory=list)
-    """Each new finding with the undetermined one that it was."""
+    """Each new finding with the undetermined finding it replaces."""
     identity: list[str] = field(default_factory=list)
-    """What tells decisions apart that were settled in another way."""
+    """Texts that differ between decisions that were settled differently."""
 
 
 class Unsettled(Exception):  # noqa: N818 - an answer, not an error
-    """The finding can't be settled, or not with the work that is left."""
+    """The finding can't be settled, or not with the remaining work."""
 
 
 class _Branch(NamedTuple):
-    """A branch in which the finding is no longer open: the case, and the violations and waived ones in it."""
+    """A branch in which the finding is no longer open: the case, and its violations and waived findings."""
 
     case: Case
     violations: list[Violation]
@@ -94,8 +94,8 @@ class _Branch(NamedTuple):
 
 
 class CaseAnalysis:
-    """Judges the stacks under assumptions, each set of them once for all findings. `judge` judges stacks by some of the
-    rules, without settling; all of it together may take what one group of policies may."""
+    """Judges the stacks under assumptions, each case once for all findings. `judge` judges stacks by some of the rules,
+    without settling. All of it together may use the budget of one group of policies."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class CaseAnalysis:
         self._left = WORK
 
     def settle(self) -> Settlement:
-        """Settle the undetermined findings as far as possible, and compute for others when they hold."""
+        """Settle the undetermined findings if possible, and describe when the others hold."""
         settlement = Settlement()
         dependence = Dependence(self._stacks)
         for finding in self._undetermined:
@@ -165,7 +165,7 @@ class CaseAnalysis:
         return settlement
 
     def _find_branches(self, finding: Violation) -> list[_Branch] | None:
-        """Find all branches in which the finding is no longer open; None if it can't be settled."""
+        """Find all branches of a finding; None if it can't be settled."""
         if finding.policy not in self._ready or prod(len(base.domain) for base in _bases(finding.because)) > TRIES:
             return None
         try:
@@ -175,7 +175,7 @@ class CaseAnalysis:
             return None
 
     def _judge_cases(self, finding: Violation, cases: Sequence[Case]) -> Iterator[CaseOutcome[_Branch | None]]:
-        """Find what becomes of the finding in each case; None in one that Heat refuses. Errors: Unsettled."""
+        """Judge the finding in each case; None in a case that Heat refuses. Errors: Unsettled."""
         work = self._size * sum(_case_key(case) not in self._judged for case in cases)
         if work > self._left or self._size > LARGEST:
             raise Unsettled
@@ -217,8 +217,8 @@ class CaseAnalysis:
             return None
 
     def _matches(self, violation: Violation, finding: Violation) -> bool:
-        """Whether a violation under assumptions is one that the finding stands for without them: of the same resource,
-        or, as members of a group may have no name yet, of a resource without findings."""
+        """Whether a violation under assumptions corresponds to the finding: it is about the same resource or, since
+        members of a group may have no name yet, about a resource without findings."""
         if violation.policy != finding.policy or (violation.policy, violation.row) in self._known:
             return False
         return violation.resource == finding.resource or not (
@@ -227,8 +227,8 @@ class CaseAnalysis:
 
 
 def _merge_findings(branches: Sequence[Sequence[Violation]]) -> Violation:
-    """Merge the findings of all branches into one: their common row, or else that of the first with all messages. It is
-    tolerated if all of them are."""
+    """Merge the findings of all branches into one: their common row, else the first one with all messages. It is
+    tolerated if all are."""
     rows = set.intersection(*({violation.row for violation in branch} for branch in branches))
     result = next((violation for violation in branches[0] if violation.row in rows), None)
     if result is None:
@@ -245,8 +245,8 @@ def find_branches(
     under: Case = MappingProxyType({}),
     tries: int = 1,
 ) -> Iterator[T]:
-    """Find what holds in all branches under a case, where a finding depends on these unknowns. `judge` finds what
-    holds in each of the cases that the values of one unknown make. Errors: Unsettled."""
+    """Find the outcomes under a case in all branches of a finding that depends on these unknowns. `judge` computes the
+    outcome for each value of one unknown. Errors: Unsettled."""
     chosen = min(
         (base for base in _bases(because) if base not in under), key=lambda unknown: unknown.expression, default=None
     )
@@ -268,14 +268,14 @@ def _case_key(case: Case) -> frozenset[tuple[Unknown, Value]]:
 
 
 def _bases(unknowns: Sequence[Unknown]) -> tuple[Unknown, ...]:
-    """The unknowns whose values decide all of these; none if one of them has no domain."""
+    """The unknowns whose values decide all of these; none if one has no domain."""
     deciding = bases(unknowns)
     return deciding if all(unknown.domain for unknown in deciding) else ()
 
 
 class Dependence:
     """Describes what an undetermined finding depends on, such as "denied if parameter az is nova-2". Conditions,
-    parameters and attributes of the stacks have their names, other unknowns are shown as written."""
+    parameters and attributes are shown by name, other unknowns as written."""
 
     def __init__(self, stacks: Sequence[Stack]) -> None:
         self._roots = {stack.id for stack in stacks}
@@ -294,14 +294,14 @@ class Dependence:
                     self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
 
     def format_unknowns(self, because: Sequence[Unknown]) -> str:
-        """Describe what a finding depends on that may hold for some values of these unknowns."""
+        """Describe the unknowns that a finding depends on, if the values for which it holds are not known."""
         if len(because) == 1 and because[0].source in self._sizes:
             return self._size(because[0])
         words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._split_unknown(unknown)))
         return f"depends on {_join(words, ' and ')}" if words else ""
 
     def format_cases(self, level: Level, cases: Sequence[Case]) -> tuple[tuple[Unknown, ...], str]:
-        """Describe when a finding holds that holds in these cases and no other, with the unknowns that decide it."""
+        """Describe when a finding holds exactly in these cases; also return the unknowns that decide it."""
         merged = _merge_cases(cases)
         because = _in_order({unknown for case in merged for unknown in case})
         clauses = [" and ".join(self._clause(unknown, case[unknown]) for unknown in _in_order(case)) for case in merged]
@@ -321,7 +321,7 @@ class Dependence:
         return (unknown,) if whole or not unknown.of else unknown.of
 
     def _size(self, unknown: Unknown) -> str:
-        """The sentence on an unknown that decides how many members groups have."""
+        """The sentence about an unknown that decides how many members groups have."""
         deciding = list(dict.fromkeys(self._name(part) for part in unknown.of or (unknown,)))
         groups = list(self._sizes[unknown.source])
         verbs = "decides" if len(deciding) == 1 else "decide", "has" if len(groups) == 1 else "have"
@@ -357,7 +357,7 @@ def _in_order(unknowns: Iterable[Unknown]) -> list[Unknown]:
 
 
 def _merge_cases(cases: Sequence[Case]) -> list[_MergedCase]:
-    """Merge cases that differ in one unknown alone, and leave out an unknown that may have any value."""
+    """Merge cases that differ in only one unknown, and drop unknowns that may have any value."""
     merged: list[_MergedCase] = [{unknown: frozenset({value}) for unknown, value in case.items()} for case in cases]
     if len(merged) <= MERGED:
         while _merge_two(merged):
@@ -366,7 +366,7 @@ def _merge_cases(cases: Sequence[Case]) -> list[_MergedCase]:
 
 
 def _merge_two(cases: list[_MergedCase]) -> bool:
-    """Merge the first two cases that can be merged; whether there are such."""
+    """Merge the first two cases that can be merged; return whether there were any."""
     for case, other in combinations(cases, 2):
         differing = [unknown for unknown in case.keys() | other.keys() if case.get(unknown) != other.get(unknown)]
         if len(differing) == 1 and differing[0] in case and differing[0] in other:

@@ -1,9 +1,9 @@
 """The causes of undetermined findings.
 
-Each finding names one, and each leads to one finding.
+Each finding names one cause, and each cause leads to one finding.
 
-What nobody could read, such as a template at an address, or the members of a group of unknown size, may violate every
-policy that reads it. The same member may violate a policy as often as it may exist.
+Something that could not be read, such as a template at a URL or the members of a group of unknown size, may violate
+every policy that reads it, and each member that may exist may violate it again.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from datalog_gate.stack.model import Stack, sizes
 def merge(
     undetermined: Sequence[Violation], certain: Iterable[Violation], stacks: Iterable[Stack]
 ) -> list[tuple[Violation, Violation]]:
-    """Merge the findings of one cause, each result with a finding that it was.
+    """Merge the findings of each cause. Return each result with one of its original findings.
 
-    Findings about nothing that was read are one for all policies, that of the gravest effect, which names the other
-    policies. Those about members that may exist are one for each policy and group, and none where a member of the same
-    group certainly violates the policy.
+    If nothing was read, there is one finding for all policies: the most severe one, which names the other policies. For
+    members that may exist, there is one for each policy and group, or none if a member of the group certainly violates
+    the policy.
     """
     groups = {
         f"{resource.id.path}/": deciding
@@ -61,8 +61,8 @@ def merge(
 
 
 def find_causes(unknowns: Sequence[Unknown], derivations: Iterable[Derivation]) -> tuple[Unknown, ...]:
-    """The causes of a finding that depends on these unknowns by these derivations. An unknown that is compared to
-    itself alone decides nothing; and where all depends on whether unknowns are equal, that is one cause."""
+    """The causes of a finding that depends on these unknowns by these derivations. An unknown that is only compared
+    with itself decides nothing. If everything depends on whether unknowns are equal, that is the one cause."""
     if len(unknowns) < 2:
         return tuple(unknowns)
     unasked, asked = set[object](), set[object]()
@@ -96,7 +96,7 @@ def _is_open(comparison: Compare, binding: Binding) -> bool:
 
 
 def _read_equation(comparison: Compare, binding: Binding) -> tuple[Unknown, Unknown] | None:
-    """The two unknowns that the comparison asks to be equal, in one order; None if it asks something else."""
+    """The two unknowns that the comparison requires to be equal, sorted; None for other comparisons."""
     left, right = _sides(comparison, binding)
     if comparison.comparator != "=" or not isinstance(left, Unknown) or not isinstance(right, Unknown):
         return None
@@ -119,7 +119,7 @@ def _merge_all(violations: Sequence[Violation]) -> tuple[Violation, Violation]:
 
 
 def _effect(violation: Violation) -> tuple[bool, bool, bool, int]:
-    """The less, the graver is what the finding does to the outcome."""
+    """A sort key: smaller for findings with a more severe effect on the outcome."""
     denies = violation.enforced and violation.on_unknown == "deny"
     refuses = violation.enforced and violation.on_unknown != "allow"
     recorded = "record" in (violation.level, violation.mode) or violation.on_unknown == "allow"
@@ -127,6 +127,6 @@ def _effect(violation: Violation) -> tuple[bool, bool, bool, int]:
 
 
 def _group(violation: Violation, groups: Iterable[str]) -> str | None:
-    """The outermost group with members that may exist in which the blamed resource is."""
+    """The outermost group of possible members that contains the blamed resource."""
     path = violation.resource.path if violation.resource else ""
     return next((group for group in groups if path.startswith(group)), None)

@@ -1,4 +1,4 @@
-"""The comparison with an older state: which findings it had already.
+"""The comparison with an older state: the findings that existed before.
 
 Only what the policies with findings depend on is evaluated, and only if there is anything to compare.
 """
@@ -20,8 +20,8 @@ from datalog_gate.engine.least_model import Engine
 from datalog_gate.schema.declaration import certain_version
 
 ASKED = frozenset({"gate:caller", "gate:role", "gate:now", "gate:inventory_age"})
-"""Who asks, and when: what is judged by these may be there as it was and still not be done by this one, or now. So it
-is tolerated only where the policy says so."""
+"""Relations about the caller and the time. A finding by these may have existed before and still not be the caller's, or
+not have held then. So it is tolerated only if the policy says so."""
 
 
 class Changes:
@@ -41,13 +41,14 @@ class Changes:
 
     @property
     def identity(self) -> list[str]:
-        """What the comparison depends on: whether there is any, and what was, where that was looked at."""
+        """What the comparison depends on: whether there is an older state, and its facts if they were used."""
         if not self._request.against:
             return []
         return ["against", *(self._base.identity if self._subtracted else ())]
 
     def of(self, policy: Policy, row: Row) -> Change | None:
-        """Whether the row is a violation that the older state had for certain, and no better; None without one."""
+        """Whether the row is new or already a violation in the older state, certain there and no better; None without
+        an older state."""
         if not self._request.against:
             return None
         if policy.id not in self._subtracted:
@@ -59,7 +60,7 @@ class Changes:
         return "introduced" if measured not in values and by.exceeds(measured, worst) else "preexisting"
 
     def tolerates(self, policy: Policy, row: Row) -> bool:
-        """Whether the row stops nothing, for it was there before."""
+        """Whether the row was there before and so stops nothing."""
         if self.of(policy, row) != "preexisting":
             return False
         usual = "allow" if ASKED.isdisjoint(self._rules.reads[policy.relation]) else "deny"
@@ -77,8 +78,8 @@ class Changes:
 
     @cached_property
     def _before(self) -> dict[str, dict[Row, tuple[set[Row], Row]]]:
-        """By policy and key what the older state had for certain: the values, and the worst. A policy that met an error
-        or went beyond its budget there has nothing that anybody could trust."""
+        """By policy and key the certain violations of the older state: the measured values, and the worst. Policies
+        that met an error or exceeded the budget there are left out."""
         model = self._base.model
         failed = {certain_version(error.relation) for error in model.errors}
         before: dict[str, dict[Row, tuple[set[Row], Row]]] = {}

@@ -1,6 +1,6 @@
 """An inventory, loaded for a policy set: the state of the cloud.
 
-Any number of decisions share it, and none changes it. When rows change, a new one is made of the old one.
+It is immutable and shared by decisions. When rows change, a new one is built from the old one.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ READINGS, AGES = "gate:inventory", "gate:inventory_age"
 
 
 class Reading(NamedTuple):
-    """What an inventory says of one of its tables."""
+    """The state of one table in an inventory."""
 
     read: datetime | None
-    """When its rows were read, in UTC; None if they never were."""
+    """When its rows were read, in UTC; None if never."""
     problem: str
-    """Why they could not be read since; empty if they could."""
+    """Why the last reading failed; empty if it did not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """`rows` are those of relations that nothing but an inventory fills, with their places; `model` has their tables,
-    and what rests on them alone. `added` are rows of relations that stacks fill too."""
+    """`rows` are rows of relations that only an inventory fills, with their places. `model` holds their tables, and
+    relations that depend only on them. `added` are rows of relations that stacks also fill."""
 
     rules: str
     rows: Mapping[RelationRef, Rows]
@@ -56,21 +56,21 @@ class Inventory:
     model: Model
     summary: Summary
     readings: Mapping[str, Reading] = field(default_factory=dict)
-    """By table; an inventory made by hand has none."""
+    """By table; empty for an inventory written by hand."""
     warnings: tuple[Diagnostic, ...] = ()
-    """The columns that are null in every row, and the tables that nobody read, where a rule reads them."""
+    """Warnings about columns that are null in every row and tables that were not read, if a rule reads them."""
 
     def ages(self, now: datetime) -> Iterator[tuple[str, int]]:
-        """The tables, and the whole seconds since they were read."""
+        """The tables, and the seconds since they were read."""
         return list_ages(self.readings, now)
 
     def bare(self) -> Inventory:
-        """The same without what rests on its rows: for an engine that shall derive that itself."""
+        """The same inventory without derived relations, for an engine that derives them itself."""
         return replace(self, model=Model({name: self.model.tables[name] for name in self.rows}))
 
 
 def read_readings(lines: Iterable[FactLine]) -> dict[str, Reading]:
-    """What lines of facts say of the tables: of two readings of one the older. Errors: InputError."""
+    """Read the state of tables from lines of facts; the older of two readings of a table counts. Errors: InputError."""
     declared = relation(READINGS)
     assert declared
     readings: dict[str, Reading] = {}
@@ -89,7 +89,7 @@ def read_readings(lines: Iterable[FactLine]) -> dict[str, Reading]:
 
 
 def list_ages(readings: Mapping[str, Reading], now: datetime) -> Iterator[tuple[str, int]]:
-    """The tables that were read, and the whole seconds since then."""
+    """The tables that were read, and the seconds since then."""
     return ((table, (now - time) // timedelta(seconds=1)) for table, (time, _) in readings.items() if time)
 
 
@@ -100,8 +100,8 @@ def loaded(
     readings: Mapping[str, Reading] = MappingProxyType({}),
     engine: Engine = evaluate,
 ) -> Inventory:
-    """The inventory of these rows. What did not change since the one `before` it, of the same policy set, is shared
-    with it; what did is indexed as it was there. What the budget does not allow is left to the decisions."""
+    """The inventory of these rows. Unchanged tables are shared with the one `before` it, of the same policy set;
+    changed ones get the same indexes. Relations that exceed the budget are left to the decisions."""
     program = rules.program
     own = {name: rows.get(name, {}) for name in program.inputs if _fills(rules.catalogue, name)}
     added = {name: table_rows for name, table_rows in rows.items() if table_rows and name not in own}
@@ -141,7 +141,7 @@ def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -
 
 
 def _unread_tables(program: CheckedProgram, readings: Mapping[str, Reading]) -> Iterator[Diagnostic]:
-    """Warn of rules that ask for the reading of a table of which the inventory says none, beside others."""
+    """Warn about rules that read when a table was read, if the inventory says so only for other tables."""
     asked = (match for rule in program.rules for through, match in reads(rule.body) if not through)
     for match in asked if readings else ():
         table = match.arguments[0] if match.relation in (AGES, READINGS) else None
@@ -152,13 +152,13 @@ def _unread_tables(program: CheckedProgram, readings: Mapping[str, Reading]) -> 
 
 
 def _fills(catalogue: Catalogue, name: RelationRef) -> bool:
-    """Whether nothing but an inventory fills the relation: one of the cloud, or one that the rules declare."""
+    """Whether only an inventory fills the relation: one of the cloud, or one that the rules declare."""
     declared = catalogue.relation(name)
     return declared is relation(str(name)) if declared else current_version(name) != EFFECTIVE.name
 
 
 def comes_from_stack(catalogue: Catalogue, name: RelationRef) -> bool:
-    """Whether stacks fill the relation, and not an inventory or the request."""
+    """Whether stacks fill the relation, rather than an inventory or the request."""
     from_request = relation_name(name) in TIMELESS and relation_name(name).startswith("gate:")
     return not _fills(catalogue, certain_version(name)) and not from_request
 
@@ -166,7 +166,7 @@ def comes_from_stack(catalogue: Catalogue, name: RelationRef) -> bool:
 def _unchanged(
     part: CheckedProgram, tables: Mapping[RelationRef, IndexedTable], old: Model
 ) -> dict[RelationRef, IndexedTable]:
-    """The derived tables of the old model that rest on tables which are still the same."""
+    """The derived tables of the old model that depend only on unchanged tables."""
     same = {name for name, table in tables.items() if old.tables.get(name) is table}
     unchanged: dict[RelationRef, IndexedTable] = {}
     for stratum in part.strata:

@@ -1,7 +1,7 @@
 """The decision: the answer to one request, as data.
 
-Its JSON has the schema ``datalog-gate/decision/1``, and is the same byte for byte for the same inputs. Denied is an
-answer, not an exception.
+Its JSON has the schema ``datalog-gate/decision/1`` and is identical for the same inputs. A denial is an answer, not an
+exception.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ WRITTEN = ("id", "policy", "subject", "project", "owner", "reason", "ticket", "e
 """The keys of a waiver's entry that are fields of the same name; `while` is the `bound`."""
 LISTS = ("violations", "undetermined", "waived", "errors", "grants")
 SOON = timedelta(days=14)
-"""How long before its end a waiver is reported."""
+"""The time before its end from which a waiver is reported."""
 SHORT = 6
-"""How many characters of a decision's id a person sees."""
+"""The number of characters of a decision's id that people see."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer of the gate. It lists all findings whatever the outcome, sorted by policy and row."""
+    """The answer of the gate. It lists all findings, whatever the outcome, sorted by policy and row."""
 
     id: str
-    """The digest of all that the decision depends on."""
+    """The digest of all inputs of the decision."""
     outcome: Outcome
     action: str
     stacks: tuple[str, ...]
@@ -47,31 +47,30 @@ class Decision:
     undetermined: tuple[Violation, ...]
     """The findings that depend on unknowns."""
     waived: tuple[Violation, ...]
-    """The certain findings that do nothing because of a waiver."""
+    """The certain findings that a waiver disables."""
     errors: tuple[PolicyError, ...]
     grants: tuple[Grant, ...]
     digests: Mapping[str, str]
     """The digests of `rules` and `facts`."""
     counts: Mapping[str, int]
-    """How many `policies` judged how many `facts`."""
+    """The number of `policies` that judged, and of `facts`."""
     derived: Mapping[str, Sequence[Row]]
-    """The rows of every relation that rules derive, as far as the budgets went, for tests and queries; not in the
-    JSON."""
+    """The rows of every derived relation, as far as the budgets allowed, for tests and queries. Not in the JSON."""
     sources: Mapping[str, str]
     """The texts of rules and templates by file, for excerpts; not in the JSON."""
     now: datetime = field(compare=False)
     """The time of the request; not in the JSON."""
     waivers: tuple[Waiver, ...] = ()
-    """The waivers that a finding met, in force or not: with these alone it is the same decision. Not in the JSON."""
+    """The waivers that match a finding, in force or not. The decision depends on no others. Not in the JSON."""
     compared: bool = False
     """Whether there was an older state, so that each finding has a `change`; not in the JSON."""
     skipped: tuple[str, ...] = ()
-    """The ids of the policies that were not judged since they judge a whole cloud; the JSON has their number in
-    `counts`, if there are any."""
+    """The ids of policies that were not judged because they need a whole cloud. The JSON has only their number, in
+    `counts`."""
     near_misses: tuple[Diagnostic, ...] = field(default=(), compare=False)
-    """Warnings of policies without a finding, where they were asked for; not in the JSON."""
+    """Warnings about policies without a finding, if requested. Not in the JSON."""
     statistics: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """What it took: how many rules were `rewritten` because of unknowns; not in the JSON."""
+    """Counts about the evaluation: the rules `rewritten` because of unknowns. Not in the JSON."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -94,15 +93,15 @@ class Decision:
         )
 
     def rows(self, relation: str) -> list[list[object]]:
-        """The certain rows of a derived relation by its full name, as plain data, sorted. Errors: KeyError."""
+        """The certain rows of a derived relation, by its full name, as sorted plain data. Errors: KeyError."""
         return [[to_json(value) for value in row] for row in sorted(self.derived[relation], key=row_key)]
 
 
 def compute_outcome(
     violations: Sequence[Violation], undetermined: Sequence[Violation], errors: Sequence[PolicyError]
 ) -> Outcome:
-    """Compute the outcome by order of precedence: a certain violation denies; else an error leaves the gate undecided;
-    else an undetermined violation denies if its policy demands it; else findings of warnings and denials warn."""
+    """Compute the outcome, in this order: a certain violation denies; an error leaves it undecided; an undetermined
+    violation denies if its policy says so; other findings of warnings and denials warn."""
     if any(violation.enforced for violation in violations):
         return "deny"
     if any(error.enforced for error in errors):
@@ -119,30 +118,30 @@ def compute_outcome(
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """An operator's exception: what a policy finds is waived until a day. Empty texts restrict nothing."""
+    """An exception by an operator: findings of a policy are waived until a day. Empty fields restrict nothing."""
 
     id: str
     policy: str
     owner: str
     reason: str
     expires: str
-    """The first day without it, or a time, in ISO 8601."""
+    """The first day, or the time, at which it no longer holds, in ISO 8601."""
     subject: str = ""
     """The path of the resource, with or without the root's id."""
     key: tuple[tuple[str, Value], ...] = ()
-    """Values of key columns of the policy."""
+    """Values of the policy's key columns."""
     project: str = ""
     ticket: str = ""
     bound: str = ""
-    """A comparison of the policy's columns, in the language of rules, beyond which nothing is waived."""
+    """A comparison of the policy's columns, in the rule language, that must hold for the waiver to apply."""
 
     @property
     def until(self) -> datetime:
-        """The time at which it ends, in UTC. A date is good through the day before it, as with grants."""
+        """The time at which it ends, in UTC. It holds through the day before its date, as grants do."""
         return read_instant(self.expires)
 
     def left(self, now: datetime) -> str:
-        """The days that it still holds, in words."""
+        """The remaining days, in words."""
         days = -((now - self.until) // timedelta(days=1))
         return f"{format_count(days, 'day')} left"
 
@@ -178,26 +177,26 @@ class Violation:
     relation: str
     """The relation of the policy."""
     row: Row
-    """The row, secrets covered."""
+    """The row, with secrets masked."""
     resource: ResourceId | None
     """The resource that the policy blames."""
     place: Span | None
     because: tuple[Unknown, ...] = ()
     """The unknowns that decide whether it holds; empty if it is certain."""
     on_unknown: str = "defer"
-    """What the policy does if it is undetermined: `allow`, `defer` or `deny`."""
+    """The effect if it is undetermined: `allow`, `defer` or `deny`."""
     waiver: Waiver | None = None
-    """The waiver that waives it."""
+    """The waiver that applies."""
     lapsed: Waiver | None = None
-    """The waiver that names it and is not in force."""
+    """A waiver that matches but is not in force."""
     change: Change | None = None
-    """Whether an older state had it already; None if none was given."""
+    """Whether an older state had it already; None without one."""
     tolerated: bool = False
-    """Whether it was there before, and so stops nothing."""
+    """Whether it existed before, and so stops nothing."""
     depends: str = ""
-    """The words for `because`: what decides it, or for which values it holds."""
+    """`because` in words: what decides it, or for which values it holds."""
     also: tuple[str, ...] = ()
-    """The other policies that the same unknown leaves undetermined, where nothing was read that they could judge."""
+    """The other policies that the same unknown leaves undetermined, if nothing was read that they could judge."""
 
     def to_json(self) -> dict[str, object]:
         data: dict[str, object] = {
@@ -221,18 +220,18 @@ class Violation:
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
-        """The unknowns of `because`; for whether some are equal, what these rest on."""
+        """The unknowns of `because`. For equality of unknowns, the unknowns compared."""
         apart = [unknown.of if unknown.function == EQUALITY else (unknown,) for unknown in self.because]
         return tuple(dict.fromkeys(unknown for unknowns in apart for unknown in unknowns))
 
     @property
     def policies(self) -> tuple[str, ...]:
-        """All policies of the finding."""
+        """The policies of the finding, including `also`."""
         return (self.policy, *self.also)
 
     @property
     def full_message(self) -> str:
-        """The message, with what the finding depends on, and how many policies do too."""
+        """The message, with what the finding depends on and the number of other policies."""
         also = f"; so do {format_count(len(self.also), 'more policy', 'more policies')}" if self.also else ""
         return f"{self.message}: {self.depends}{also}" if self.depends else self.message
 
@@ -244,18 +243,18 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class PolicyError:
-    """A policy that could not be evaluated, with the first error that it met."""
+    """A policy that could not be evaluated, with its first error."""
 
     policy: str
     message: str
     place: Span | None
-    """Where the value of the stack stands that an expression can't take, or else the expression of the rule."""
+    """The place of the stack's value that an expression can't use, else of the expression in the rule."""
     enforced: bool
     code: str = "evaluation"
     resource: ResourceId | None = None
-    """The resource that the value belongs to, if one does."""
+    """The resource that the value belongs to, if any."""
     blames_stack: bool = False
-    """Whether a value of the stack takes part, so that who wrote it can change it."""
+    """Whether a value of the stack is involved, so that its author can change it."""
 
     def to_json(self) -> dict[str, object]:
         return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
@@ -266,7 +265,7 @@ PERHAPS = (
     "whether what is in its scope is in the template is not known yet",
     "it hangs on parameters, and not all have a value yet",
 )
-"""The reasons why a grant unlocks nothing that may still change: a door refuses any other."""
+"""The reasons for which a grant unlocks nothing yet, but may later. A door refuses any other reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +279,7 @@ class Grant:
 
     @property
     def refusal(self) -> str:
-        """That it unlocks nothing, and why, for its author; empty if it does, or may once more is known."""
+        """The message that it unlocks nothing, and why, for its author; empty if it does, or may later."""
         if self.unlocked or self.reason in PERHAPS:
             return ""
         return f"the grant {self.grant.path} unlocks nothing of {self.service}: {self.reason}"
@@ -290,9 +289,9 @@ class Grant:
 
 
 def format_denial(decision: Decision, limit: int) -> str:
-    """Format why the decision denies, in one line of at most `limit` characters, for doors with little room: every
-    finding, or where they have no room the first of each policy and how many more it has; the grants that unlock
-    nothing, which may be why; and the beginning of the id."""
+    """Format why the decision denies, in one line of at most `limit` characters: every finding, or if they do not fit
+    the first of each policy and the number of others; grants that unlock nothing, which may be the reason; and the
+    start of the id."""
     enforced = [violation for violation in decision.violations if violation.enforced]
     enforced += [
         violation for violation in decision.undetermined if violation.enforced and violation.on_unknown == "deny"
@@ -315,7 +314,7 @@ def format_denial(decision: Decision, limit: int) -> str:
 
 
 def _format_first(reasons: Mapping[str, Sequence[str]], room: int) -> str:
-    """Format the first reason of each policy, and how many more it has; at last the policies without room."""
+    """Format the first reason of each policy with the number of its others, then the policies that do not fit."""
     text, names = "", list(reasons)
     for at, (policy, texts) in enumerate(reasons.items()):
         more = f"; and {len(texts) - 1} more{f' of {policy}' if names[1:] else ''}" if texts[1:] else ""
@@ -328,7 +327,7 @@ def _format_first(reasons: Mapping[str, Sequence[str]], room: int) -> str:
 
 
 def _format_reason(violation: Violation) -> str:
-    """Format a finding with its place, or its resource where nothing has a place."""
+    """Format a finding with its place, or with its resource if it has none."""
     where = violation.place.readable if violation.place else violation.resource and violation.resource.path
     hint = f" ({violation.hint})" if violation.hint else ""
     return f"{violation.policy}: {violation.full_message}{f' at {where}' if where else ''}{hint}"
@@ -341,7 +340,7 @@ def _format_error(error: PolicyError) -> str:
 
 
 def read_instant(text: str) -> datetime:
-    """Read a time in ISO 8601, in UTC where it names no zone. Errors: ValueError."""
+    """Read a time in ISO 8601, in UTC if it has no zone. Errors: ValueError."""
     try:
         time = datetime.fromisoformat(text)
         return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

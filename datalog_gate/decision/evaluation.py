@@ -30,8 +30,8 @@ _SPLIT = ProgramCache[CheckedProgram]()
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The facts with their digests by relation, the program in the versions that what is unknown of them asks for, its
-    model, and by level what went beyond the budget."""
+    """The facts with their digests by relation, the program (split into versions for its unknowns), its model, and what
+    exceeded the budget by level."""
 
     facts: FactSet
     digests: Mapping[RelationRef, str]
@@ -41,7 +41,7 @@ class Evaluation:
 
     @property
     def identity(self) -> list[str]:
-        """The digests of all facts but the time, sorted."""
+        """The sorted digests of all facts except the time."""
         return sorted(f"{digest} {name}" for name, digest in self.digests.items() if name != "gate:now")
 
 
@@ -81,7 +81,7 @@ def evaluation(
     exceeded: dict[Level, BudgetError] = {}
     by_level, rest = _LAYERS.get(program, tuple([policy.id for policy in policies]), lambda: _layers(program, policies))
     for level, wanted, layer in by_level:
-        # what a level that went beyond its budget did not derive, a later one may need
+        # a later level may need what this one did not derive
         model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
         if model.exceeded:
             exceeded[level] = model.exceeded
@@ -105,8 +105,8 @@ def _add_request(facts: FactSet, stacks: Sequence[Stack], request: DecisionReque
 
 
 def _add_against(facts: FactSet, rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest) -> None:
-    """Add what rules read of the older state, the grants among it that are in effect now."""
-    from datalog_gate.facts.old_relations import add_old_facts  # most stacks are checked by themselves
+    """Add the facts of the older state that rules read, and its grants that are in effect now."""
+    from datalog_gate.facts.old_relations import add_old_facts  # most stacks are checked without an older state
 
     past = add_old_facts(facts, request.against, stacks, rules.catalogue, rules.program.inputs)
     name = old_version(EFFECTIVE.name)
@@ -148,7 +148,7 @@ def _layers(program: CheckedProgram, policies: Sequence[Policy]) -> _Layers:
 
 
 def _inputs(facts: FactSet) -> dict[RelationRef, Collection[Row]]:
-    """The rows of each relation that are sure, and of its possible version all rows."""
+    """The certain rows of each relation, and all rows of its possible version."""
     inputs: dict[RelationRef, Collection[Row]] = {}
     for name, rows in facts.rows.items():
         maybe = facts.maybe.get(name)

@@ -1,4 +1,4 @@
-"""The findings of policies, read off a finished model."""
+"""Reads the findings of policies from a finished model."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ from datalog_gate.schema.relations import UNLOCKED
 from datalog_gate.stack.model import Stack
 
 PLACING = Budget(looks=300_000)
-"""The budget of the search for the places of findings: some seconds. It has no clock, so that places are the same
-everywhere."""
+"""The budget for locating findings: some seconds. It has no clock, so that places are the same everywhere."""
 NAMELESS = frozenset({"_id", "_stack", "_index", "_index2", "_key", "_key2", "id", "stack"})
 """The columns that identify a row; their values are not in the template's text."""
 
 FOLLOWED = 100
-"""How many rows that a finding depends on are followed, the nearest first: there may be thousands."""
+"""The maximum number of rows below a finding that are searched, the nearest first. There may be thousands."""
 
 TEMPLATE_RELATIONS = ("heat:", "os:", "aws:")
 """The prefixes of relations that templates fill."""
@@ -51,7 +50,7 @@ TEMPLATE_RELATIONS = ("heat:", "os:", "aws:")
 
 @dataclass
 class FindingReader:
-    """Reads the findings of policies off a finished model."""
+    """Reads the findings of policies from a finished model."""
 
     rules: PolicySet
     stacks: Sequence[Stack]
@@ -62,15 +61,15 @@ class FindingReader:
     refused: Sequence[Grant] = ()
     """The grants that unlock nothing."""
     read: list[tuple[Violation, Fact]] = field(default_factory=list)
-    """Each violation that was read, with its relation and row, secrets included."""
+    """Each violation with its relation and row, including secrets."""
 
     @cached_property
     def provenance(self) -> Provenance:
-        """The derivations of the model's rows, as far as they were searched to place the findings."""
+        """The derivations of the model's rows that were searched to locate findings."""
         return Provenance(self.evaluation.program, self.evaluation.model, Watch(PLACING))
 
     def certain(self, policies: Sequence[Policy]) -> Iterator[Violation]:
-        """Read the rows that violate a policy whatever the unknowns turn out to be, waived or not."""
+        """Read the rows that violate a policy for every outcome of the unknowns, waived or not."""
         model = self.evaluation.model
         for policy in policies:
             if rows := model.rows(policy.relation):
@@ -81,12 +80,14 @@ class FindingReader:
 
     def undetermined(self, policies: Sequence[Policy], certain: Sequence[Violation]) -> Iterator[Violation]:
         """Read the rows that violate a policy for some outcome of the unknowns: one for each subject, the first that is
-        not tolerated, or else the first. A `certain` violation of the same policy and subject settles it, unless all
-        such are tolerated and it is not. What is waived settles nothing: another row may hold what nobody waived.
+        not tolerated, else the first.
+
+        A `certain` violation of the same policy and subject replaces it, unless all of them are tolerated and it is
+        not. Waived ones do not, since another row may hold something that nobody waived.
         """
         model, tolerated = self.evaluation.model, _tolerated(certain)
         for policy in policies:
-            relation = possible_version(policy.relation)  # without rows if nothing that it reads is unknown
+            relation = possible_version(policy.relation)  # has no rows if nothing that it reads is unknown
             if rows := model.rows(relation):
                 for subject, row in self._undetermined_rows(policy, rows, tolerated).items():
                     support = find_support(self.provenance, relation, row)
@@ -113,7 +114,7 @@ class FindingReader:
         return {subject: row for subject, (row, _) in chosen.items()}
 
     def errors(self, policies: Sequence[Policy]) -> Iterator[PolicyError]:
-        """Read for each policy the first error that it depends on, or that the budget ended before it was judged."""
+        """Read the first error that each policy depends on, or that its budget was exceeded."""
         if self.evaluation.model.errors or self.evaluation.exceeded:
             for policy in policies:
                 if error := self._error(policy):
@@ -150,7 +151,7 @@ class FindingReader:
 
     @cached_property
     def _from_stacks(self) -> Taint:
-        """What values of the stacks reach."""
+        """The columns that values of the stacks reach."""
         program, catalogue = self.evaluation.program, self.rules.catalogue
         names = [name for name in program.inputs if comes_from_stack(catalogue, name)]
         return taint(program, {name: range(len(program.relations[name].columns)) for name in names})
@@ -205,13 +206,13 @@ class FindingReader:
         return [stack.place for stack in self.stacks]
 
     def _aggregates(self, policy: Policy) -> bool:
-        """Whether some rule that the policy rests on aggregates."""
+        """Whether a rule that the policy depends on aggregates."""
         program = self.rules.program
         aggregating = _AGGREGATING.get(program, None, lambda: _find_aggregating(program))
         return not aggregating.isdisjoint(self.rules.reads[policy.relation])
 
     def _refusals(self, policy: Policy, subject: ResourceId | None) -> Iterator[str]:
-        """Why grants do not count that ask for what the policy leaves to a service."""
+        """Why grants that ask for the service that the policy requires do not count."""
         read = self.rules.reads[policy.relation]
         if UNLOCKED not in read:
             return
@@ -225,7 +226,7 @@ class FindingReader:
                 yield f"the grant {grant.grant.name} does not count: {grant.reason}"
 
     def _aggregated(self, relation: RelationRef, row: Row) -> Support:
-        """What the first values of the aggregates depend on, of which the row was computed."""
+        """The facts below the first values of the aggregates that the row was computed from."""
         derivations = _nearest(self.provenance, [(relation, row)]).values()
         try:
             matched = [pair for derivation in derivations for pair in self.provenance.contributors(derivation)]
@@ -234,19 +235,20 @@ class FindingReader:
         return _support(self.provenance, [FactUse(*fact, match.columns) for match, fact in matched])
 
     def _place(self, subject: ResourceId | None, row: Row, support: Support) -> Span | None:
-        """Find the place of the value at fault; one in data, which has no line, only if no other has a line."""
+        """Find the place of the faulty value. Places in data, which have no line, are used only if no other has a
+        line."""
         places = (place for place in self._find_places(subject, row, support) if place)
         return _with_line(places) if self._has_lines else next(places, None)
 
     @cached_property
     def _has_lines(self) -> bool:
-        """Whether a file of the stacks has lines, as all have but data of requests."""
+        """Whether a file of the stacks has lines; only data of requests has none."""
         return any(any(stack.sources.values()) for stack in (*self.request.against, *self.stacks))
 
     def _find_places(self, subject: ResourceId | None, row: Row, support: Support) -> Iterator[Span | None]:
-        """The places of the first value of the violation's row that a leaf about the subject holds; then that of the
-        subject if it lacks something; else of the most precise such leaf, a list item before a resource; else of the
-        subject, or of any leaf."""
+        """The candidate places of a violation, in this order: the first value of its row in a leaf about the subject;
+        the subject, if it lacks something; the most precise such leaf, a list item before a resource; the subject, or
+        any leaf."""
         about = [leaf for leaf in support.leaves if subject is None or leaf.row[:1] == (subject,)]
         for value in row:
             if value is not None and value != subject:
@@ -274,8 +276,7 @@ class FindingReader:
         return value if isinstance(value, ResourceId) else None
 
     def _mode(self, policy: Policy) -> Mode:
-        """Compute the least of what the request allows, of the policy too, and, before its day, what the policy's date
-        does."""
+        """Compute the effective mode: the weakest of those of the request, the policy, and the policy's start date."""
         early = policy.enforce_from is not None and self.request.now.date() < policy.enforce_from
         own = self.request.modes.get(policy.id, "enforce")
         return min(self.request.mode, "warn" if early else "enforce", own, key=MODES.index)
@@ -292,7 +293,7 @@ class FindingReader:
     @cached_property
     def _shared_names(self) -> Collection[str]:
         stacks = [stack for root in self.stacks for stack in root.walk()]
-        if len(stacks) == 1:  # so that no resource is made for its name
+        if len(stacks) == 1:  # so that the names of resources need not be read
             return ()
         names = Counter(resource.name for stack in stacks for resource in stack.resources)
         return {name for name, count in names.items() if count > 1}
@@ -303,7 +304,7 @@ class FindingReader:
 
 
 def _with_line(places: Iterable[Span | None]) -> Span | None:
-    """The first place, or where it is in data, which has no line, the first that a line tells best."""
+    """The first place that a line describes; if there is none, the first place."""
     first = None
     for place in filter(None, places):
         if not place.path or (first is None and place.line):
@@ -313,7 +314,7 @@ def _with_line(places: Iterable[Span | None]) -> Span | None:
 
 
 def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], bool]:
-    """By policy and resource whether all violations that are not waived are tolerated."""
+    """By policy and resource, whether all violations that are not waived are tolerated."""
     tolerated: dict[tuple[str, ResourceId], bool] = {}
     for violation in violations:
         if violation.resource and not violation.waiver:
@@ -323,7 +324,7 @@ def _tolerated(violations: Sequence[Violation]) -> dict[tuple[str, ResourceId], 
 
 
 class FactUse(NamedTuple):
-    """A fact that a derivation depends on, and the columns of it that the rule reads."""
+    """A fact that a derivation depends on, and the columns that the rule reads."""
 
     relation: RelationRef
     row: Row
@@ -341,7 +342,7 @@ def _find_aggregating(program: CheckedProgram) -> frozenset[RelationRef]:
 
 
 def _find_awaited(program: CheckedProgram, relations: Collection[RelationRef]) -> frozenset[Value]:
-    """The services for whose grants the rules of the relations look."""
+    """The services whose grants the rules of the relations read."""
     rules = [rule for stratum in program.strata for rule in stratum.rules if rule.relation in relations]
     matches = [match for rule in rules for _, match in reads(rule.body) if match.relation == UNLOCKED]
     services = [match.arguments[0] for match in matches]
@@ -354,9 +355,9 @@ class Support(NamedTuple):
     leaves: list[FactUse]
     """The facts, in order of the bodies."""
     lacking: set[Value]
-    """The resources that must lack rows for it."""
+    """The resources that must not have certain rows."""
     derivations: Collection[Derivation] = ()
-    """The derivations of the rows between."""
+    """The derivations of the intermediate rows."""
 
 
 def find_support(provenance: Provenance, relation: RelationRef, row: Row) -> Support:
@@ -391,9 +392,12 @@ def find_deciding_unknowns(
     reads: Collection[RelationRef],
     program: CheckedProgram,
 ) -> tuple[Unknown, ...]:
-    """Find the unknowns that decide a violation, each once, in order: those of the rows it depends on. Where it depends
-    on the absence of rows, or on their number, those of the rows about the subject, or else of all rows, that the
-    policy reads: `reads` are its relations in the program as written."""
+    """Find the unknowns that decide a violation, each once, in order.
+
+    They are in the rows that it depends on. If it depends on the absence or the number of rows, they are in the rows
+    about the subject that the policy reads, else in all rows that it reads. `reads` are its relations in the program as
+    written.
+    """
     unknowns = [unknown for leaf in leaves for unknown in _unknowns(leaf, facts)]
     if not unknowns:
         columns = _columns(reads, program)
@@ -419,8 +423,8 @@ def _columns(wanted: Collection[RelationRef], program: CheckedProgram) -> dict[R
 
 
 def _nearest(provenance: Provenance, roots: Iterable[Fact]) -> dict[Fact, Derivation]:
-    """Derive the rows that the roots depend on, the nearest first, as far as the budget goes: without a derivation a
-    finding is placed at its subject."""
+    """Derive the rows below the roots, the nearest first, within the budget. A finding without derivation is placed at
+    its subject."""
     derivations: dict[Fact, Derivation] = {}
     waiting = deque(roots)
     while waiting and len(derivations) < FOLLOWED:
@@ -438,7 +442,7 @@ def _nearest(provenance: Provenance, roots: Iterable[Fact]) -> dict[Fact, Deriva
 
 
 def _lacking(derivation: Derivation) -> Iterator[Value]:
-    """List the resources of which the derivation's rule requires that templates have no row in some relation."""
+    """Yield the resources that must not have a row in some template relation, according to the derivation's rule."""
     absent = [inner for literal in derivation.rule.body if isinstance(literal, Without) for inner in literal.body]
     for inner in absent:
         if isinstance(inner, Match) and relation_name(inner.relation).startswith(TEMPLATE_RELATIONS):
@@ -448,8 +452,8 @@ def _lacking(derivation: Derivation) -> Iterator[Value]:
 
 
 def _unknowns(leaf: FactUse, facts: FactSet) -> Iterator[Unknown]:
-    """List the unknown that decides whether the row exists, and those in the columns that are read. Unknowns that
-    depend on the former, as those of a wildcard do, add nothing."""
+    """Yield the unknown that decides whether the row exists, and the unknowns in its columns. Unknowns that depend on
+    the former, such as those of a wildcard, are left out."""
     reason = facts.maybe.get(leaf.relation, {}).get(leaf.row)
     if reason:
         yield reason

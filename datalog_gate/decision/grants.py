@@ -1,7 +1,6 @@
 """The check of the grants of a template.
 
-It tells which grants can unlock anything, and the reason for each. Grants are the template's ``DatalogGate::Policy``
-resources.
+Decides which grants can unlock something, and why not. Grants are the ``DatalogGate::Policy`` resources of a template.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ def grants_of(
     derived: Collection[Row],
     unlocked: Collection[Row],
 ) -> tuple[Grant, ...]:
-    """Every grant of the facts with its reason. `derived` are the rows (service, grant) that rules with ``@unlock``
-    derive, `unlocked` those of ``gate:unlocked`` (service, resource): another grant may have unlocked the resource."""
+    """Every grant with its reason. `derived` are the rows (service, grant) that rules with ``@unlock`` derive,
+    `unlocked` those of ``gate:unlocked`` (service, resource): another grant may have unlocked the resource."""
     scopes: dict[Value, set[Value]] = {}
     maybe = facts.maybe.get("gate:grant_scope", ())
     for row in facts.rows.get("gate:grant_scope", ()):
@@ -55,13 +54,13 @@ def grants_of(
 def _judge(
     facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime
 ) -> list[tuple[ResourceId, Value, str]]:
-    """Each grant with its service and the reason why it is not in effect, empty if it is; sorted."""
+    """The grants, sorted, each with its service and the reason why it is not in effect; empty if it is."""
     rows = sorted(facts.rows.get("gate:grant", ()), key=row_key)
     if not rows:
         return []
     maybe = facts.maybe.get("gate:grant", ())
     homes = {resource.id: (resource, home) for root in stacks for home in root.walk() for resource in home.resources}
-    # without a value for each parameter Heat builds nothing of it
+    # Heat builds nothing unless each parameter has a value
     given = all(parameter.origin != "none" for root in stacks for parameter in root.parameters)
     judged = []
     for row in rows:
@@ -83,8 +82,8 @@ def _judge(
 def _problems(
     grant: Resource, home: Stack, service: Value, expires: Value, services: Collection[str], now: datetime
 ) -> list[str]:
-    """What keeps a grant from being one, whatever the rules say, and what to change. `services` are those that are
-    enabled and that the caller may use."""
+    """Why a grant is invalid, whatever the rules say, and what to change. `services` are enabled and allowed for the
+    caller."""
     problems = []
     if isinstance(service, Unknown):
         problems.append(f"its service hangs on {service.expression}: {LATE}")
@@ -113,8 +112,7 @@ def _problems(
 
 
 def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:
-    """Find what is wrong with a scope, where the stack has resources of these names, and the grant needs some of
-    them."""
+    """Find problems of a scope. `names` are the resources of the stack; `needed` are those that the grant requires."""
     if scope is None:
         return
     if isinstance(scope, Unknown):
@@ -137,7 +135,7 @@ def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[
 
 
 def _expiry(expires: Data, now: datetime) -> str:
-    """Why the date of expiry ends the grant, or nothing. A date is good through the day before it, in UTC."""
+    """Why the grant has expired; empty if it has not. A date holds through the day before it, in UTC."""
     if isinstance(expires, Unknown):
         return f"its day of expiry hangs on {expires.expression}: {LATE}"
     try:

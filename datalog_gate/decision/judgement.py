@@ -31,15 +31,15 @@ from datalog_gate.stack.model import Stack
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A decision with what it was read off. Only the decision may be shown as it is: the rest holds secrets."""
+    """A decision with the data it was computed from. Only the decision may be shown: the rest holds secrets."""
 
     decision: Decision
     policies: Sequence[Policy]
-    """The policies that judged: those of the request's action that are not off."""
+    """The policies that judged: those for the request's action that are not off."""
     reader: FindingReader
-    """The rules, stacks, request and evaluation, and the findings that were read off the model."""
+    """The reader of the findings, with the rules, stacks, request and evaluation."""
     origins: Sequence[tuple[Violation, Violation]]
-    """Each finding that case analysis made or that was merged, with one that it was."""
+    """Each finding that case analysis or merging created, with an original one."""
 
     def evidence(self) -> dict[Violation, Fact]:
         """The relation and row of the model behind each finding."""
@@ -62,9 +62,9 @@ def decide(
 def judge(
     rules: PolicySet, stacks: Sequence[Stack], request: DecisionRequest, engine: Engine, reread: Reread | None = None
 ) -> Judgement:
-    """Judge the stacks as one set of facts; their ids differ. With `reread`, which reads a stack again under an
-    assumption, case analysis settles what is undetermined where it can, and the rest is merged by cause. Errors:
-    EngineError if the engine refuses the program or runs out of time."""
+    """Judge the stacks as one set of facts; their ids differ. `reread` reads a stack again under an assumption. With
+    it, case analysis settles undetermined findings if possible, and the rest are merged by cause. Errors: EngineError
+    if the engine refuses the program or runs out of time."""
     stacks = sorted(stacks, key=lambda stack: stack.id)
     policies = [policy for policy in rules.policies if request.action in policy.on and policy.id not in request.off]
     skipped: tuple[str, ...] = ()
@@ -128,8 +128,8 @@ def _in_order(violations: Iterable[Violation]) -> list[Violation]:
 
 def _identity(rules: PolicySet, request: DecisionRequest, waivers: Sequence[Waiver]) -> list[str]:
     """List what a decision depends on besides rules and facts: the mode, the modes of single policies, the policies
-    that are not enforced yet, the time if a rule reads it, the waivers that it met, each with whether it is expired,
-    and whether policies over the whole cloud judged."""
+    that are not enforced yet, the time if a rule reads it, the matching waivers and whether they are expired, and
+    whether cloud-wide policies judged."""
     early = [policy.id for policy in rules.policies if policy.enforce_from and request.now.date() < policy.enforce_from]
     modes = [f"{policy.id}={request.modes[policy.id]}" for policy in rules.policies if policy.id in request.modes]
     modes += [f"{policy.id}=off" for policy in rules.policies if policy.id in request.off]

@@ -1,7 +1,4 @@
-"""A reader of `limits.yaml`.
-
-An operator gives the rows of a pack's relations in it.
-"""
+"""A reader of `limits.yaml`, in which operators fill a pack's relations."""
 
 from __future__ import annotations
 
@@ -15,11 +12,10 @@ from datalog_gate.template.document import Document, read_document
 
 
 def add_limits(module: Module, file: str, text: str) -> tuple[Module, tuple[Diagnostic, ...]]:
-    """The module with the facts of a file, and what is wrong with them.
+    """The module with the facts of a limits file, and diagnostics.
 
-    Each relation that it declares is given, and nothing else is: a limit that is missing or misspelt would be one that
-    holds nothing back. Kinds and columns are checked as those of any fact. Errors: InputError for a text that is no
-    YAML.
+    The file must give every relation that the module declares and nothing else: a missing or misspelt limit would limit
+    nothing. Kinds and columns are checked as for all facts. Errors: InputError for a text that is not YAML.
     """
     document = read_document(text, file)
     if not isinstance(document.data, dict):
@@ -43,7 +39,7 @@ def add_limits(module: Module, file: str, text: str) -> tuple[Module, tuple[Diag
 
 
 def _read_rows(document: Document, name: str, diagnostics: list[Diagnostic]) -> list[Rule]:
-    """The rows of a relation, which are a list, or a single value. A row is a list of values, or its only value."""
+    """The rows of a relation, given as a list or a single value. A row is a list of values, or its only value."""
     data = document.data
     assert isinstance(data, dict)
     given = data[name]

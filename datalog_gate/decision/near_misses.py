@@ -1,6 +1,6 @@
-"""Policies without a finding, beside rows that they probably mean.
+"""Policies without a finding, though rows nearly match.
 
-``flavor="M1.Huge"`` is a rule without fault until a stack asks for `m1.huge`: only the rows of a run can tell.
+``flavor="M1.Huge"`` is a valid rule. Only a stack that asks for `m1.huge` shows that it is a mistake.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FORMS: Sequence[tuple[str, str, str, str]] = (
     ),
     ("os:cinder:volume_attachment", "", "os:nova:server.block_device_mapping_v2", "OS::Nova::Server"),
 )  # fmt: skip
-"""What a rule reads, a column that it reads if any, and another relation that may say the same, with its type."""
+"""A relation, one of its columns if any, and another relation that may express the same, with its resource type."""
 _NULL_OR_RESOURCE = Kind.NULL | Kind.RESOURCE
 _BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
 _READ = ir.ProgramCache[frozenset[RelationRef]]()
@@ -62,9 +62,9 @@ _JOINS = ir.ProgramCache[dict[tuple[int, ...], list[tuple[str, list[tuple[ir.Mat
 
 
 def find_near_misses(judgement: Judgement) -> tuple[Diagnostic, ...]:
-    """Warn of the rules of policies without a finding or error where a row differs from what they ask for by case,
-    blanks or kind alone, where nulls would have to join, where resources of nested stacks are left out, or where the
-    stacks say in another form what they read."""
+    """Warn about rules of policies without a finding or error if a row differs from what they require only by case,
+    blanks or kind, if nulls would have to join, if they leave out resources of nested stacks, or if the stacks express
+    what they read in another form."""
     review = _MissReview(judgement)
     known = {warning.span for warning in judgement.reader.rules.warnings}
     warnings = [warning for rule in review.find_rules() for warning in review.body(rule.body, ())]
@@ -99,14 +99,14 @@ class _MissReview:
         self._stacks = reader.stacks
 
     def find_rules(self) -> list[ir.CheckedRule]:
-        """The rules that could give a policy without a finding one, if they held, and that may warn. Stacks with the
-        same clean policies and relations have the same."""
+        """The rules that could have given a policy without a finding one, and that may warn. Cached by the set of these
+        policies and relations."""
         key = frozenset(policy.relation for policy in self._clean), frozenset(self._rows)
         return _RULES.get(self._program, key, lambda: list(filter(self._may_warn, self._reaching)))
 
     @cached_property
     def _reaching(self) -> list[ir.CheckedRule]:
-        """The rules that could give a policy without a finding one, if they held: none that a `not` reads."""
+        """The rules that could have given a policy without a finding one; not those that a `not` reads."""
         rules = []
         waiting: list[RelationRef] = [policy.relation for policy in self._clean]
         seen = set(waiting)
@@ -120,7 +120,8 @@ class _MissReview:
         return rules
 
     def _may_warn(self, rule: ir.CheckedRule) -> bool:
-        """Whether a rule reads facts that there are, or joins columns that may be null: of others nothing is said."""
+        """Whether a rule reads existing facts, or joins columns that may be null. There are no warnings about other
+        rules."""
         known = self._relations.get(id(rule))
         if known is None:
             read = frozenset(match.relation for match in self._matches[id(rule)])
@@ -137,8 +138,8 @@ class _MissReview:
     def body(
         self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral], ids: tuple[int, ...] = ()
     ) -> Iterator[Diagnostic]:
-        """Review a body within the literals of outer ones, and the `ids` of these bodies."""
-        around, ids = (*outer, *body), (*ids, id(body))  # the program, with which these are freed, holds them
+        """Review a body inside outer ones; `ids` are the ids of these bodies."""
+        around, ids = (*outer, *body), (*ids, id(body))  # the program keeps these objects alive
         if len(around) > LONGEST:
             return
         yield from self._null_joins(body, around, ids)
@@ -184,8 +185,8 @@ class _MissReview:
                     yield _near_miss(f"{relation.columns[slip.at].name}{where} {slip.message}", slip.span, slip.advice)
 
     def _named_slips(self, match: ir.Match, missed: Asked, row: Row) -> list[Slip]:
-        """The slip where the rule asks for what a resource is called in the template, and not for its property `name`,
-        or the other way round."""
+        """The slip if the rule asks for a resource's name in the template instead of its property `name`, or vice
+        versa."""
         resource = row[0]
         if missed.column.name != "name" or not isinstance(resource, ResourceId):
             return []
@@ -203,7 +204,7 @@ class _MissReview:
 
     @cached_property
     def _names(self) -> Mapping[ResourceId, object]:
-        """The property `name` of the resources that have one."""
+        """The property `name` of each resource that has one."""
         resources = (resource for root in self._stacks for stack in root.walk() for resource in stack.resources)
         return {
             resource.id: resource.properties.get("name")
@@ -212,7 +213,7 @@ class _MissReview:
         }
 
     def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
-        """What the body asks of the rows of a match, which is the same for all stacks."""
+        """What the body requires of the rows of a match. It is the same for all stacks."""
         asked = [Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
         tests = [literal for literal in around if not isinstance(literal, ir.Match)]
         conditions = [
@@ -221,7 +222,8 @@ class _MissReview:
         return [column for column in asked if column.given], conditions
 
     def _given(self, term: ir.Operand, asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
-        """The values that the body asks of a column: constants, and those of a relation that holds facts alone."""
+        """The values that the body requires of a column: constants, and the values of relations that hold only
+        facts."""
         given = {constant.value: span for constant, span in constants(term, asked.span, around)}
         for literal in around:
             match literal:
@@ -240,7 +242,7 @@ class _MissReview:
     def _names_beside(
         self, match: ir.Match, around: Sequence[ir.CheckedLiteral], ids: tuple[int, ...]
     ) -> list[_OtherName]:
-        """The joins of a row of the stack that may be with the other name, the same for all stacks."""
+        """The joins of a row of the stack that may have used the other name. They are the same for all stacks."""
         key = id(match), *ids
         if key not in self._other_names:
             of_stack = not cloud.relation(str(match.relation))
@@ -264,8 +266,8 @@ class _MissReview:
                     yield _OtherName(literal, own, other[own], positions[own], twin, match.arguments.index(term))
 
     def _other_name(self, match: ir.Match, join: _OtherName) -> Iterator[Diagnostic]:
-        """Warn of a join with the ids of an inventory's table where the stack gives names, or the other way round; and
-        with the names of resources where it refers to them."""
+        """Warn about a join with the ids of an inventory table if the stack gives names, or vice versa; and about one
+        with the names of resources if the stack refers to them."""
         at, relation, span = join.at, join.literal.relation, join.literal.span
         inventory = self._rows.get(relation, {})
         known = {row[join.own_at] for row in inventory}
@@ -303,7 +305,8 @@ class _MissReview:
     def _joined_columns(
         self, body: Sequence[ir.CheckedLiteral], around: Sequence[ir.CheckedLiteral]
     ) -> list[tuple[str, list[tuple[ir.Match, int]]]]:
-        """The names of variables that join columns which may be null, with these; it is the same for all stacks."""
+        """The names of variables that join columns which may be null, with the columns. They are the same for all
+        stacks."""
         nullable: list[tuple[ir.Var, ir.Match, int]] = []
         for literal in body:
             if isinstance(literal, ir.Match) and not is_old(literal.relation):
@@ -333,7 +336,7 @@ class _MissReview:
         return any(row[at] is None for row in rows)
 
     def _root_alone(self, fold: ir.Fold, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
-        """Warn of an aggregate over the resources that the root itself lists, where nested stacks hold more."""
+        """Warn about an aggregate over the resources of the root stack if nested stacks hold more."""
         roots = {
             literal.arguments[0]
             for literal in around
@@ -357,7 +360,7 @@ class _MissReview:
                 yield _near_miss(message, match.span, advice)
 
     def forms(self) -> Iterator[Diagnostic]:
-        """Warn once of each thing that stacks say in another form, which no rule reads."""
+        """Warn once about each form that stacks use and no rule reads."""
         for form, column, other, kind in FORMS:
             if other in self._read or (kind, other.partition(".")[2]) not in self._said:
                 continue
@@ -373,7 +376,7 @@ class _MissReview:
 
     @cached_property
     def _said(self) -> Set[tuple[str, str]]:
-        """The types of the stacks' resources, each with "" and with the properties that one has."""
+        """The types of the stacks' resources, each with "" and with its properties."""
         said: set[tuple[str, str]] = set()
         for stack in (stack for root in self._stacks for stack in root.walk()):
             resources = stack.apart
@@ -399,7 +402,7 @@ def _read_relations(program: ir.CheckedProgram) -> frozenset[RelationRef]:
 
 
 def _matches_of_rules(program: ir.CheckedProgram) -> dict[int, tuple[ir.Match, ...]]:
-    """What each rule matches outside of a `not`, by the rule's id."""
+    """The matches of each rule outside of a `not`, by the rule's id."""
     return {id(rule): tuple(_matches(rule.body)) for rule in program.rules}
 
 

@@ -1,6 +1,6 @@
 """A query over rules and facts.
 
-An operator asks it while writing rules. It sees private relations, too.
+Operators use it while writing rules. It sees private relations too.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from datalog_gate.schema.declaration import Relation, RelationRef
 
 QUERY = "query#"
 ANSWER = "answer#"
-"""Where a query is a rule of its own. No text can write these names, so that they hide none."""
+"""The relation of a query that is written as a rule. Users cannot write this name, so it hides no other."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """Rows in order, each once; the warnings met on the way; the errors of the relations that the query rests on."""
+    """The rows in order, each once; warnings; and errors of the relations that the query depends on."""
 
     rows: tuple[Row, ...]
     warnings: tuple[Diagnostic, ...]
@@ -50,7 +50,7 @@ class Evaluated:
     model: Model
 
     def answer(self, relation: RelationRef) -> QueryAnswer:
-        """The rows of a relation, and the errors of what it rests on."""
+        """The rows of a relation, and the errors of the relations it depends on."""
         needed = rests_on(self.checked.program).get(relation, frozenset())
         errors = tuple(error for error in self.model.errors if error.relation in needed)
         return QueryAnswer(tuple(sorted(self.model.rows(relation), key=row_key)), self.checked.warnings, errors)
@@ -65,11 +65,9 @@ def ask(
     catalogue: Catalogue = SHIPPED,
     now: datetime | None = None,
 ) -> QueryAnswer:
-    """The answer to a query. With `lenient` a relation that nothing defines is empty, with a warning. `now` is the time
-    (UTC) where no line of facts gives it.
-
-    Errors: RulesError for rules or query, InputError for facts, EngineError, also where it takes more than `BUDGET`.
-    """
+    """The answer to a query. With `lenient` undefined relations are empty, with a warning. `now` is the time (UTC) if
+    no fact gives it. Errors: RulesError for rules or query; InputError for facts; EngineError, also if it exceeds
+    `BUDGET`."""
     sources = {file.file: file.text for file in files} | {"<query>": text}
     modules, problems = parse_all(files)
     congress = any(file.congress for file in files)
@@ -126,8 +124,8 @@ def evaluate(
 
 
 def read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tuple[Kind, ...]]:
-    """The relations that lines fill and the catalogue does not have. Nothing says their kinds, so that their columns
-    may hold anything, and null where one does."""
+    """The relations that lines fill and the catalogue does not have. Their kinds are not declared, so columns may hold
+    anything, and null if one does."""
     kinds: dict[str, list[Kind]] = {}
     for line in lines:
         if isinstance(line.row, tuple) and catalogue.relation(line.relation) is None:
@@ -138,7 +136,7 @@ def read_kinds(lines: Sequence[FactLine], catalogue: Catalogue) -> dict[str, tup
 
 
 def whole_rule(question: Atom | Body, names: Names, module: str = QUERY) -> Rule:
-    """The rule whose head holds all arguments of a question, a variable for each that it leaves open."""
+    """The rule whose head holds all arguments of a query, with a variable for each open one."""
     if not isinstance(question, Atom):
         body = question
         return Rule(Atom(ANSWER, tuple(Variable(name) for name in shared(body))), body)

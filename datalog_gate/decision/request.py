@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = ("record", "warn", "enforce")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks."""
+    """The user who makes the request."""
 
     user: str | None = None
     project: str | None = None
@@ -37,26 +37,26 @@ class DecisionRequest:
     """The time, in UTC."""
     caller: Caller | None = None
     services: frozenset[str] = frozenset()
-    """The services that are enabled and that the caller may use."""
+    """The services that are enabled and allowed for the caller."""
     mode: Mode = "enforce"
-    """The most that a violation may do."""
+    """The strongest effect that a violation may have."""
     inventory: Inventory | None = None
     budget: Budget = BUDGET
     """What each group of policies may take."""
     modes: Mapping[str, Mode] = field(default_factory=dict)
-    """The most that a violation of single policies may do, by id of policy."""
+    """The strongest effect of violations of single policies, by policy id."""
     off: frozenset[str] = frozenset()
     """The policies that are not judged."""
     waivers: tuple[Waiver, ...] = ()
     against: tuple[Stack, ...] = ()
-    """The stacks as they were, each with the id of the one that it becomes; none if there is no older state."""
+    """The stacks before the change, each with the id of the stack it becomes; none without an older state."""
     cloud: Mapping[str, str | None] | None = None
-    """The projects of the stacks by id, where the stacks are the whole cloud; None where there may be others."""
+    """The projects of the stacks by id, if the stacks are the whole cloud; else None."""
 
 
 def read_action(action: str | None, stacks: Sequence[Stack], against: Sequence[Stack]) -> str:
-    """Read the action: `update` against an older state and else `create` if none is named. Errors: UsageError, also for
-    stacks that can't be judged together, or not with this older state."""
+    """Read the action; by default `update` against an older state, else `create`. Errors: UsageError, also for stacks
+    that can't be judged together or against this older state."""
     action = action or ("update" if against else "create")
     if action not in ACTIONS:
         raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
@@ -94,7 +94,7 @@ def read_mode(mode: str) -> Mode:
 
 
 def read_time(time: datetime | str) -> datetime:
-    """Read a time, in ISO 8601 if it is a text, as UTC where it names no zone. Errors: UsageError."""
+    """Read a time, in ISO 8601 if it is a text, in UTC if it has no zone. Errors: UsageError."""
     try:
         return read_instant(str(time))
     except ValueError:

@@ -1,7 +1,7 @@
 """The masking of secrets in what a decision shows.
 
-A value is a secret where its column can hold one (`analysis.taint`) and either it is one of the hidden values of the
-facts, or the column can also hold what rules made of them.
+A value is secret if its column can hold secrets (`analysis.taint`), and the value is a hidden value of the facts or the
+column can also hold values computed from them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Secrets:
         return tuple(shown) if self._taint.columns else row
 
     def values(self, rule: CheckedRule, binding: Mapping[Var, Value]) -> Set[Var]:
-        """The variables of a rule that hold a secret, or may."""
+        """The values of a rule's variables that are, or may be, secret."""
         if not self._taint.columns:
             return set()
         by_level = levels(self._taint, rule).items()
@@ -54,8 +54,8 @@ class Secrets:
         return replace(unknown, source=SECRET.source, hidden=True, of=(), domain=())
 
     def message(self, error: ModelError, rows: Collection[tuple[RelationRef, Row]] = ()) -> str:
-        """The message of an error, `rows` being those that it was met with. Without a secret in them it is another
-        row's, and is shown unless it holds a secret's text by chance."""
+        """The message of an error met with these rows. If they hold no secret, the message is shown, unless it happens
+        to contain a secret's text."""
         if error.span not in self._taint.spans:
             return error.message
         is_open = rows and all(self.row(relation, row) == row for relation, row in rows)

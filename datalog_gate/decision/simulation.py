@@ -1,7 +1,7 @@
 """Simulation: the answer to a query after a sequence of updates.
 
-The sequence is one of OpenStack Congress. ``p+(1)`` adds a row or, with a body, a rule; ``p-(1)`` removes one. An
-action ``move(x)`` makes the updates that the rules of an action policy derive. The state that is given stays as it is.
+The sequence has the syntax of OpenStack Congress. ``p+(1)`` adds a row or, with a body, a rule; ``p-(1)`` removes one.
+An action ``move(x)`` makes the updates that the rules of an action policy derive. The given state is not changed.
 
 >>> from datalog_gate.engine import engine
 >>> from datalog_gate.language.parser import parse
@@ -31,17 +31,17 @@ from datalog_gate.language.walk import nodes, terms, variables
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 
 CHOICE = "choice#"
-"""Where the conditions of an action are a rule of its own. No text can write this name."""
+"""The relation for the conditions of an action, written as a rule. Users cannot write this name."""
 SIMULATION = "simulation#"
-"""The query of the checks: it reads what is undefined as empty."""
+"""The query module of the checks, for which undefined relations are empty."""
 ENDINGS = {"+": "+", "-": "-", ".insert": "+", ".delete": "-"}
-"""The ends of names of update tables, in Congress and in the files that `fmt --from-congress` writes."""
+"""The suffixes of update tables, in Congress and in the files that `fmt --from-congress` writes."""
 Step = tuple[Rule, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationStep:
-    """A step of the sequence, as text, with the updates that it made."""
+    """A step of the sequence, as text, with its updates."""
 
     text: str
     updates: tuple[str, ...]
@@ -49,20 +49,20 @@ class SimulationStep:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The answer to a query after a sequence, and before it."""
+    """The answer to a query before and after a sequence."""
 
     name: str
-    """The name of the relation that the query asks, as written."""
+    """The name of the queried relation, as written."""
     before: tuple[Row, ...]
     after: tuple[Row, ...]
     steps: tuple[SimulationStep, ...]
     warnings: tuple[Diagnostic, ...]
     errors: tuple[ModelError, ...]
-    """Errors of the relations that the answers or the updates rest on."""
+    """Errors of the relations that the answers or the updates depend on."""
     evaluated: Evaluated
     """The state after the sequence, for derivations."""
     relation: str
-    """The relation that holds the answer there."""
+    """The relation that holds the answer in `evaluated`."""
 
     @property
     def result(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Simulation:
 
     @property
     def delta(self) -> tuple[str, ...]:
-        """The rows that are new, and those that are gone, as updates."""
+        """The new and removed rows, as updates."""
         new = [_format_row(f"{self.name}+", row) for row in self.after if row not in self.before]
         return (*new, *(_format_row(f"{self.name}-", row) for row in self.before if row not in self.after))
 
@@ -86,7 +86,7 @@ class _State:
         return [statement for statement in self.modules[name].statements if isinstance(statement, Rule)]
 
     def with_rules(self, name: str, rules: Sequence[Statement]) -> _State:
-        """The state with other rules in the place of all those of a module."""
+        """The state with the rules of a module replaced."""
         module = self.modules[name]
         kept = [statement for statement in module.statements if not isinstance(statement, Rule)]
         return replace(self, modules={**self.modules, name: replace(module, statements=(*kept, *rules))})
@@ -141,11 +141,11 @@ def simulate(
 
 
 def _make_checkable(module: Module, number: int) -> Module:
-    """The module of an action policy as one that can be checked; others stay as they are.
+    """Make the module of an action policy checkable; other modules stay as they are.
 
-    A variable of a head that nothing binds, as in ``server+(id, name) :- create(name)``, gets a value that is new, with
-    the number of the action. Heads of other policies, ``nova:server+(x)``, get names here. Only a policy that says
-    ``action("name")`` is one.
+    An unbound variable of a head, as in ``server+(id, name) :- create(name)``, gets a new value that contains the
+    number of the action. Heads of other policies, ``nova:server+(x)``, get local names. Only a policy with facts
+    ``action("name")`` is an action policy.
     """
     if not _action_names(module):
         return module
@@ -201,7 +201,7 @@ def _action_names(module: Module) -> frozenset[str]:
 
 
 def make_rule_checkable(rule: Rule, number: int = 1) -> Rule:
-    """A rule of an action policy as one that can be checked; see `_make_checkable`."""
+    """Make a rule of an action policy checkable; see `_make_checkable`."""
     owner, colon, name = rule.head.name.rpartition(":")
     if colon and _update(name):
         rule = replace(rule, head=replace(rule.head, name=f"update.{owner.replace(':', '.')}.{name}"))
@@ -218,13 +218,13 @@ def make_rule_checkable(rule: Rule, number: int = 1) -> Rule:
 
 
 def _update(name: str) -> tuple[str, str] | None:
-    """The relation that an update table is about, with the sign; None for another name."""
+    """The relation that an update table changes, with the sign; None for other names."""
     return next(((name.removesuffix(end), sign) for end, sign in ENDINGS.items() if name.endswith(end)), None)
 
 
 @dataclass(slots=True)
 class _Simulator:
-    """What all steps share, and what the last action left."""
+    """The data shared by all steps, and the results of the last action."""
 
     target: str
     actions: str
@@ -264,7 +264,7 @@ class _Simulator:
         return state, tuple(_format_step((rule,)) for rule in updates)
 
     def _act(self, state: _State, step: Step) -> list[Rule]:
-        """The updates of an action: what is inserted comes last, and stays."""
+        """The updates of an action: deletions first, then insertions."""
         self.actions_run += 1
         heads = self._choose_actions(state, step) if step[0].body else [rule.head for rule in step]
         facts = [Rule(head, span=head.span) for head in heads]
@@ -296,7 +296,7 @@ class _Simulator:
         return [*(rule for rule in updates["-"] if rule.head not in inserted), *updates["+"]]
 
     def _choose_actions(self, state: _State, step: Step) -> list[Atom]:
-        """The actions of a step with conditions, by the first way in which these hold."""
+        """The actions of a step with conditions, for the first solution of the conditions."""
         names = dict.fromkeys(variable.name for variable in variables(rule.head for rule in step))
         head = Atom(CHOICE, tuple(map(Variable, names)))
         choice = Rule(head, step[0].body, span=step[0].span)
@@ -316,7 +316,7 @@ class _Simulator:
         ]
 
     def _with_actions(self, state: _State, more: Sequence[Rule]) -> _State:
-        """The state in which the action policy sees the tables of the target as its own."""
+        """The state in which the action policy sees the target's tables as its own."""
         rules = [*state.rules(self.actions), *self.results, *more]
         if self.actions != self.target:
             defined = {rule.head.name: len(rule.head.arguments) for rule in state.rules(self.target)}
@@ -332,7 +332,7 @@ class _Simulator:
         return evaluate(modules, state.lines, self.engine, query=SIMULATION, catalogue=self.catalogue, now=self.now)
 
     def _apply(self, state: _State, update: Rule) -> _State:
-        """The state after an update: of a policy's rules, or of facts if no policy has the name."""
+        """The state after an update of a policy's rules, or of facts if no policy has the name."""
         relation, sign = _update(update.head.name) or ("", "+")
         owner, _, bare = relation.rpartition(":")
         owner = owner or self.target
@@ -362,7 +362,7 @@ def _atoms(rule: Rule) -> Iterator[Atom]:
 
 
 def _reachable(modules: Mapping[str, Module], names: Sequence[str]) -> list[Module]:
-    """The modules of the names, and those that they read, in their order."""
+    """The named modules and the modules that they read, in order."""
     titles = {module.title: module.name for module in modules.values() if module.title}
     reached: set[str] = set()
     waiting = list(names)

@@ -1,4 +1,4 @@
-"""Values that differ from what rules ask, and mean the same."""
+"""Values that differ from what rules ask for but mean the same."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from datalog_gate.schema.declaration import Column, Relation
 GUARDS = {"is_string": Kind.STRING, "is_number": Kind.NUMBER, "is_boolean": Kind.BOOLEAN}
 NUMBERS = re.compile(r"\d+").findall
 ENDINGS = ("yaml", "yml", "json", "template")
-"""How the names of templates' files end."""
+"""The endings of template file names."""
 WORLD = ("0.0.0.0/0", "::/0")
 MOST_ROWS = 1000
-"""How many rows of a relation are looked at."""
+"""The maximum number of rows of a relation that are compared."""
 
 
 class Slip(NamedTuple):
-    """How the value of a column differs from what a rule asks of it: the rest of a message that begins with the
+    """How the value of a column differs from what a rule requires: the rest of a message that begins with the
     column."""
 
     at: int
@@ -45,16 +45,16 @@ class Slip(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A column of a literal, and the values that the body asks of it, each with its place."""
+    """A column of a literal, and the values that the body requires of it, each with its place."""
 
     at: int
     column: Column
     given: Mapping[Value, Span]
     recalled: dict[str, list[Slip]] = field(default_factory=dict)
-    """The slips of texts that were looked at: stacks have few of them, again and again."""
+    """Cached slips by text: stacks repeat the same few texts."""
 
     def recall_slips(self, value: Value) -> list[Slip]:
-        """As `slips`, of a text once."""
+        """As `slips`, computed once for each text."""
         if not isinstance(value, str):
             return list(self.slips(value))
         if value not in self.recalled:
@@ -64,7 +64,7 @@ class Asked:
         return self.recalled[value]
 
     def slips(self, value: Value) -> Iterator[Slip]:
-        """The values that probably mean this one."""
+        """The required values that probably mean this one."""
         name = self.column.name.strip("_")
         for given, span in self.given.items():
             message = f"is {quoted(value)}, and the rule asks for {quoted(given)}"
@@ -104,7 +104,7 @@ class Asked:
 
 
 def find_exchanged(missed: Sequence[Asked], row: Row) -> Iterator[Slip]:
-    """Constants that stand in each other's columns: ``heat:metadata(x, "front", "tier")``."""
+    """Constants that are in each other's columns: ``heat:metadata(x, "front", "tier")``."""
     columns = {column.at: next((other for other in missed if row[column.at] in other.given), None) for column in missed}
     places = {other.at for other in columns.values() if other}
     if len(places) == len(missed):
@@ -116,7 +116,7 @@ def find_exchanged(missed: Sequence[Asked], row: Row) -> Iterator[Slip]:
 
 
 def find_stack(missed: Asked, relation: Relation, row: Row) -> Iterator[Slip]:
-    """The name or path of something where its stack is asked for: ``heat:resource(x, "server")``."""
+    """The name or path of something else where its stack is required: ``heat:resource(x, "server")``."""
     if missed.column.name not in ("stack", "_stack"):
         return
     given = {fold(text): text for text in missed.given if isinstance(text, str)}
@@ -135,7 +135,7 @@ def find_stack(missed: Asked, relation: Relation, row: Row) -> Iterator[Slip]:
 def find_conditions(
     relation: Relation, at: int, term: ir.Operand, around: Sequence[ir.CheckedLiteral]
 ) -> Iterator[ir.Call | ir.Compare]:
-    """What the body says of a column, or of its value where it is not null, that `find_slip` can judge."""
+    """The conditions on a column, or on its value if not null, that `find_slip` can check."""
     column = relation.columns[at]
     twin = column.name.replace("min", "max") if "min" in column.name else column.name.replace("max", "min")
     is_bound = twin != column.name and twin in relation.positions
@@ -155,8 +155,8 @@ def find_conditions(
 
 
 def find_slip(at: int, column: Column, literal: ir.Call | ir.Compare, value: Value, placed: bool) -> Slip | None:
-    """How the value fails the condition, if it is by case, by its kind, or by being left out. `placed` says that the
-    rule names a place in a map, whose value is to have one kind."""
+    """How the value fails the condition, if by case, by kind, or by being left out. `placed` says that the rule names a
+    place in a map, whose value must be of one kind."""
     match literal, value:
         case ir.Call(name, (text, ir.Const(str() as part))), str() if _differs_in_case(name, value, part):
             message = f"is {quoted(value)}: {name} with {quoted(part)} minds case"
@@ -188,14 +188,14 @@ def _differs_in_case(builtin: str, text: str, part: str) -> bool:
 
 
 def _is_file_of(name: str, stack: str) -> bool:
-    """Whether it is the name of a file whose template gives a stack that name."""
+    """Whether the text is the name of a template file after which a stack is named."""
     stem, _, ending = name.rpartition(".")
     return ending.lower() in ENDINGS and stem.lower() == stack.lower()
 
 
 def _other_pattern(pattern: str, text: str) -> str | None:
-    """The pattern that was meant in the place of one which does not match the text: without the slashes around it,
-    with `.*` for a shell's `*`, with one backslash for two."""
+    """The intended pattern instead of one that does not match the text: without slashes around it, with `.*` instead of
+    a shell's `*`, or with one backslash instead of two."""
     with suppress(ValueError):
         if compile_search(pattern)(text):
             return None
@@ -209,7 +209,7 @@ def _other_pattern(pattern: str, text: str) -> str | None:
 
 
 def _is_part(given: str, value: str) -> bool:
-    """Whether the value is a network and the text its address, or a path in a stack and the text its end."""
+    """Whether the value is a network that contains the address, or a path that ends with the text."""
     head, _, tail = value.rpartition("/")
     return (given == head and tail.isdigit() and given[-1:] in "0123456789:") or value.endswith(f"/{given}")
 
@@ -219,7 +219,7 @@ def _letters(text: str) -> str:
 
 
 def _lies_in(text: str, around: str) -> bool:
-    """Whether both are networks, and the first lies in the other, which is not all there is."""
+    """Whether the first network lies in the second, which is not the whole address space."""
     network = read_network(around)
     inner = read_network(text) if network and network.prefixlen else None
     return inner is not None and network is not None and is_within(inner, network)

@@ -11,7 +11,8 @@ from datalog_gate.language.parser import parse_query
 
 
 def comparison(text: str) -> Comparison | str:
-    """What a bound says: a column of the head compared with a constant or another column; or else what is wrong."""
+    """Parse a bound: a column of the head compared with a constant or another column. Returns an error message
+    otherwise."""
     body, problems = parse_query(f":- {text}")
     match body:
         case (Comparison(_, Variable() | Constant() as left, Variable() | Constant() as right) as comparison,):
@@ -28,7 +29,7 @@ def names_of(bound: Comparison) -> list[str]:
 
 
 def holds(text: str, named: Mapping[str, Value]) -> bool:
-    """Whether the bound holds for certain; what does not compare is out of bounds."""
+    """Whether the bound certainly holds. Values that cannot be compared do not satisfy it."""
     bound = comparison(text)
     if isinstance(bound, str):
         return False

@@ -1,4 +1,4 @@
-"""Waivers: violations that an operator tolerates, each until a day."""
+"""Waivers: violations that an operator tolerates until a day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = (*WRITTEN, "while")
 KEYS = (*TEXTS, "key")
 NEEDED = ("id", "policy", "owner", "reason", "expires")
 BOUNDS = ("subject", "key", "project", "while")
-"""The keys of which a waiver needs at least one: else it would switch its policy off."""
+"""The keys of which a waiver needs at least one, since it would otherwise disable its policy."""
 
 
 def read_waivers(document: Document, rules: PolicySet) -> tuple[Waiver, ...]:
@@ -45,8 +45,8 @@ def waiver_of(
     project: str | None,
     now: datetime,
 ) -> tuple[Waiver | None, str]:
-    """Find the first of a policy's waivers that waives this row, or else the last that would if it were in force, with
-    why it is not. No waiver can name an unknown or hidden value of the row."""
+    """Find the first of a policy's waivers that applies to this row, else the last that matches but is not in force,
+    with the reason. Waivers cannot name unknown or hidden values."""
     lapsed: tuple[Waiver | None, str] = None, ""
     named = dict(zip(columns, row, strict=True))
     for waiver in waivers:
