@@ -11,7 +11,7 @@ from datalog_gate.decision.decision import read_instant
 
 LOG = logging.getLogger(__name__)
 LONGEST = timedelta(days=1)
-"""The longest time ahead that counts, so that a forgotten file does not open the gate for good."""
+"""The maximum time ahead, so that a forgotten file does not open the gate forever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class BreakGlass:
 
 
 def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
-    """Read the file as `load_break_glass`; None for one that is ignored, with an ERROR in the service's log."""
+    """Read the file as `load_break_glass` does. A bad file is ignored, with an ERROR in the service's log."""
     try:
         return load_break_glass(path, now)
     except (OSError, ValueError) as error:
@@ -33,10 +33,8 @@ def read_break_glass(path: str, now: datetime) -> BreakGlass | None:
 
 def load_break_glass(path: str, now: datetime) -> BreakGlass | None:
     """Load the file: an ISO 8601 time, a space, and a reason, as in ``2027-03-01T12:00 the licence server is down``.
-
-    None if there is no file, or its time is past. Errors: OSError; ValueError for another text, or a time more than
-    `LONGEST` ahead.
-    """
+    None if there is no file or its time has passed. Errors: OSError; ValueError for a bad text, or a time more than
+    `LONGEST` ahead."""
     if not path:
         return None
     try:

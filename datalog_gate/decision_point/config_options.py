@@ -29,7 +29,8 @@ def list_opts() -> list[tuple[str, list[Any]]]:
 
 
 def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) -> Settings:
-    """Build the settings of a configuration, and a paste section over it. Errors: ValueError, cfg.Error."""
+    """Build the settings from a configuration; options of a paste section override it. Errors: ValueError,
+    cfg.Error."""
     options = {field.name: _option(field) for field in fields(Settings)}
     texts = paste_options or {}
     if unknown := sorted(texts.keys() - options):
@@ -43,10 +44,10 @@ def build_settings(conf: Any, paste_options: Mapping[str, str] | None = None) ->
 
 
 class OptionFiles:
-    """The files and folders of a host's configuration, to read the options again. The host's own stays as it is."""
+    """The configuration files of a host, for reading the options again. The host's own configuration is not changed."""
 
     def __init__(self, conf: Any, paste_options: Mapping[str, str]) -> None:
-        self._files = list(getattr(conf, "config_file", None) or ())  # there is none before it was read
+        self._files = list(getattr(conf, "config_file", None) or ())  # not set before the configuration was read
         self._folders = list(getattr(conf, "config_dir", None) or ())
         self._paste_options = paste_options
         self._has_section = GROUP in conf.list_all_sections()
@@ -58,7 +59,7 @@ class OptionFiles:
             yield from sorted(Path(folder).glob("*.conf"))
 
     def read(self) -> Settings:
-        """Read the options. Errors: InputError, also where their section is gone, as from a file half written."""
+        """Read the options. Errors: InputError, also if their section is missing, as in a half-written file."""
         if gone := [file for file in self._files if not Path(file).exists()]:
             raise InputError.of(f"{gone[0]} is gone")
         conf = cfg.ConfigOpts()

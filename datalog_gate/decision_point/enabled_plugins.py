@@ -55,7 +55,7 @@ def open_outcomes(settings: Settings) -> Outcomes | None:
 
 
 def _complete(settings: Settings, service: type[Service], options: dict[str, str]) -> dict[str, str]:
-    """Add to the options of a service what it uses of the settings: the store, unless it has a file of its own."""
+    """Add the settings that a service uses to its options: the store, unless it has its own file, and timeouts."""
     if service.uses_call_seconds:
         options = {"call_seconds": str(settings.service_call_seconds), **options}
     return options if options.get("file") or not service.uses_store else {"store": settings.store_url, **options}

@@ -1,7 +1,7 @@
 """Records of engines that started with the gate's door.
 
-An engine without the door builds what nobody judged, and says nothing. So each engine that has it writes a record into
-the decision log when it starts, which `doctor` compares with the engines that run.
+An engine without the door builds stacks that were not judged, without any message. So each engine with the door writes
+a record to the decision log when it starts. `doctor` compares these with the running engines.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from datalog_gate.decision_point.settings import Settings
 
 KIND = "engine_started"
 _TITLE = re.compile(r"heat-engine: .*\[(.*)\]\Z")
-"""What an engine calls itself in place of its arguments where setproctitle is installed, as Neutron has it."""
+"""The process title that replaces an engine's arguments if setproctitle is installed, as by Neutron."""
 PROBE = "datalog-gate-engine-probe"
-"""The name of a stack whose creation a door in an engine always refuses, with `LIVE`."""
+"""The name of a stack that a door in an engine always refuses to create, with `LIVE` as the reason."""
 LIVE = "The door of datalog_gate in this engine is live."
 
 
 def record_start(settings: Settings, heat: str, wrapped: str) -> None:
-    """Record that this process started with the door: Heat's version, and the digest of the function it wraps."""
+    """Record that this process started with the door: Heat's version, and the digest of the wrapped function."""
     log = DecisionLog(settings.decision_log, settings.decision_log_bytes)
     log.write(build_event(KIND, datetime.now(UTC), began=_began(os.getpid()), heat=heat, wrapped=wrapped))
     log.flush(2.0)
@@ -42,8 +42,8 @@ def find_start(process: int, records: Iterable[Mapping[str, object]]) -> Mapping
 
 
 def running_engines(heat_conf: Path) -> Iterator[int]:
-    """The processes of heat-engine on this host, without the workers that they forked, nor those that were started with
-    another file than this."""
+    """The heat-engine processes on this host, except forked workers and those started with another configuration
+    file."""
     engines = {int(folder.name): folder for folder in Path("/proc").glob("[0-9]*") if _is_engine(folder, heat_conf)}
     for process, folder in sorted(engines.items()):
         if int(_status(folder)[1]) not in engines:
@@ -65,7 +65,7 @@ def _is_engine(folder: Path, heat_conf: Path) -> bool:
 
 
 def _began(process: int) -> int:
-    """When a process began, in ticks since the host started; -1 if that cannot be read."""
+    """When a process started, in ticks since boot; -1 if that cannot be read."""
     try:
         return int(_status(Path(f"/proc/{process}"))[19])
     except (OSError, IndexError):
@@ -73,5 +73,5 @@ def _began(process: int) -> int:
 
 
 def _status(folder: Path) -> list[str]:
-    """The fields of a process after its name, which may hold anything (man proc_pid_stat). Errors: OSError."""
+    """The fields of a process after its name, which may contain anything (man proc_pid_stat). Errors: OSError."""
     return (folder / "stat").read_text(errors="replace").rpartition(") ")[2].split()

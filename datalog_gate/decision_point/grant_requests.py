@@ -18,7 +18,7 @@ from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.stack.model import Resource, Stack
 
 CHANGES = frozenset({"update", "restore"})
-"""The actions on an existing stack, which may hold claims."""
+"""The actions on an existing stack, which may have claims."""
 
 
 def build_requests(
@@ -27,7 +27,7 @@ def build_requests(
     project: str,
     identify: Callable[[Request], Request] = lambda request: request,
 ) -> dict[str, Request]:
-    """Build the requests of grants that unlock their service, by path. `identify` adds the ids that Heat has."""
+    """Build the requests of grants that unlock their service, by path. `identify` adds Heat's ids."""
     unlocked = {grant.grant.path: grant.service for grant in grants if grant.unlocked}
     if not unlocked:
         return {}
@@ -59,7 +59,7 @@ def _together(request: Request, requests: Mapping[str, Request]) -> tuple[Reques
 
 
 def _scope(grant: Resource, by_name: dict[str, Resource]) -> list[Resource]:
-    """The resources in scope, each once, in the order of the stack."""
+    """The resources in scope without duplicates, in the order of the stack."""
     scope = grant.properties.get("scope")
     if not isinstance(scope, list):
         return default_scope(by_name) if scope is None else []
@@ -70,7 +70,7 @@ def _scope(grant: Resource, by_name: dict[str, Resource]) -> list[Resource]:
 def find_objection(
     broker: Broker | None, operation: Operation, stack: Stack, grants: Collection[Grant]
 ) -> tuple[Verdict, str] | None:
-    """Find why the grants of a stack cannot be had, before anything is built; None if nothing is known against them.
+    """Find why the grants of a stack cannot be given, before anything is built; None if no reason is known.
 
     The objection is a grant that unlocks nothing, a claim of a `sticky` service whose grant is gone, or a refusal of a
     service. No service is called without a grant that unlocks it. The resource of the grant asks its service again
@@ -93,7 +93,7 @@ def _service_objection(
     unlocked = any(grant.unlocked for grant in grants)
     claims = _claims(broker, operation, stack) if unlocked or broker.sticky else ()
     if unlocked and operation.action not in CHANGES:
-        broker.journal.check()  # without it the grant's resource would fail, after the stack is made
+        broker.journal.check()  # otherwise the grant's resource would fail later
 
     def identify(request: Request) -> Request:
         stack_id = operation.stack_id if ResourceId(request.grant).stack == stack.id else ""
@@ -129,10 +129,8 @@ def _claims(broker: Broker, operation: Operation, stack: Stack) -> tuple[Claim, 
 
 
 def _uncovered(claim: Claim, stack: Stack, requests: Mapping[str, Request]) -> str:
-    """A resource of a claim that stays in the stack though no grant asks the service for it any more; else "".
-
-    Where the decision of a claim names no resource, the claim is for the whole stack of its grant.
-    """
+    """A resource of a claim that stays in the stack without a grant for its service; else "". If the decision of a
+    claim names no resource, the claim covers the whole stack of its grant."""
     home = ResourceId(claim.path).stack
     paths = {stack.id} | {resource.id.path for nested in stack.walk() for resource in nested.resources}
     if not claim.decision:

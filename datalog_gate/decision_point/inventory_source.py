@@ -1,4 +1,4 @@
-"""The inventory that doors judge by: a file, or the store."""
+"""The inventory that doors use: a file, or the store."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 STORE = "store"
 """The value of the option `inventory` that means the store; a file of this name is `./store`."""
 WAIT = 3.0
-"""Seconds that reading the store waits for others."""
+"""Seconds that reading the store waits for locks."""
 
 
 class LoadedInventory(NamedTuple):
-    """An inventory, and when it was written (UTC); None where no inventory is set."""
+    """An inventory, and when it was written (UTC); None if no inventory is configured."""
 
     inventory: Inventory
     written: datetime | None
 
 
 def read_source_states(settings: Settings) -> FileStates:
-    """Read what changes with the inventory; of the store the newest generation as if it were a file."""
+    """Read the states that change with the inventory. The newest generation of the store is treated as a file."""
     if settings.inventory != STORE:
         return read_states(lambda: [Path(settings.inventory)] if settings.inventory else [])
     from datalog_gate.store.generations import find_newest
@@ -43,7 +43,7 @@ def read_source_states(settings: Settings) -> FileStates:
 
 
 def load_inventory(settings: Settings, rules: Rules, before: Inventory | None) -> LoadedInventory:
-    """Load the inventory for the rules; it shares with the one `before` it what did not change. Errors: InputError,
+    """Load the inventory for the rules. It shares unchanged tables with the one `before` it. Errors: InputError,
     OSError."""
     if settings.inventory != STORE:
         file = Path(settings.inventory) if settings.inventory else None
@@ -57,8 +57,8 @@ def load_inventory(settings: Settings, rules: Rules, before: Inventory | None) -
 
 
 def read_newest(store: Store) -> tuple[str, datetime] | None:
-    """Read the newest generation as lines of facts, and when it was written; None without one. Errors: those of the
-    store."""
+    """Read the newest generation as lines of facts, and when it was written; None if there is none. Errors: those of
+    the store."""
     from datalog_gate.store.generations import find_newest, read_lines
 
     newest = find_newest(store)
@@ -67,7 +67,7 @@ def read_newest(store: Store) -> tuple[str, datetime] | None:
 
 
 def open_store(settings: Settings, what: str = "inventory") -> Store:
-    """Open the store that the options name, to read something; its errors, and those here, are an InputError."""
+    """Open the configured store for reading. All errors, including its later ones, are InputErrors."""
     from datalog_gate.store.transaction import Store
 
     if not settings.store_url:

@@ -1,8 +1,8 @@
 """The decision log: it is written, read and replayed without secrets.
 
-It has one JSON object per line, which a replay judges again by the same rules or others. It is a file of at most
-half of `limit` bytes, with one older file ``.1`` beside it. Several processes may share it, also after a fork. Records
-that cannot be written are dropped and counted. The next record that can be written says how many.
+It has one JSON object per line, which a replay judges again by the same or other rules. The file has at most half of
+`limit` bytes; an older file ``.1`` has the rest. Several processes may share it, also after a fork. Records that cannot
+be written are dropped, and the next record says how many.
 """
 
 from __future__ import annotations
@@ -39,38 +39,38 @@ from datalog_gate.stack.model import Stack
 LOG = logging.getLogger(__name__)
 SCHEMA = "datalog-gate/log/1"
 QUEUE_SIZE = 1000
-"""Maximum records that wait to be written."""
+"""The maximum number of queued records."""
 EXIT_TIMEOUT = 2.0
-"""Seconds that a process waits at its end for its last records."""
+"""Seconds that a process waits for its last records when it ends."""
 NOT_JUDGED = "no policy judges it"
 Record = Mapping[str, object]
 IDENTITY = ("id", "digests")
-"""The fields of a decision that identify its inputs, and are not compared."""
+"""The fields of a decision that identify its inputs. They are not compared."""
 FINDINGS = (("violations", ""), ("undetermined", "undetermined "), ("waived", "waived "))
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTrace:
-    """A decision with everything that it was made from."""
+    """A decision with all of its inputs."""
 
     rules: Rules
     definition: StackDefinition
     stack: Stack
     before: tuple[StackDefinition, Stack] | None
-    """The stack as it was before a change; None where the door does not know it."""
+    """The stack before a change; None if the door does not know it."""
     decision: Decision
     inputs: Mapping[str, object]
     """The other inputs of the decision, as JSON data."""
     seconds: Mapping[str, float]
-    """How long each phase took."""
+    """The duration of each phase."""
     ages: Mapping[str, float]
-    """How old the inventory is in seconds, and by its name the table that was read first."""
+    """The ages in seconds of the inventory, and of its oldest table by name."""
 
 
 def build_record(
     operation: Operation, answer: Answer, trace: DecisionTrace | None, why: str, now: datetime
 ) -> dict[str, object]:
-    """Build the record of an answer. `why` says why the answer is not that of the policies."""
+    """Build the record of an answer. `why` says why it differs from the answer of the policies."""
     record: dict[str, object] = {
         "schema": SCHEMA,
         "kind": "decision",
@@ -113,7 +113,7 @@ def build_event(kind: str, now: datetime, **fields: object) -> dict[str, object]
 
 
 class DecisionLog:
-    """The log at a path, of at most `limit` bytes; without a path records are ignored."""
+    """The log at a path, of at most `limit` bytes. Without a path records are ignored."""
 
     def __init__(self, path: str, limit: int) -> None:
         self._path, self._limit = Path(path) if path else None, limit
@@ -122,10 +122,8 @@ class DecisionLog:
         self._reset()
 
     def _reset(self) -> None:
-        """Drop the state of the parent after a fork: its threads do not exist here, and may have held the lock.
-
-        A process notices by its number that it was forked: uWSGI forks without Python's hooks.
-        """
+        """Drop the state of the parent after a fork: its threads do not exist here, and may have held the lock. A
+        process notices by its id that it was forked, since uWSGI forks without Python's hooks."""
         self._process = os.getpid()
         self._queue: Queue[Record] = Queue(QUEUE_SIZE)
         self._lock = Lock()
@@ -146,7 +144,7 @@ class DecisionLog:
             self._drop(1, "records come faster than they can be written")
 
     def flush(self, seconds: float) -> None:
-        """Wait until all queued records are written, at most for so many seconds."""
+        """Wait until all queued records are written, or the timeout ends."""
         end = time.monotonic() + seconds
         while self._process == os.getpid() and self._queue.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.005)
@@ -165,7 +163,7 @@ class DecisionLog:
             queue.task_done()
 
     def _save(self, record: Record) -> None:
-        """Append the record, and before it how many were lost since the last one."""
+        """Append the record, after one with the number of lost records if there are any."""
         assert self._path is not None
         line = self._line(record)
         dropped = self.dropped
@@ -207,7 +205,7 @@ def _encoded(record: Record) -> bytes:
 
 
 _open_private = partial(os.open, mode=0o640)
-"""Opens the log and its lock: whoever could read the lock could hold it, and no record would be written."""
+"""Opens the log and its lock for this user only: others who could open the lock could hold it and block the log."""
 
 
 def _append(path: Path, line: bytes, limit: int) -> None:
@@ -224,12 +222,12 @@ def _append(path: Path, line: bytes, limit: int) -> None:
 
 
 def log_files(path: Path) -> tuple[Path, Path, Path]:
-    """The file of the log, its lock, and the older file, which the user of the log must be able to read and write."""
+    """The log, its lock and the older file. The user of the log must be able to read and write them."""
     return path, Path(f"{path}.lock"), Path(f"{path}.1")
 
 
 def read_log(path: Path) -> Iterator[Record | Diagnostic]:
-    """Read the records in order, and a diagnostic for a line that is none. Errors: InputError if there is no file."""
+    """Read the records in order, with a diagnostic for each bad line. Errors: InputError if there is no file."""
     older = Path(f"{path}.1")
     for file in [older, path] if os.path.exists(older) else [path]:
         try:
@@ -252,16 +250,16 @@ def _parse_record(line: str, place: Span) -> Record | Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A record with the decision that the rules make of it now."""
+    """A record with the decision that the rules make now."""
 
     record: Record
     decision: Decision | None
     why: str = ""
     """Why there is no decision."""
     differs: tuple[str, ...] = ()
-    """The fields of the decision's JSON that differ."""
+    """The fields of the decision's JSON that changed."""
     changes: tuple[str, ...] = ()
-    """The findings that are new (+), gone (-) or of another mode (~)."""
+    """The findings that are new (+), gone (-) or have another mode (~)."""
 
 
 def replay_log(
@@ -271,11 +269,9 @@ def replay_log(
     mode: str = "",
     waivers: Sequence[Waiver] | None = None,
 ) -> Iterator[ReplayResult | Diagnostic]:
-    """Replay every decision of the log in order; yield a diagnostic for each line that is no record.
-
-    A `mode` replaces that of the records; then what was not judged is yielded too, since another mode may stop it.
-    `waivers` replace those of the records. Errors: InputError if there is no log.
-    """
+    """Replay every decision of the log in order; yield a diagnostic for each bad line. A `mode` replaces that of the
+    records; then results are yielded too that were not judged, since another mode may stop them. `waivers` replace
+    those of the records. Errors: InputError if there is no log."""
     for record in read_log(path):
         if isinstance(record, Diagnostic):
             yield record
@@ -286,7 +282,7 @@ def replay_log(
 
 
 def find_record(path: Path, decision: str) -> Record:
-    """Find the last record of the decision whose id begins so. Errors: InputError unless there is exactly one id."""
+    """Find the last record of the decision whose id starts with this. Errors: InputError unless exactly one id does."""
     matches: dict[str, Record] = {}
     for record in read_log(path):
         if isinstance(record, Diagnostic) or record["kind"] != "decision":
@@ -311,10 +307,8 @@ def replay_record(
     mode: str = "",
     waivers: Sequence[Waiver] | None = None,
 ) -> ReplayResult:
-    """Replay a record that has `inputs`, with another mode or other waivers if they are given.
-
-    A record holds the waivers that its findings met, which are all that matter while the rules find the same.
-    """
+    """Replay a record that has `inputs`, optionally with another mode or other waivers. A record holds the waivers that
+    match its findings; no others matter while the rules find the same."""
     before: Any = record["decision"]
     inputs: Any = record["inputs"]
     try:

@@ -1,7 +1,7 @@
-"""The numbers of a process, and their text for Prometheus.
+"""The metrics of a process, and their text for Prometheus.
 
-Prometheus's own library has no way to add up processes that Heat's would survive: it maps files into memory, and a full
-disk kills what writes to such a file.
+Prometheus's own library adds up processes only through memory-mapped files. A full disk kills processes that write to
+such files, and Heat must survive that.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from datalog_gate.decision.decision import Violation
 from datalog_gate.decision_point.operation import Answer, Operation
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""The upper bounds of the buckets of histograms, in seconds; the last bucket has none."""
+"""The upper bounds of histogram buckets, in seconds; the last bucket has none."""
 OUTCOMES = ("allowed", "denied", "unreadable", "undecided", "failed")
-"""The verdicts of answers, and that the gate failed."""
+"""The verdicts of answers, and `failed` for failures of the gate."""
 STORE_SECONDS = 3.0
-"""Seconds that reading the store waits for others: Prometheus waits ten for an answer."""
+"""Seconds that reading the store waits for locks. Prometheus waits ten for an answer."""
 Labels = tuple[str, ...]
 Sample = tuple[str, Labels, list[float]]
-"""The name, the values of its labels, and the number; of a histogram the sum, and the count of each bucket."""
+"""The name, the label values, and the number; for a histogram the sum, then the count of each bucket."""
 
 
 class Metric(NamedTuple):
-    """What a number is."""
+    """The description of a metric."""
 
     kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: Labels = ()
     of_host: bool = False
-    """Whether the largest number of any process is that of the host, and not their sum."""
+    """Whether the value for the host is the maximum over its processes, not the sum."""
     first: tuple[Labels, ...] = ()
-    """The labels that are there from the start with 0, so that Prometheus sees the first event."""
+    """Labels that start with 0, so that Prometheus sees the first event."""
 
 
 METRICS: Mapping[str, Metric] = {
@@ -99,7 +99,7 @@ METRICS: Mapping[str, Metric] = {
 
 
 class Numbers:
-    """The numbers of a process, which threads share."""
+    """The metrics of a process, shared by its threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -127,11 +127,11 @@ class Numbers:
             values[bucket] += 1.0
 
     def set(self, name: str, value: float, *labels: str) -> None:
-        """Set a gauge, which then has these labels alone."""
+        """Set a gauge to one value with these labels; other labels are removed."""
         self.set_all(name, {labels: value})
 
     def set_all(self, name: str, values: Mapping[Labels, float]) -> None:
-        """Set a gauge, which then has the labels of these values alone."""
+        """Set a gauge to these values; other labels are removed."""
         with self._lock:
             for key in [key for key in self._values if key[0] == name and key[1] not in values]:
                 del self._values[key]
@@ -145,13 +145,13 @@ class Numbers:
                     self._values[name, labels] = _add(self._values.get((name, labels)), values)
 
     def samples(self) -> list[Sample]:
-        """The numbers as they are now."""
+        """The current samples."""
         with self._lock:
             return [(name, labels, [*values]) for (name, labels), values in self._values.items()]
 
 
 def count_answer(numbers: Numbers, operation: Operation, answer: Answer, seconds: float) -> None:
-    """Count an answer that took so many seconds."""
+    """Count an answer and its duration."""
     count_outcome(numbers, answer.verdict, operation.door, operation.action)
     numbers.observe("datalog_gate_decision_seconds", seconds, operation.door)
     decision = answer.decision
@@ -166,7 +166,7 @@ def count_answer(numbers: Numbers, operation: Operation, answer: Answer, seconds
 
 
 def _describe_effect(violation: Violation) -> str:
-    """What a certain violation does: `deny`, `warn` or `record`; `preexisting` if it is tolerated."""
+    """The effect of a certain violation: `deny`, `warn` or `record`; `preexisting` if it is tolerated."""
     if violation.tolerated:
         return "preexisting"
     effects = violation.level, violation.mode
@@ -174,7 +174,7 @@ def _describe_effect(violation: Violation) -> str:
 
 
 def count_outcome(numbers: Numbers, outcome: str, door: str, action: str) -> None:
-    """Count an outcome. The others of the door and action are there from then on, so that Prometheus sees them grow."""
+    """Count an outcome. The other outcomes of the door and action start at 0, so that Prometheus sees them grow."""
     if outcome in ("undecided", "failed"):
         numbers.count("datalog_gate_undecided_total")
     if numbers.count("datalog_gate_decisions_total", outcome, door, action):
@@ -183,7 +183,7 @@ def count_outcome(numbers: Numbers, outcome: str, door: str, action: str) -> Non
 
 
 def measure_store(url: str, now: float) -> list[Sample]:
-    """What the store holds, read now; none without a store."""
+    """Measure the store; no samples without a store."""
     if not url:
         return []
     from datalog_gate.store.counts import count_approvals, count_claims, count_misplaced
@@ -206,7 +206,7 @@ def measure_store(url: str, now: float) -> list[Sample]:
 
 
 def format_metrics(processes: Iterable[Iterable[Sample]]) -> str:
-    """The text of Prometheus for the numbers of all processes of a host."""
+    """The metrics of all processes of a host as text for Prometheus."""
     totals: dict[str, dict[Labels, list[float]]] = {name: {} for name in METRICS}
     for samples in processes:
         for name, labels, values in samples:

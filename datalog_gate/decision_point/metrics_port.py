@@ -1,8 +1,8 @@
-"""Serves the numbers of all processes of a host on one port.
+"""Serves the metrics of all processes of a host on one port.
 
-Each process writes its numbers into a file of a folder, each second. The process that has the port answers with the
-sum of all files; when it ends another one takes the port. A new process goes on with the file of one that has ended, so
-that counters never fall and files never grow in number.
+Each process writes its metrics to a file in a folder, every second. The process that has the port answers with the sum
+of all files; when it ends, another one takes the port. A new process continues the file of an ended one, so that
+counters never decrease and the number of files does not grow.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from datalog_gate.decision_point.metrics import BUCKETS, METRICS, Numbers, Sampl
 
 LOG = logging.getLogger(__name__)
 INTERVAL = 1.0
-"""Seconds between two writings of the numbers, and between two tries to get the port."""
+"""Seconds between writes of the metrics, and between attempts to get the port."""
 PATIENCE = 5.0
-"""Seconds that a client may stay silent, and that a fork waits for a step to end."""
+"""Seconds that a client may be silent, and that a fork waits for a step to end."""
 
 
 class MetricsPort:
-    """The numbers of this process, and the port of all of them; port 0 serves none.
+    """The metrics of this process, and the port for all processes; port 0 serves none.
 
     `measure` sets the gauges of this process, `measure_host` tells what is no process's own when somebody asks. Nothing
     happens before `start`, since a service may load the gate in a process that only forks those that serve.
@@ -60,7 +60,7 @@ class MetricsPort:
         os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._begin_child)
 
     def _reset(self) -> None:
-        """Begin anew after a fork: the parent has the files, the port, the thread and the numbers until then."""
+        """Start anew after a fork: the files, the port, the thread and the earlier counts belong to the parent."""
         for inherited in (self._slot, self._claim, self._listener):
             if inherited:
                 inherited.close()
@@ -70,7 +70,7 @@ class MetricsPort:
         self._problems: dict[str, str] = {}
 
     def _pause(self) -> None:
-        """Let no fork happen in the middle of a step: the child would find locked what the step has locked."""
+        """Let no fork happen during a step: the child would inherit its locks."""
         self._paused = self._turn.acquire(timeout=PATIENCE)
 
     def _resume(self) -> None:
@@ -82,7 +82,7 @@ class MetricsPort:
         self._reset()
 
     def start(self) -> None:
-        """Write and serve from now on, in a thread of this process."""
+        """Write and serve from now on, in a thread."""
         if self._process == os.getpid():
             return
         if self._process:  # a fork without Python's hooks
@@ -92,7 +92,7 @@ class MetricsPort:
         Thread(target=self._run, args=(self._process,), name="datalog-gate-metrics", daemon=True).start()
 
     def render(self, more: Iterable[Sample] = ()) -> str:
-        """The numbers of all processes that share the folder, and some more, as text."""
+        """The metrics of all processes that share the folder, and additional samples, as text."""
         return format_metrics([self.numbers.samples(), *self._others(), self._measure_host(), more])
 
     def _run(self, process: int) -> None:
@@ -101,7 +101,7 @@ class MetricsPort:
             self._accept()
 
     def _run_once(self) -> None:
-        """Do each step. A failure is logged once, and stops no service."""
+        """Do each step. A failure is logged once and does not stop the service."""
         with self._turn:
             for step in (self._measure, self._take_slot, self._save, self._listen):
                 try:
@@ -113,7 +113,7 @@ class MetricsPort:
                         LOG.error("metrics: %s", error, exc_info=not isinstance(error, OSError))
 
     def _take_slot(self) -> None:
-        """Take the first file that no process has. Errors: OSError."""
+        """Take the first file that no process uses. Errors: OSError."""
         if self._slot and _is_there(self._slot):
             return
         if self._slot:  # somebody has emptied the folder
@@ -138,7 +138,7 @@ class MetricsPort:
         self._slot = slot
 
     def _end(self, process: int) -> None:
-        """Write the last numbers of the process, not of one that it has forked."""
+        """Write the last metrics when the process ends, but not in a forked process."""
         try:
             if process == os.getpid():
                 self._save()
@@ -146,13 +146,13 @@ class MetricsPort:
             LOG.error("metrics: %s", error)
 
     def _save(self) -> None:
-        """Write the numbers. Errors: OSError."""
+        """Write the metrics. Errors: OSError."""
         if self._slot is None:
             return
         path = Path(self._slot.name).with_suffix(".json")
         new = path.with_suffix(".new")
         new.write_text(json.dumps(self.numbers.samples()))
-        new.chmod(0o644)  # whatever the umask is: the process that has the port may be another user's
+        new.chmod(0o644)  # regardless of the umask: the process with the port may belong to another user
         new.replace(path)
 
     def _listen(self) -> None:
@@ -188,7 +188,7 @@ class MetricsPort:
             _Handler(connection, ("", 0), self)  # type: ignore[arg-type]  # for `render`
 
     def _others(self) -> Iterator[list[Sample]]:
-        """The numbers of the other processes; of those that have ended without the gauges."""
+        """The samples of the other processes; without the gauges of ended ones."""
         if self._folder is None:
             return
         own = Path(self._slot.name) if self._slot else None
@@ -201,7 +201,7 @@ class MetricsPort:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request with the numbers, whatever its path. Its `server` is a `MetricsPort`."""
+    """Answers one request with the metrics, whatever its path. Its `server` is a `MetricsPort`."""
 
     timeout = PATIENCE
 
@@ -215,11 +215,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def _read(path: Path) -> list[Sample]:
-    """The numbers in a file, none where it can't be read; without those that another version writes."""
+    """The samples in a file; none if it can't be read. Metrics of other versions are left out."""
     try:
         samples = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -243,7 +243,7 @@ def _lock(file: IO[bytes]) -> bool:
 
 
 def _is_there(file: IO[bytes]) -> bool:
-    """Whether the path of an open file still leads to it."""
+    """Whether an open file is still at its path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(file.name))
     except OSError:
@@ -260,7 +260,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _make_private_folder(port: int) -> Path:
-    """A folder for the processes of this user. Errors: OSError if it is another one's."""
+    """Create a folder for the processes of this user. Errors: OSError if another user owns it."""
     folder = Path(tempfile.gettempdir(), f"datalog-gate-metrics-{os.geteuid()}-{port}")
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -18,37 +18,39 @@ from datalog_gate.stack.model import Stack
 Door = Literal["api", "cfn", "plugin", "engine", "server"]
 Verdict = Literal["allowed", "denied", "unreadable", "undecided"]
 CLOSED = frozenset({"create", "update", "adopt", "restore"})
-"""The actions that fail closed: they stop where the gate cannot decide. Any other action goes on, with an alarm."""
+"""The actions that fail closed: they stop if the gate cannot decide. Others continue, with an alarm."""
 REASON = 2000
-"""Maximum characters of a reason. The first 255 must say enough (heat/db/models.py:230)."""
+"""The maximum length of a reason. The first 255 characters must suffice (heat/db/models.py:230)."""
 
 WARNINGS = 20
-"""Warnings that a user gets one by one: a header holds no more, and the log has a line for each."""
+"""The maximum number of warnings that a user gets one by one: a header holds no more, and the log has a line for
+each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation on one stack, into which a door translates the request of its host."""
+    """An operation on a stack. Each door creates it from the request of its host."""
 
     door: Door
     action: str
     stack_name: str
     project: str
     definition: Callable[[], StackDefinition]
-    """Returns what the stack would be made of; called only when a policy or a plugin needs it. An InputError is for the
-    user; any other exception goes back to the door."""
+    """Returns the definition of the stack; called only if a policy or plugin needs it. An InputError is for the user;
+    other exceptions go back to the door."""
     credentials: Mapping[str, object] | None
-    """The credentials of oslo.policy (user_id, project_id, roles, ...); None where the host cannot verify them."""
+    """The credentials of oslo.policy (user_id, project_id, roles, ...); None if the host cannot verify them."""
     stack_id: str = ""
     request_id: str = ""
     dry_run: bool = False
     """A dry run reserves nothing and calls no preflight plugin."""
     against: Callable[[], StackDefinition] | None = None
-    """Returns what a changed stack was made of before; None where the door does not know."""
+    """Returns the definition before a change; None if the door does not know it."""
     compare: Callable[[Stack], str | None] | None = None
-    """Returns the first difference of what was judged from what the host would build; None if there is none."""
+    """Returns the first difference between what was judged and what the host would build, or None."""
     asks_plugins: bool = True
-    """Whether preflight plugins are asked. They are not for what another operation began, about which they were."""
+    """Whether preflight plugins are asked. They are not if another operation began this one, since they were asked
+    about that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Answer:
     """Messages for the user."""
     decision: Decision | None = None
     passed: PassedPlugins | None = field(default=None, compare=False, repr=False)
-    """The preflight plugins that let the operation pass, which must learn the outcome of the operation."""
+    """The preflight plugins that let the operation pass. They must learn its outcome."""
     began: float = field(default=0.0, compare=False, repr=False)
     """When the operation began, in seconds since 1970."""
 
@@ -75,13 +77,13 @@ class Answer:
 
     @classmethod
     def of(cls, decision: Decision) -> Answer:
-        """The answer that a decision makes."""
+        """The answer for a decision."""
         verdict, reason = _compute_verdict(decision)
         return cls(verdict, decision.id, truncate_reason(reason), format_warnings(decision), decision)
 
 
 def _compute_verdict(decision: Decision) -> tuple[Verdict, str]:
-    """The verdict and its reason. A violation that depends on a value that only Heat can read is not let through."""
+    """The verdict and its reason. A violation that depends on a value only Heat can read is refused."""
     if decision.outcome == "deny":
         return "denied", f"The policies deny this stack: {format_denial(decision, REASON - 40)}"
     if decision.outcome == "indeterminate":
@@ -98,7 +100,7 @@ def _compute_verdict(decision: Decision) -> tuple[Verdict, str]:
 
 
 def _advise(unknown: Unknown, action: str) -> str:
-    """What to write in place of what Heat knows and the gate does not."""
+    """What to write instead of values that Heat knows and the gate does not."""
     while inner := next((part for part in unknown.of if part.unread and part != unknown), None):
         unknown = inner
     match unknown.function, unknown.arguments:
@@ -116,8 +118,8 @@ def _advise(unknown: Unknown, action: str) -> str:
 
 
 def format_warnings(decision: Decision) -> tuple[str, ...]:
-    """Format the findings that the user is warned of: no recorded ones, and none that are allowed while unknown. Of
-    more than `WARNINGS` the first of each policy and kind, and how many more it has."""
+    """Format the findings for the user, except recorded ones and undetermined ones that are allowed. If there are more
+    than `WARNINGS`, the first of each policy and kind, and the number of others."""
     shown = [("preexisting: " if violation.tolerated else "", violation) for violation in decision.violations]
     shown += [("undetermined: ", violation) for violation in decision.undetermined if violation.on_unknown != "allow"]
     shown += [
@@ -143,12 +145,12 @@ def format_diagnostic(diagnostic: Diagnostic) -> str:
 
 
 def refuse(verdict: Verdict, message: str, answer: Answer | None = None) -> Answer:
-    """Refuse what an answer allowed, or an operation on which nothing was decided."""
+    """Refuse an operation that was allowed, or not decided."""
     return replace(answer or Answer("allowed", new_id()), verdict=verdict, reason=truncate_reason(message))
 
 
 def truncate_reason(text: str, limit: int = REASON) -> str:
-    """Make a text the single line of a reason, of at most so many characters."""
+    """Make the text a single line of at most so many characters."""
     return shorten(printable(text), limit)
 
 

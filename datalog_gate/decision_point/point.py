@@ -1,4 +1,4 @@
-"""The decision point, which every door in a running service asks."""
+"""The decision point, which all doors in a running service ask."""
 
 from __future__ import annotations
 
@@ -50,16 +50,14 @@ from datalog_gate.stack.model import Stack
 LOG = logging.getLogger(__name__)
 UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
 COUNTERS_INTERVAL = 300.0
-"""Seconds between two lines of counters in the log of the service."""
+"""Seconds between two lines of counters in the service's log."""
 _SOURCES: Mapping[Source, str] = {"rules": "rules", "options": "options", "policy_file": "rules of oslo.policy"}
-"""What is loaded again, as the log of the service calls it."""
+"""The names of reloaded files in the service's log."""
 
 
 class DecisionPoint:
-    """The gate in a service, which threads share. It always answers, and logs each answer.
-
-    Errors on creation: RulesError, InputError, PluginLoadError, JournalError, ValueError.
-    """
+    """The gate in a service, shared by threads. It always answers, and logs each answer. Errors on creation:
+    RulesError, InputError, PluginLoadError, JournalError, ValueError."""
 
     _metrics: MetricsPort | None = None
 
@@ -93,15 +91,15 @@ class DecisionPoint:
         return self._reloader.in_force.settings
 
     def current(self) -> InForce:
-        """The options and rules in force, loaded again if their files have changed."""
+        """The options and rules in force, reloaded if their files have changed."""
         return self._reloader.current()
 
     def problems(self) -> dict[str, DiagnosticsError]:
-        """Why files, as they are now, are not in force: of options, rules, inventory and policy_file."""
+        """Why changed files are not in force, by options, rules, inventory and policy_file."""
         return self._reloader.problems()
 
     def counters(self) -> dict[str, int]:
-        """The counters of this process: answers by verdict, and what an operator should know."""
+        """The counters of this process: answers by verdict, and others for operators."""
         with self._lock:
             counters = dict(sorted(self._counters.items()))
         return {**counters, **({"records_lost": self._log.dropped} if self._log.dropped else {})}
@@ -117,17 +115,17 @@ class DecisionPoint:
         return answer
 
     def start_metrics(self) -> None:
-        """Begin to serve metrics in this process, if they are enabled."""
+        """Start serving metrics in this process, if they are enabled."""
         if self._metrics:
             self._metrics.start()
 
     def render_metrics(self, more: Iterable[Sample] = ()) -> str:
-        """The numbers of all processes of the host, and some more, in the text of Prometheus."""
+        """The metrics of all processes of the host, and additional samples, as text for Prometheus."""
         return self._metrics.render(more) if self._metrics else format_metrics([more])
 
     @property
     def numbers(self) -> Numbers | None:
-        """The numbers of this process, if any are told."""
+        """The metrics of this process, if enabled."""
         return self._metrics.numbers if self._metrics else None
 
     def count_failure(self, door: str, action: str) -> None:
@@ -172,9 +170,10 @@ class DecisionPoint:
         return self._note(operation, answer, trace, why)
 
     def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:
-        """Judge an operation by the policies in force, for whoever asks what they say of it: nothing is reserved, no
-        plugin is asked, and an exemption does not count. It is counted and logged as what `judge` answers. A gate that
-        is off judges as one that records. Errors: InputError, EngineError.
+        """Judge an operation by the policies in force, without side effects.
+
+        Nothing is reserved, no plugin is asked, and exemptions do not count. The answer is counted and logged as
+        `judge` does. A gate that is off judges in mode `record`. Errors: InputError, EngineError.
         """
         if self._metrics:
             self._metrics.start()
@@ -212,7 +211,7 @@ class DecisionPoint:
         return stack, decision.grants
 
     def finish(self, answer: Answer, outcome: Outcome, stack_id: str = "") -> None:
-        """Tell the preflight plugins what the host made of an allowed operation.
+        """Tell the preflight plugins the outcome of an allowed operation.
 
         `stack_id` is the id of a new stack. The final outcome of an `accepted` operation is found out later by
         `datalog-gate services reconcile`, if there is a journal for it.
@@ -237,7 +236,7 @@ class DecisionPoint:
             self.broker.journal.abandon(stack_id, project, stack_name)
 
     def wait_for_inventory(self, seconds: float) -> None:
-        """Wait until an inventory that is being loaded is in force, at most for so many seconds."""
+        """Wait until an inventory that is being loaded is in force, or the timeout ends."""
         self._reloader.wait(seconds)
 
     def flush(self) -> None:
@@ -310,12 +309,12 @@ class DecisionPoint:
         )
 
     def _ask_services(self, operation: Operation, answer: Answer, trace: DecisionTrace) -> Answer:
-        """The answer after the services of the grants. In Heat's engine the resources of grants ask them instead."""
+        """The answer after asking the services of the grants. In Heat's engine the grant resources ask them instead."""
         objection = find_objection(self.broker, operation, trace.stack, trace.decision.grants)
         return refuse(*objection, answer) if objection else answer
 
     def _ask_preflight(self, chain: Chain, operation: Operation, answer: Answer, trace: DecisionTrace | None) -> Answer:
-        """The answer after the preflight plugins, with those that must learn the outcome."""
+        """The answer after the preflight plugins, with the plugins that must learn the outcome."""
         picture = snapshot(
             action=operation.action,
             stack_name=operation.stack_name,
@@ -336,11 +335,9 @@ class DecisionPoint:
             return refuse("denied" if refused else "undecided", message, answer)
 
     def _lift(self, operation: Operation, mode: str, answer: Answer, before: str = "") -> tuple[Answer, str]:
-        """Lift a refusal that must not stop the operation, and say why; an allowed answer passes as `before`.
-
-        A refusal is lifted in a mode that refuses nothing, by break-glass, and for an action that does not fail closed
-        where the gate cannot judge it.
-        """
+        """Lift a refusal that must not stop the operation, and say why; an allowed answer is returned as it is. A
+        refusal is lifted in a mode that refuses nothing, by break-glass, and if the gate cannot judge an action that
+        does not fail closed."""
         if answer.allowed:
             return answer, before
         if mode != "enforce":
@@ -364,7 +361,7 @@ class DecisionPoint:
         return allowed, f"{why}: {answer.reason}"
 
     def _note(self, operation: Operation, answer: Answer, trace: DecisionTrace | None = None, why: str = "") -> Answer:
-        """Count and log the answer, and notify the operator where a policy says so."""
+        """Count and log the answer, and notify the operator if a policy says so."""
         self._count(answer.verdict)
         stack_name = printable(operation.stack_name)
         if answer.verdict == "undecided":
@@ -393,7 +390,7 @@ class DecisionPoint:
             LOG.info("counters: %s", ", ".join(f"{name} {count}" for name, count in self.counters().items()))
 
     def _changed(self, before: InForce | None, after: InForce) -> None:
-        """Log the options and rules that are in force now."""
+        """Log the options and rules that are now in force."""
         settings, rules = after.settings, after.ruleset.rules
         self._loaded_at = self._now().timestamp()
         known = {policy.id for policy in rules.policies}
@@ -433,7 +430,7 @@ class DecisionPoint:
         )
 
     def _measure(self) -> None:
-        """Set the gauges of this process. Files that have changed are loaded also where nobody asks for a decision."""
+        """Set the gauges of this process. Changed files are reloaded even if nobody asks for a decision."""
         assert self._metrics
         numbers = self._metrics.numbers
         ruleset = self._reloader.current().ruleset
@@ -465,28 +462,28 @@ def shared_point() -> DecisionPoint:
     """The decision point of this process, by the configuration of its host. Errors: as `DecisionPoint`."""
     from oslo_config import cfg
 
-    with _CREATION:  # several threads may come first, and there must be one decision point
+    with _CREATION:  # threads may come at the same time, and there must be only one decision point
         if not _SHARED:
             _SHARED.append(create_point(cfg.CONF, {}))
     return _SHARED[0]
 
 
 def count_failure(door: str, action: str) -> None:
-    """Count that the gate failed to answer, if this process has a decision point."""
+    """Count a failure of the gate to answer, if this process has a decision point."""
     if _SHARED:
         _SHARED[0].count_failure(door, action)
 
 
 def create_point(conf: Any, paste_options: Mapping[str, str], defaults: Sequence[Any] = ()) -> DecisionPoint:
-    """Create a decision point from a configuration, and the options of a paste section over it. `defaults` are rules of
-    oslo.policy of its door."""
+    """Create a decision point from a configuration; options of a paste section override it. `defaults` are the
+    oslo.policy rules of its door."""
     settings = build_settings(conf, paste_options)
     entitlements = Entitlements(conf, settings.services, defaults)
     return DecisionPoint(settings, entitlements, options=OptionFiles(conf, paste_options))
 
 
 def build_caller(credentials: Mapping[str, object]) -> dict[str, object]:
-    """Build the caller that rules see from the credentials of oslo.policy."""
+    """Build the caller for rules from the credentials of oslo.policy."""
     roles = credentials.get("roles")
     return {
         "user": credentials.get("user_id"),
@@ -501,7 +498,7 @@ def _budget(settings: Settings) -> Budget:
 
 
 def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, Stack] | None:
-    """Read the stack before a change, if a policy judges it. Errors: InputError, also if a denial lacks it."""
+    """Read the stack before a change, if a policy needs it. Errors: InputError, also if a denying policy lacks it."""
     if operation.action not in CHANGING or not any(operation.action in policy.on for policy in rules.policies):
         return None
     if operation.against is None:

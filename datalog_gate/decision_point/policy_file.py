@@ -1,7 +1,7 @@
 """Problems of the files of oslo.policy that the host reads.
 
-oslo.policy takes a rule that it can't read, or that refers to nothing, for one that nobody satisfies. It goes on with
-the defaults where a file is missing.
+oslo.policy treats a rule that it can't read, or that refers to nothing, as one that nobody satisfies. If a file is
+missing, it uses the defaults.
 """
 
 from __future__ import annotations
@@ -24,33 +24,31 @@ from datalog_gate.files.templates import list_files, read_text
 from datalog_gate.template.document import Document, read_document
 
 OWN = "datalog_gate:"
-"""The beginning of the names of the gate's rules."""
+"""The prefix of the gate's rules."""
 PREVIOUS = "no service starts with this, and a running one keeps the previous rules"
 HEAT_RULES = ("context_is_admin", "project_admin", "deny_stack_user", "deny_everybody", "allow_everybody")
-"""The rules that other rules of Heat refer to (heat/policies/base.py), known where Heat is not installed."""
+"""The rules that other rules of Heat refer to (heat/policies/base.py), for hosts without Heat."""
 ROLES = ("admin", "manager", "member", "reader", "service")
-"""The roles that Keystone begins with."""
+"""The initial roles of Keystone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyProblem:
-    """Something that is wrong with a rule or a file, where, and what to write."""
+    """A problem of a rule or a file, where it is, and what to write."""
 
     message: str
     place: Span | None
     fix: str
     certain: bool = True
-    """Whether it is wrong for certain."""
+    """Whether it is certainly wrong."""
 
 
 def find_policy_problems(
     conf: Any, services: Sequence[str], has_break_glass: bool, roles: Set[str] | None
 ) -> Iterator[PolicyProblem]:
-    """Find what is wrong with the policy files of a host's configuration.
-
-    `roles` are those that Keystone knows; None where nobody can tell. Errors: cfg.Error, ValueError for options.
-    """
-    logging.getLogger("oslo_policy").addHandler(logging.NullHandler())  # what it would log is told here
+    """Find problems in the policy files of a host's configuration. `roles` are those of Keystone; None if they are not
+    known. Errors: cfg.Error, ValueError for options."""
+    logging.getLogger("oslo_policy").addHandler(logging.NullHandler())  # problems are reported here instead of its log
     own = {rule.name for rule in list_rules()} | {f"{GRANT}:{service}" for service in services}
     paths, missing = _find_files(conf)
     for file in missing:
@@ -93,7 +91,7 @@ def find_policy_problems(
 
 
 def _find_files(conf: Any) -> tuple[list[Path], list[str]]:
-    """The policy files, and those that the configuration names in vain."""
+    """The policy files, and the missing files that the configuration names."""
     file = policy.Enforcer(conf).policy_file
     path = conf.find_file(file)
     is_set = conf.get_location("policy_file", "oslo_policy").location.name == "user"
@@ -125,7 +123,7 @@ def _check_names(
     known: Set[str],
     roles: Set[str] | None,
 ) -> Iterator[PolicyProblem]:
-    """Check that a rule of the gate exists, and that the rules and roles do to which a rule refers."""
+    """Check that the rule exists, and the rules and roles that it refers to."""
     place = document.key_place((name,))
     if name.startswith(OWN) and name not in own:
         service = name.removeprefix(f"{GRANT}:")
@@ -135,7 +133,7 @@ def _check_names(
             yield PolicyProblem(f"the gate has no rule {name}: it has no effect", place, fix)
         else:
             message = f"the rule {name} is for {service}, which is no enabled service"
-            has_others = len(own) > len(list_rules())  # else somebody may have written it for later
+            has_others = len(own) > len(list_rules())  # otherwise it may be meant for later use
             yield PolicyProblem(message, place, f"{fix}, or add {service} to `services`", has_others)
     for kind, other in sorted(set(_references(check))):
         if kind == "rule" and other not in known and (name.startswith(OWN) or ":" not in other):

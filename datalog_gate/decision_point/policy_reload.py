@@ -1,8 +1,8 @@
 """The options and rules in force, reloaded when their files change.
 
 Each decision uses one `InForce`, which is replaced by one assignment. The request that first sees a change loads the
-new files; the other requests use what was in force before meanwhile. An inventory that changes is loaded by a thread of
-its own, since it takes seconds and changes each few minutes: all requests use the one before until then.
+new files; meanwhile other requests use the old ones. A changed inventory is loaded by a thread, since that takes
+seconds and happens every few minutes. All requests use the old one until then.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RULE_OPTIONS = ("rules", "catalogue", "inventory", "waivers")
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Rules with the inventory and the waivers that were loaded with them."""
+    """Rules with the inventory and the waivers loaded with them."""
 
     rules: Rules
     inventory: Inventory
@@ -54,21 +54,21 @@ class Ruleset:
     waivers: tuple[Waiver, ...]
 
     def ages(self, now: datetime) -> dict[str, float]:
-        """How old the inventory is in seconds, and by its name the table that was read first."""
+        """The ages in seconds of the inventory, and of its oldest table by name."""
         ages = {"inventory": (now - self.written).total_seconds()} if self.written else {}
         tables = [(seconds, table) for table, seconds in self.inventory.ages(now)]
         return {**ages, **{table: float(seconds) for seconds, table in sorted(tables)[-1:]}}
 
 
 class InForce(NamedTuple):
-    """What a decision is made by."""
+    """The data that a decision is made with."""
 
     settings: Settings
     ruleset: Ruleset
 
 
 class _RuleFiles(NamedTuple):
-    """Rules, and beside them what is loaded for them."""
+    """Rules, and the data that is loaded for them."""
 
     rules: Rules
     waivers: tuple[Waiver, ...]
@@ -76,17 +76,17 @@ class _RuleFiles(NamedTuple):
 
 
 class _Loaded(NamedTuple):
-    """Options, and the rules that they name."""
+    """Options, and the ruleset that they name."""
 
     settings: Settings
     files: WatchedFiles[_RuleFiles]
 
 
 class PolicyReloader:
-    """Loads the rules that the settings name, and options, rules and entitlements again on change.
+    """Loads the rules that the settings name, and reloads options, rules and entitlements on change.
 
-    Calls `changed` with what was in force before, None at first, and what is now; and `failed` with each load that
-    failed. Without `options` the settings stay as they are. Errors on creation: RulesError, InputError.
+    Calls `changed` with what was in force before (None at first) and what is now, and `failed` with each failed load.
+    Without `options` the settings do not change. Errors on creation: RulesError, InputError.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class PolicyReloader:
         states = partial(read_states, options.paths if options else tuple)
         self._loaded = WatchedFiles(states, partial(self._load_options, settings))
         self.in_force = InForce(settings, _compose(self._loaded.value.files.value))
-        """What was in force at the last look."""
+        """The data in force at the last check."""
         changed(None, self.in_force)
 
     def current(self) -> InForce:
-        """What is in force, loaded again if its files have changed."""
-        if self._process != os.getpid():  # a fork has neither the thread nor whoever has the lock
+        """The data in force, reloaded if its files have changed."""
+        if self._process != os.getpid():  # a fork has neither the thread nor the holder of the lock
             self._process, self._lock, self._loading = os.getpid(), Lock(), None
         due = self._clock() - self._checked >= self.in_force.settings.reload_seconds
         if not due or not self._lock.acquire(blocking=False):
@@ -124,7 +124,7 @@ class PolicyReloader:
         return self.in_force
 
     def problems(self) -> dict[str, DiagnosticsError]:
-        """Why files, as they are now, are not in force, by what they hold."""
+        """Why changed files are not in force, by what they contain."""
         loaded = self._loaded
         files = loaded.value.files
         problems = {"options": loaded.problem, "rules": files.problem, "inventory": files.value.inventory.problem}
@@ -132,7 +132,7 @@ class PolicyReloader:
         return {source: problem for source, problem in problems.items() if problem}
 
     def wait(self, seconds: float) -> None:
-        """Wait until an inventory that is being loaded is in force, at most for so many seconds."""
+        """Wait until an inventory that is being loaded is in force, or the timeout ends."""
         if self._loading and self._process == os.getpid():
             self._loading.join(seconds)
 
@@ -152,7 +152,7 @@ class PolicyReloader:
                 name="datalog-gate-inventory",
                 daemon=True,
             )
-            with suppress(RuntimeError):  # no thread can be had now: the next look tries again
+            with suppress(RuntimeError):  # no thread can be started: the next check tries again
                 self._loading.start()
 
     def _look_at_inventory(self, inventory: WatchedFiles[LoadedInventory], now: float) -> None:
@@ -164,7 +164,7 @@ class PolicyReloader:
             self._swap()
 
     def _swap(self) -> None:
-        """Put in force what is loaded, if it is something else."""
+        """Put the loaded data in force, if it has changed."""
         before, loaded = self.in_force, self._loaded.value
         ruleset = _compose(loaded.files.value, before.ruleset)
         if loaded.settings is not before.settings or ruleset is not before.ruleset:
@@ -172,7 +172,7 @@ class PolicyReloader:
             self._changed(before, self.in_force)
 
     def _load_options(self, first: Settings, before: _Loaded | None) -> _Loaded:
-        """The options of their files, at first those given; with the rules if other files are named."""
+        """Load the options, initially the given ones; and the rules if they name other files."""
         settings = first
         if before and self._option_files:
             read = self._option_files.read()
@@ -187,7 +187,7 @@ class PolicyReloader:
 
 
 def _compose(files: _RuleFiles, before: Ruleset | None = None) -> Ruleset:
-    """The ruleset of what is loaded: the one before if that is the same."""
+    """The ruleset of the loaded data; the one before if nothing changed."""
     rules, waivers, (inventory, written) = files.rules, files.waivers, files.inventory.value
     if before and before.rules is rules and before.waivers is waivers and before.inventory is inventory:
         return before
@@ -208,7 +208,7 @@ def _load_files(settings: Settings, before: _RuleFiles | None) -> _RuleFiles:
 def _load_inventory(
     settings: Settings, rules: Rules, first: LoadedInventory | None, before: LoadedInventory | None
 ) -> LoadedInventory:
-    """Load the inventory after the one before it, at first after that of the rules before."""
+    """Load the inventory, based on the previous one."""
     old = before or first
     try:
         return load_inventory(settings, rules, old.inventory if old else None)
@@ -217,12 +217,12 @@ def _load_inventory(
 
 
 def _unreadable(error: OSError, what: str = "rules") -> InputError:
-    """A file was removed while it was read."""
+    """The error for a file that was removed while it was read."""
     return InputError.of(f"the {what} can't be read: {error}")
 
 
 def _read_rule_states(settings: Settings) -> FileStates:
-    """Read what changes with a ruleset but its inventory; stored waivers as if they were a file."""
+    """Read the states that change with a ruleset, except its inventory. Stored waivers are treated as a file."""
     states = read_states(partial(_find_files, settings))
     if settings.waivers == STORE:
         from datalog_gate.store.stored_waivers import read_turn
@@ -235,7 +235,7 @@ def _read_rule_states(settings: Settings) -> FileStates:
 
 
 def _read_stored(settings: Settings, rules: Rules) -> tuple[Waiver, ...]:
-    """Read the waivers of the store, but those of policies that are gone. Errors: InputError."""
+    """Read the waivers of the store, except those for policies that no longer exist. Errors: InputError."""
     from datalog_gate.store.stored_waivers import read_waivers
 
     known = {policy.id for policy in rules.policies}
@@ -244,7 +244,7 @@ def _read_stored(settings: Settings, rules: Rules) -> tuple[Waiver, ...]:
 
 
 def _find_files(settings: Settings) -> Iterator[Path]:
-    """All files and folders of a ruleset but its inventory."""
+    """All files and folders of a ruleset except its inventory."""
     waivers = "" if settings.waivers == STORE else settings.waivers
     yield from map(Path, filter(None, (*settings.catalogue, waivers)))
     for _, path in map(find_rules, _find_roots(settings)):

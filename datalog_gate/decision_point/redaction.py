@@ -14,17 +14,17 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.document import read_document
 
 MIN_LENGTH = 4
-"""A shorter text is masked only as a whole value, since replacing it inside other texts would destroy them. A number of
-fewer digits is masked only under the name of its parameter."""
+"""Shorter texts are masked only as whole values, since replacing them inside other texts would destroy those. Numbers
+with fewer digits are masked only under the name of their parameter."""
 DECLARED = (("parameters", "default", "hidden"), ("Parameters", "Default", "NoEcho"))
-"""The section, default and hidden keys of parameters in HOT and CloudFormation templates."""
+"""The keys for the parameter section, defaults and hidden flags in HOT and CloudFormation templates."""
 
 
 def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) -> tuple[dict[str, Any], list[str]]:
-    """Mask the values of the hidden parameters of the stacks and their nested stacks, wherever they stand.
+    """Mask the values of hidden parameters of the stacks and their nested stacks, wherever they occur.
 
-    Return the masked definition and the names of the hidden parameters. A value is masked by name too: it may stand in
-    the request, in environments, or as a default, even where another value overrides it.
+    Return the masked definition and the names of the hidden parameters. Values are masked by name too: they may be in
+    the request, in environments or in defaults, even if another value overrides them.
     """
     secrets = _Secrets(judged)
     parameters = secrets.mask_value(secrets.mask_section(definition["parameters"]))
@@ -41,7 +41,8 @@ def redact_definition(definition: Mapping[str, Any], judged: Iterable[Stack]) ->
 
 
 class _Secrets:
-    """The hidden parameters of stacks: their names, the texts in their values, and those that are maps or lists."""
+    """The hidden parameters of stacks: their names, the texts in their values, and the values that are maps or
+    lists."""
 
     def __init__(self, judged: Iterable[Stack]) -> None:
         stacks = [nested for stack in judged for nested in stack.walk()]
@@ -69,10 +70,8 @@ class _Secrets:
         return self.mask_text(document, sections) if isinstance(document, str) else self.mask_value(sections(document))
 
     def mask_text(self, text: str, sections: Callable[[Any], Any]) -> str:
-        """Mask a document given as text.
-
-        A text that holds a secret becomes JSON: YAML can spell a secret in many ways, and might not parse without it.
-        """
+        """Mask a document given as text. If it holds a secret it becomes JSON: YAML can write a secret in many ways,
+        and the masked text might not parse."""
         if not (self.names or any(word in text for *_, word in DECLARED)):
             return text
         replaced = self._mask_within(text)

@@ -1,4 +1,4 @@
-"""Who may break glass and grant services, by rules of oslo.policy."""
+"""Who may use break-glass and grant services, by oslo.policy rules."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ def list_rules() -> list[Any]:
 
 
 class Entitlements:
-    """The rules of the host's policy files, checked against credentials that the host has verified.
-
-    `defaults` are more rules, of a door. Errors on creation: InputError.
-    """
+    """The rules of the host's policy files, checked against credentials that the host has verified. `defaults` are
+    additional rules of a door. Errors on creation: InputError."""
 
     def __init__(self, conf: Any, services: Sequence[str], defaults: Sequence[Any] = ()) -> None:
         self._conf, self._defaults = conf, (*list_rules(), *defaults)
@@ -57,20 +55,20 @@ class Entitlements:
         return self.allows(BREAK_GLASS, {"project_id": project}, credentials)
 
     def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
-        """Load the policy files again if they have changed; call `failed` if they do not load."""
+        """Reload the policy files if they have changed; call `failed` if they do not load."""
         self._enforcers.look(now, failed)
 
     @property
     def problem(self) -> DiagnosticsError | None:
-        """Why the policy files, as they are now, are not in force."""
+        """Why the changed policy files are not in force."""
         return self._enforcers.problem
 
     def allows(self, rule: str, target: Mapping[str, object], credentials: Mapping[str, object]) -> bool:
-        """Whether a rule allows its caller what it names on a target."""
+        """Whether a rule allows the caller this action on a target."""
         return bool(self._enforcers.value.authorize(rule, dict(target), dict(credentials)))
 
     def _load(self, before: Any) -> Any:
-        """An enforcer that is complete, and looks at no file again: threads share it."""
+        """Create an enforcer with all rules loaded, which checks no files later, since threads share it."""
         if before and before.policy_path and not Path(before.policy_path).exists():
             raise InputError.of(f"{before.policy_path} is gone")
         enforcer = policy.Enforcer(self._conf)
@@ -79,7 +77,7 @@ class Entitlements:
             enforcer.register_default(policy.RuleDefault(f"{GRANT}:{service}", f"rule:{GRANT}"))
         try:
             enforcer.load_rules(force_reload=True)
-        except cfg.NotInitializedError:  # nobody has read the configuration yet: it loads when it is first asked
+        except cfg.NotInitializedError:  # the configuration is not read yet: the first check loads it
             return enforcer
         except (cfg.Error, OSError, ValueError, TypeError, AttributeError) as error:
             raise InputError.of(f"{enforcer.policy_path or 'the policy file'} can't be read: {error}") from None

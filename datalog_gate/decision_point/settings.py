@@ -177,11 +177,12 @@ class Settings:
 
 
 LIVE_OPTIONS = tuple(option.name for option in fields(Settings) if option.metadata.get("mutable"))
-"""The options that are read again when the files of the configuration change."""
+"""The options that are reloaded when the configuration files change."""
 
 
 def list_changed(settings: Settings) -> dict[str, object]:
-    """The options that differ from their defaults, as JSON data: of settings of plugins the names, no passwords."""
+    """The options that differ from their defaults, as JSON data without passwords. Only the names of plugin
+    settings."""
     defaults, changed = Settings(), dict[str, object]()
     for option in fields(Settings):
         value = getattr(settings, option.name)
@@ -196,7 +197,7 @@ def list_changed(settings: Settings) -> dict[str, object]:
 
 
 def parse_plugin_options(option: str, texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Parse texts NAME.KEY=VALUE into the options of each plugin. Errors: ValueError, which names the `option`."""
+    """Parse NAME.KEY=VALUE texts into the options of each plugin. Errors: ValueError, which names the `option`."""
     options: dict[str, dict[str, str]] = {}
     for text in texts:
         name, equals, value = text.partition("=")

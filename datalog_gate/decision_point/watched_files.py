@@ -1,7 +1,6 @@
-"""Values that are loaded again when their files or the store change.
+"""Values that are reloaded when their files or the store change.
 
-Files that do not load, that change while they are read, or that somebody has just begun to write leave the previous
-value.
+The previous value stays if files do not load, change while they are read, or are just being written.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import DiagnosticsError, InputError
 
 FileStates = dict[str, tuple[int, int, int]]
-"""Inode, size and ctime in nanoseconds by path; zeros for a file that is missing. The ctime changes with contents and
-rights, and nobody can set it."""
+"""Inode, size and ctime in nanoseconds by path; zeros for a missing file. The ctime changes with contents and
+permissions, and nobody can set it."""
 RETRY_SECONDS = 60.0
-"""Seconds until files that did not load are tried again without a change, so that a failure is told until it ends."""
+"""Seconds until files that failed to load are tried again without a change, so that the failure is reported until it
+ends."""
 Value = TypeVar("Value")
 
 
 class WatchedFiles(Generic[Value]):
-    """A value of files. Threads that share it take turns.
+    """A value loaded from files. Threads that share it take turns.
 
     `states` reads what changes with the files, and `load` is given the value before, None at first. Errors on creation:
     those of `load`.
@@ -33,14 +33,14 @@ class WatchedFiles(Generic[Value]):
         self._read_states, self._load = states, load
         self._states = states()
         self._tried: FileStates = {}
-        """The files that did not load."""
+        """The states of the files that failed to load."""
         self._tried_at = 0.0
         self.problem: DiagnosticsError | None = None
-        """Why the files, as they are now, did not load."""
+        """Why the current files failed to load."""
         self.value: Value = load(None)
 
     def has_changed(self, now: float) -> bool:
-        """Whether the files are to be loaded. `now` is seconds of any clock."""
+        """Whether the files must be loaded. `now` is in seconds of any clock."""
         return self._is_due(self._read_states(), now)
 
     def look(self, now: float, failed: Callable[[DiagnosticsError], None]) -> None:
