@@ -43,7 +43,7 @@ def find_log(options: argparse.Namespace) -> Path:
 
 
 def print_answer(answer: QueryAnswer, form: str, sources: Mapping[str, str]) -> int:
-    """Print the rows of a query, and what went wrong to stderr; return the exit code."""
+    """Print the rows of a query, and errors to stderr; return the exit code."""
     import json
 
     from datalog_gate.base.diagnostics import render
@@ -74,7 +74,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file atomically. The mode of an old one stays, and a link still leads to it. Errors: UsageError."""
+    """Write a file atomically. An old file's mode is kept, and links are followed. Errors: UsageError."""
     from shutil import copymode
     from tempfile import NamedTemporaryFile
 

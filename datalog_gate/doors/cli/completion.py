@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from datalog_gate.doors.cli.option_parser import create_parser
 
 FILES = frozenset({"ENV", "FILE", "FILE.json", "FILE.jsonl", "FILE.yaml", "LOG", "OLD", "PATH", "TEMPLATE"})
-"""What stands for a file or a folder in the help."""
+"""The placeholder for a file or folder in the help."""
 
 
 def completing_parser() -> argparse.ArgumentParser:
-    """The parser, whose files and folders shells complete."""
+    """The parser with completion of files and folders."""
     import shtab
 
     parser = create_parser()

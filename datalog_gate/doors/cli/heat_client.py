@@ -1,9 +1,9 @@
 """A client for Heat's API, with the openstack client's credentials.
 
-It reads live stacks and the states of stacks. What `reconcile` asks is answered by None wherever Heat's answer is no
-proof, since it releases claims by it. Heat's API shows the replaced resources of a failed update only by their physical
-ids (convergence), or not at all (the backup stack of the legacy engine). So nothing is concluded from such a stack.
-Heat shows a deleted stack until it is purged.
+It reads live stacks and the states of stacks. `reconcile` releases claims by these answers, so they are None unless
+Heat's answer proves the state. Heat's API shows the replaced resources of a failed update only by their physical ids
+(convergence), or not at all (the backup stack of the legacy engine). So such a stack proves nothing. Heat shows a
+deleted stack until it is purged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from datalog_gate.services.reconcile import StackState
 from datalog_gate.stack.model import Stack
 
 TIMEOUT = 30
-"""Seconds that an answer may take."""
+"""Seconds to wait for an answer."""
 SECRETS = ("OS_PASSWORD", "OS_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET", "OS_PASSCODE", "OS_CLIENT_SECRET")
 HELP = (
     "set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or whatever OS_AUTH_TYPE "
@@ -41,14 +41,14 @@ if TYPE_CHECKING:  # SQLAlchemy takes a while, and many commands ask Heat alone
 
 LOG = logging.getLogger(__name__)
 SETTLED = ("CREATE", "UPDATE", "ADOPT", "ROLLBACK", "RESTORE", "IMPORT")
-"""Actions after which a complete stack has all its resources. A check or suspend may hide that an update failed."""
+"""Actions after which a complete stack has all its resources. A check or suspend may hide a failed update."""
 DEPTH = 20
-"""Nested stacks in each other that are looked into."""
+"""The maximum depth of nested stacks that are read."""
 LAST_EVENT = "events?sort_dir=desc&limit=1"
 OUTCOMES: dict[str, Outcome] = {"COMPLETE": "complete", "FAILED": "failed"}
 STACK_EVENTS = "sort_dir=asc&resource_type=OS%3A%3AHeat%3A%3AStack"
 EVENT_DELAY = 60.0
-"""Seconds after which an accepted operation must show in the events, whose times are whole seconds."""
+"""Seconds after which an accepted operation must appear in the events. Their times are whole seconds."""
 
 
 class Heat:
@@ -102,12 +102,12 @@ class Heat:
         return {**{name: getattr(access, name) for name in names}, "roles": list(access.role_names)}
 
     def identity(self) -> str:
-        """Who the caller is by Keystone's word, for people. Errors: InputError."""
+        """The identity of the caller according to Keystone, for people. Errors: InputError."""
         access = self._access()
         return f"{access.username} (Keystone user {access.user_id})"
 
     def _access(self) -> Any:
-        """What Keystone says of the credentials. Errors: InputError."""
+        """Keystone's answer about the credentials. Errors: InputError."""
         session = self._adapter.session
         auth: Any = session.auth
         if not hasattr(auth, "get_access"):
@@ -119,7 +119,7 @@ class Heat:
             raise InputError.of(message, suggestion=HELP) from None
 
     def roles(self) -> frozenset[str] | None:
-        """The names of all roles; None where Keystone does not tell them to the caller."""
+        """The names of all roles; None if Keystone does not list them for the caller."""
         adapter = self._adapter
         try:
             identity = type(adapter)(adapter.session, service_type="identity", interface=adapter.interface, version="3")
@@ -129,10 +129,8 @@ class Heat:
             return None
 
     def ask(self, path: str, project: str = "") -> tuple[int, dict[str, Any]]:
-        """Get the status and the JSON object under a path, of another project if one is given.
-
-        The id of that project replaces one's own at the end of the endpoint. Errors: InputError without an answer.
-        """
+        """Get the status and the JSON object under a path, of another project if one is given: its id replaces the
+        caller's at the end of the endpoint. Errors: InputError without an answer."""
         answer = self._request("GET", path, project, headers={"Accept": "application/json"})
         try:
             return answer.status_code, json_object(answer.json() if answer.status_code == 200 else {})
@@ -145,7 +143,7 @@ class Heat:
         return answer.status_code, answer.headers
 
     def delete(self, path: str) -> None:
-        """Delete what is under a path, if it is there. Errors: InputError without an answer."""
+        """Delete the object under a path, if it exists. Errors: InputError without an answer."""
         self._request("DELETE", path)
 
     def _request(self, method: str, path: str, project: str = "", **more: Any) -> Any:
@@ -159,7 +157,7 @@ class Heat:
 
 
 def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
-    """Read a stack by its name or id. Values that Heat masks are unknown. Errors: InputError; UsageError as `Heat`.
+    """Read a stack by its name or id. Masked values are unknown. Errors: InputError; UsageError as `Heat`.
 
     The root id of the stack is `stack_name`, or else its name in Heat.
     """
@@ -176,7 +174,7 @@ def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
 
 
 def _format_error(error: Exception) -> str:
-    """Format an error as one line, without secrets and without the user in an address."""
+    """Format an error as one line, without secrets or the user in a URL."""
     secrets = filter(None, map(os.environ.get, SECRETS))
     text = masked(" ".join(str(error).split()), secrets, HEAT_MASK)
     return printable(re.sub(r"//[^/@\s]*@", "//", text))
@@ -185,8 +183,8 @@ def _format_error(error: Exception) -> str:
 def find_outcome(heat: Heat, pending: Pending, now: float) -> Outcome | None:
     """Find the outcome of an operation in the events of its stack.
 
-    The events tell what the stack itself does not, after an update that failed. The outcome is "unknown" if another
-    operation came in between, and None if it cannot be told yet.
+    After a failed update only the events show it. The outcome is "unknown" if another operation came in between, and
+    None if it is not known yet.
     """
     stack, project = pending.snapshot.stack_id, pending.snapshot.project
     try:
@@ -209,7 +207,7 @@ def _outcome(events: list[tuple[float, str, str]], pending: Pending, now: float)
     """The outcome by events of a time, an action and a status, in order.
 
     An earlier operation may have left events in the second in which this one was requested. An operation that was
-    stopped has no event of its beginning.
+    stopped has no start event.
     """
     expected = pending.snapshot.action.upper()
     earliest = 0.0 if pending.snapshot.action in ("create", "adopt") else int(pending.began)
@@ -238,10 +236,10 @@ class HeatStacks:
         self._heat, self._journal, self._host = heat, journal, host
         self._own = False
         self.refused = False
-        """Whether Heat does not show what an admin of all projects sees."""
+        """Whether Heat refuses what an admin of all projects may see."""
 
     def __call__(self, stack: str) -> StackState | None:
-        """The state of the stack with this id; None if Heat's answer is no proof."""
+        """The state of the stack with this id; None if Heat's answer proves nothing."""
         claims = self._journal.claims(stack)
         try:
             return self._read(stack, claims[0].project, [claim.uuid for claim in claims]) if claims else None
@@ -250,7 +248,7 @@ class HeatStacks:
             return None
 
     def members(self, stack: str) -> dict[str, str] | None:
-        """The types of all resources of a stack by their physical ids; None if Heat's answer is no proof."""
+        """The types of all resources of a stack, by physical id; None if Heat's answer proves nothing."""
         claims = self._journal.claims(stack)
         try:
             project = claims[0].project
@@ -303,7 +301,7 @@ class HeatStacks:
         return answer
 
     def _is_own(self) -> bool:
-        """Whether the journal belongs to this Heat, by the engines that an admin can see."""
+        """Whether the journal belongs to this Heat, according to the engines that an admin sees."""
         if not self._own:
             status, answer = self._heat.ask("/services")
             self.refused = self.refused or status == 403

@@ -73,7 +73,7 @@ class IniFile:
     """By section and option; the place of a section itself has the option ""."""
 
     def get(self, section: str, option: str) -> str:
-        """The text of an option; empty if it is not there."""
+        """The text of an option; empty if it is missing."""
         return self.sections.get(section, {}).get(option, "")
 
     def place(self, section: str, option: str = "") -> Span:
@@ -93,7 +93,7 @@ def read_conf_places(path: Path) -> IniFile:
 def read_ini(path: Path) -> IniFile:
     """Read the sections of an ini file as written: nothing is interpolated, and the last option of a name counts.
 
-    Lines that are no option are skipped, since the service that owns the file reports them. Errors: InputError.
+    Other lines are skipped, since the service that owns the file reports them. Errors: InputError.
     """
     ini = IniFile(str(path), {}, {})
     _read_into(ini, path)

@@ -20,15 +20,15 @@ from datalog_gate.doors.cli.common import INPUT, RULES, UNDECIDED, USAGE, print_
 from datalog_gate.doors.cli.option_parser import parse_options
 
 BROKEN_PIPE = 141
-"""The exit code of a shell for a closed pipe: a denial that nobody reads must not look like success."""
+"""A shell's exit code for a closed pipe: a denial that nobody reads must not look like success."""
 
 INTERRUPTED = 130
-"""That of a shell for Ctrl-C."""
+"""A shell's exit code for Ctrl-C."""
 
 SERVERS = ("editor_tools", "http_server")
-"""The modules of commands that run for days: their memory is not to grow by what is in cycles."""
+"""The modules of commands that run for days, for which the collector of cycles stays enabled."""
 
-atexit.register(gc.freeze)  # at its end Python would look for cycles in all that it frees
+atexit.register(gc.freeze)  # at exit Python would search for cycles in everything it frees
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 except SystemExit:  # `--help` was printed, or what is wrong with the options
                     sys.stdout.flush()
                     raise
-                module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only the one that runs
-                if arguments is None and options.home not in SERVERS:  # most of what it makes lives as long as it
+                module = import_module(f"datalog_gate.doors.cli.commands.{options.home}")  # only this command
+                if arguments is None and options.home not in SERVERS:  # most objects live until the command ends
                     gc.set_threshold(1_000_000)
             code: int = getattr(module, options.command.replace("-", "_"))(options)
             sys.stdout.flush()
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_out_unwritten() -> None:
-    """Leave out what stdout does not take: the flush at exit would fail again, and end Python with 120."""
+    """Discard what stdout does not accept: the flush at exit would fail again, and Python would exit with 120."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -81,7 +81,7 @@ def _leave_out_unwritten() -> None:
 
 
 def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespace | None) -> int:
-    """Print what is wrong: to stdout and the outputs in a format for programs, else to stderr with excerpts."""
+    """Print diagnostics: to stdout and the outputs in formats for programs, else to stderr with excerpts."""
     from datalog_gate.doors.cli.reports import ReportEntry, format_report
 
     if options is None:

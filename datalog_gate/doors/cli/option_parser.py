@@ -58,7 +58,7 @@ COMMANDS = {
     "lsp": ("serve an editor: rules, templates and policy tests, on stdin and stdout", ""),
     "scan": ("judge every stack, and list what is wrong since when", "run --folder templates --rules rules"),
 }
-"""What each command does, and an example of its arguments."""
+"""The description of each command, and an example of its arguments."""
 
 
 class _ArgumentParser(argparse.ArgumentParser):
@@ -70,7 +70,7 @@ class _ArgumentParser(argparse.ArgumentParser):
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the arguments of a command. Those after ``--`` of `test` are for pytest. Errors: SystemExit."""
+    """Parse the arguments of a command. For `test`, arguments after ``--`` are for pytest. Errors: SystemExit."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     end = words.index("--") if words[:1] == ["test"] and "--" in words else len(words)
     if "--version" in words[:end]:
@@ -82,13 +82,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.pytest = words[end + 1 :]
     if hasattr(options, "configured"):
         _complete(options, options.configured)
-    for name, value in (("format", "text"), ("output", [])):  # of commands without these options
+    for name, value in (("format", "text"), ("output", [])):  # for commands without these options
         setattr(options, name, getattr(options, name, value))
     return options
 
 
 def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
-    """Complete these options by the configuration of the project, else by defaults; `given` are the names of those on
+    """Fill in missing options from the project's configuration, else with defaults. `given` are the names of those on
     the command line. Errors: InputError."""
     from datalog_gate.files.configuration import load_configuration
 
@@ -107,8 +107,8 @@ def _complete(options: argparse.Namespace, names: Sequence[str]) -> None:
 
 
 def create_parser(command: str = "") -> argparse.ArgumentParser:
-    """The parser for a command, without most of the others: all of them take longer than reading a small template. It
-    has all commands where the first word is none that `_GROUPS` names."""
+    """The parser for a command. Other commands are left out, since creating all takes longer than reading a small
+    template; they are included if `_GROUPS` does not name the first word."""
     parser: argparse.ArgumentParser = _ArgumentParser(
         prog="datalog-gate", description="A datalog policy gate for OpenStack Heat.", allow_abbrev=False
     )
@@ -149,7 +149,7 @@ def _add_check(
 
 
 def _add_configured(command: argparse.ArgumentParser, *names: str) -> None:
-    """Add options of `check` whose defaults are those of the project's configuration."""
+    """Add options of `check` that the project's configuration has defaults for."""
     for name in names:
         _add_option(command, BY_NAME[name], default=argparse.SUPPRESS)
     command.set_defaults(configured=names)
@@ -167,7 +167,7 @@ def _add_option(command: argparse.ArgumentParser, option: CheckOption, default: 
 
 
 def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
-    """A reader of the texts of an option, whose errors argparse shows as they are."""
+    """A type function for an option that passes its error messages to argparse unchanged."""
 
     def convert(text: str) -> object:
         try:
@@ -540,4 +540,4 @@ _GROUPS = (
     (("lsp", "repl"), _add_editor),
     (("scan",), _add_scan),
 )
-"""The commands, and what adds them to a parser, in the order of the help."""
+"""The commands in the order of the help, with the functions that add them to a parser."""

@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 from datalog_gate.base.errors import EngineError
 
 CHUNK = 8
-"""Items that a process takes at a time."""
+"""The number of items that a process takes at a time."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _work: Callable[[Any], object]
 
 
 def map_in_processes(work: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[Answer]:
-    """Yield the answer for each item, in order. Items and answers are pickled where there are several processes.
+    """Yield the answer for each item, in order. With several processes, items and answers are pickled.
 
-    The first item is worked on here, so that the processes, which are forks of this one, share what that loads and
-    compiles. Errors: EngineError if a process ends.
+    The first item is processed here, so that the worker processes, which are forked, share what it loads and compiles.
+    Errors: EngineError if a process ends.
     """
     yield from map(work, items[:1])
     rest = items[1:]
@@ -33,10 +33,10 @@ def map_in_processes(work: Callable[[Item], Answer], items: Sequence[Item], jobs
     from multiprocessing import get_context
 
     gc.collect()
-    gc.freeze()  # the collector of a fork would copy what it only looks at
+    gc.freeze()  # in a fork, the collector would copy the pages that it visits
     pool = ProcessPoolExecutor(min(jobs, len(rest)), get_context("fork"), partial(_start, work))
     try:
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # in a hook of a fork Ctrl-C would be lost
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a fork hook would lose Ctrl-C
         try:
             answers: Iterator[Any] = pool.map(_do, rest, chunksize=CHUNK)
         finally:
@@ -51,7 +51,7 @@ def map_in_processes(work: Callable[[Item], Answer], items: Sequence[Item], jobs
 
 def _start(work: Callable[[Any], object]) -> None:
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the parent ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends the others
     _work = work
 
 

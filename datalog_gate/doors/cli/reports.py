@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from datalog_gate.pages.decision_page import DecisionPage
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-"""From the most severe, in the order of the levels of policies."""
+"""From the most severe, in the order of policy levels."""
 WHOLE_DOCUMENTS = ("junit", "sarif", "html")
-"""The formats that hold all answers in one document. In the other formats each answer stands alone."""
+"""The formats with all answers in one document. In other formats each answer is printed by itself."""
 FOR_PEOPLE = ("text", "compact")
 MOST_ALIKE = 3
-"""How many findings of one policy at one place are shown by themselves, and how many names of the others."""
+"""The maximum number of findings of one policy at one place that are shown separately, and of names of the others."""
 MANY = 20
-"""Findings from which on the text ends with their number by policy."""
+"""The number of findings from which the text ends with counts by policy."""
 State = OneOf["holds", "waived", "preexisting", "unknown", "broken"]
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -50,31 +50,31 @@ PREEXISTING = "preexisting"
 
 @dataclass(frozen=True, slots=True)
 class ReportEntry:
-    """The answer for one template, or for templates that were judged together."""
+    """The answer for one template, or for templates judged together."""
 
     name: str
     answer: Decision | GateError
     grant_requests: tuple[str, ...] = ()
-    """Lines on what grants ask of their services."""
+    """Lines about what grants request from their services."""
     keys: FindingKeys = field(default_factory=dict)
-    """What its findings are known by."""
+    """The keys that identify its findings across runs."""
     ignores: tuple[Ignore, ...] = ()
     """The comments in its templates that ignore findings."""
     used: frozenset[Ignore] = frozenset()
-    """Those of them that cover a finding."""
+    """The ignores that match a finding."""
     page: DecisionPage | None = None
-    """The page of a decision, where the format `html` is wanted."""
+    """The page of a decision, for the format `html`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedFinding:
-    """One finding of a report: a violation, or a diagnostic."""
+    """A finding in a report: a violation, or a diagnostic."""
 
     rule: str
     """The id of a policy, or the code of a diagnostic."""
     level: Severity
     state: State
-    """Whether it holds, is waived, was there before, is unknown, or could not be evaluated."""
+    """Whether it is certain, waived, preexisting, undetermined, or could not be evaluated."""
     message: str
     place: Span | None
     help: str = ""
@@ -85,9 +85,9 @@ class ReportedFinding:
     change: Change | None = None
     """Whether a change introduced it; None without an old stack."""
     template: str = ""
-    """The template that was judged, where there are several."""
+    """The judged template, if there are several."""
     key: str = ""
-    """What it is known by in any run."""
+    """The key that identifies it across runs."""
 
     def __str__(self) -> str:
         word = {"waived": "waived", "unknown": "undetermined", "broken": "error"}.get(self.state, self.level)
@@ -115,8 +115,8 @@ def format_report(
 
 
 def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False) -> str:
-    """Format one entry in a format where each stands alone; if `named`, each of its lines names its template, and if
-    `quiet` there are only findings."""
+    """Format one entry in a format where each is printed by itself. If `named`, each line names its template; if
+    `quiet`, there are only findings."""
     answer = entry.answer
     name = entry.name if named else ""
     template = {"template": name} if named else {}
@@ -155,7 +155,7 @@ def format_total(entries: Sequence[ReportEntry]) -> str:
 
 
 def compute_severity(violation: Violation) -> Severity:
-    """Compute how severe a finding is: a deny in warn mode is a warning."""
+    """Compute the severity of a finding: a deny in warn mode is a warning."""
     return SEVERITIES[max(LEVELS.index(violation.level), ("enforce", "warn", "record").index(violation.mode))]
 
 
@@ -276,7 +276,8 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
 
 
 def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequence[Severity]) -> None:
-    """A case is in error if nobody could judge it, skipped for what is undetermined, waived or pre-existing."""
+    """Add the result to a test case: an error if it could not be judged, skipped if it is undetermined, waived or
+    pre-existing."""
     from xml.etree import ElementTree as Xml
 
     broken = [finding for finding in findings if finding.state == "broken"]
@@ -411,8 +412,8 @@ def _relative(file: str) -> str:
 def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name: str = "", quiet: bool = False) -> str:
     """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
-    Many findings of a policy at one place, as of the members of a group, are one with a count; explained ones are not.
-    Of several templates the one of that `name` is named.
+    Many findings of a policy at one place, such as of members of a group, are one with a count, unless they are
+    explained. With several templates, `name` is that of this one.
     """
     lines: list[str] = []
     explanation = decision.explanation if isinstance(decision, ExplainedDecision) else None
@@ -456,7 +457,7 @@ def format_compact(decision: Decision, name: str = "", quiet: bool = False) -> s
 
 
 def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
-    """All findings of a decision, each with the word that it begins with."""
+    """All findings of a decision, each with its first word."""
     yield from ((violation, _word(violation)) for violation in decision.violations)
     yield from ((violation, "undetermined") for violation in decision.undetermined)
     yield from ((violation, "waived") for violation in decision.waived)
@@ -489,7 +490,7 @@ def _format_counts(decision: Decision) -> str:
 
 
 def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]) -> Iterator[str]:
-    """Format notes on the waivers of a run: which of those used end soon, and which were unused."""
+    """Format notes on waivers that end soon, and on those that no finding used."""
     used = {waiver: decision.now for decision in decisions for waiver in decision.waivers}
     for waiver, now in used.items():
         if waiver.ends_soon(now):
@@ -500,7 +501,7 @@ def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]
 
 
 def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
-    """Format a note if rules read what an update changes, and the old stack is not given."""
+    """Format a note if rules read the changes of an update, but no old stack is given."""
     read = sorted(str(relation) for relation in inputs if compares_states([relation]))
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
         yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"

@@ -26,23 +26,21 @@ class RootTemplate(NamedTuple):
     template: str
     """The path, or for `--stack` the name of a stack in Heat."""
     environments: tuple[str, ...]
-    """Environments of its own, over those of all."""
+    """Its own environments, which override the common ones."""
     name: str | None
-    """The name of the stack; None for the one that it has in Heat."""
+    """The name of the stack; None to use its name in Heat."""
     assumptions: Sequence[str] = ()
     files_root: str | None = None
     """The folder in which the template was discovered."""
     may_be_empty: bool = False
-    """Whether nobody named it: a folder has it beside others, each judged by itself."""
+    """Whether it was found in a folder with others and is judged by itself."""
     parameters: Mapping[str, Data] = {}
-    """Values of its own, over those of all."""
+    """Its own parameters, which override the common ones."""
 
 
 def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
-    """Find the templates, those in folders among them, then the modules, with unique names if they are judged together.
-
-    Errors: UsageError.
-    """
+    """Find the templates, including those in folders, then the modules. Names are unique if they are judged together.
+    Errors: UsageError."""
     configuration, given = options.configuration, options.given
     named = options.template or given & {"stack", "module"}
     listed = _find_named(options.template) if named else _find_configured(configuration)
@@ -81,7 +79,7 @@ def find_roots(options: argparse.Namespace) -> list[RootTemplate]:
 
 
 def _configure(root: RootTemplate, configuration: Configuration, given: Set[str]) -> RootTemplate:
-    """The template with what the project configures for it, as far as no option says otherwise."""
+    """The template with its configuration in the project, unless options override it."""
     entry = configuration.entry_of(root.template)
     if entry is None or configuration.file is None:
         return root
@@ -99,10 +97,8 @@ def _find_configured(configuration: Configuration) -> Iterator[tuple[str, tuple[
 
 
 def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], str | None]]:
-    """The path of each template with its environments and the folder that it was discovered in.
-
-    A folder in which there is none stays as it is, and so does what can't be read: who reads it says so.
-    """
+    """The path of each template, with its environments and the folder it was discovered in. Folders without templates
+    and unreadable paths are returned unchanged, and reported when they are read."""
     for path in paths:
         if not os.path.isdir(path):
             yield path, (), None
@@ -117,7 +113,7 @@ def _find_named(paths: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], st
 
 
 def _assumptions(assumptions: Sequence[str], others: Set[str]) -> list[str]:
-    """The assumptions for a root: all except those that name the stack of another root."""
+    """The assumptions for a root: all except those about the stack of another root."""
     return [
         text for text in assumptions if not any(f" in {other}{end}" in text for other in others for end in ("=", "/"))
     ]
@@ -140,8 +136,8 @@ def read_stacks(roots: Sequence[RootTemplate], options: argparse.Namespace, cata
 
 
 def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> Stack:
-    """Read the stack of a root. Errors: InputError, also for a stack without resources, of which it is a warning if it
-    may be empty."""
+    """Read the stack of a root. Errors: InputError, also for a stack without resources; only a warning if it may be
+    empty."""
     if options.stack:
         from datalog_gate.doors.cli.heat_client import read_live
 
@@ -158,7 +154,7 @@ def read_root(root: RootTemplate, options: argparse.Namespace, catalogue: Catalo
 
 
 def read_old_stack(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogue) -> tuple[Stack, ...]:
-    """Read the stack of a root as it was, under the same name, if `--against` names one. Errors: InputError."""
+    """Read the older version of a root's stack, under the same name, if `--against` names one. Errors: InputError."""
     if not options.against:
         return ()
     if options.against.startswith(LIVE_PREFIX):
@@ -180,7 +176,7 @@ def _inputs(root: RootTemplate, options: argparse.Namespace, catalogue: Catalogu
 
 
 def read_caller_file(path: str | None) -> tuple[dict[str, object] | None, InputError | None]:
-    """Read and check the caller; return an error if the file cannot be read, since invalid rules come before it."""
+    """Read and check the caller. An error is returned, since errors in rules are reported first."""
     from datalog_gate.decision.request import read_caller
     from datalog_gate.files.templates import read_json
 

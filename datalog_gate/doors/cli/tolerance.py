@@ -18,7 +18,7 @@ from datalog_gate.stack.model import Stack
 
 
 def find_baseline(options: argparse.Namespace) -> Baseline | None:
-    """The baseline that the options name; none if this run is the first to write it. Errors: InputError."""
+    """The baseline that the options name; none if this run creates it. Errors: InputError."""
     written = [os.path.abspath(path) for form, path in options.output if form == "baseline"]
     if not options.baseline or (not os.path.lexists(options.baseline) and os.path.abspath(options.baseline) in written):
         return None
@@ -26,16 +26,15 @@ def find_baseline(options: argparse.Namespace) -> Baseline | None:
 
 
 def find_modes(rules: Rules, options: argparse.Namespace) -> dict[str, str]:
-    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for a name that no policy has, and if
-    no policy is left."""
+    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for an unknown policy, and if none is
+    left."""
     return tolerated_findings.find_modes(rules.policies, options.select, options.ignore)
 
 
 def tolerate(
     entry: ReportEntry, decision: Decision, stacks: Sequence[Stack], rules: Rules, baseline: Baseline | None
 ) -> ReportEntry:
-    """The entry with the decision, in which comments of the templates ignore findings, and those of the baseline were
-    there before."""
+    """The entry with comments in the templates and the baseline applied to its decision."""
     sources = {file: text for stack in stacks for file, text in stack.sources.items()}
     tolerant, keys, ignores, used = tolerated_findings.tolerate(
         decision,
@@ -53,7 +52,7 @@ def tolerate(
 def find_idle_ignores(
     entries: Sequence[ReportEntry], rules: Rules, options: argparse.Namespace
 ) -> Iterator[Diagnostic]:
-    """Warn of ignores that cover no finding in any template, of policies that judged, and of those that are over."""
+    """Warn about ignores that are expired, or match no finding of the policies that judged."""
     decisions = [entry.answer for entry in entries if isinstance(entry.answer, Decision)]
     if not decisions:
         return
@@ -67,7 +66,7 @@ def find_idle_ignores(
 
 
 def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
-    """A note on findings of the baseline that are gone; empty if none is."""
+    """A note on findings of the baseline that no longer exist; empty if there are none."""
     judged = {entry.name for entry in entries if isinstance(entry.answer, Decision)}
     gone = baseline.count_gone(judged, set(find_keys(entries)))
     if not gone:
@@ -77,7 +76,7 @@ def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
 
 
 def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[str, str]]:
-    """The template and key of each finding that no waiver and no comment waives."""
+    """The template and key of each finding that is neither waived nor ignored."""
     for entry in entries:
         if isinstance(entry.answer, Decision):
             for finding in (*entry.answer.violations, *entry.answer.undetermined):

@@ -1,4 +1,4 @@
-"""Which of several hosts does the work of a repeated command."""
+"""Decides which of several hosts runs a repeated command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from datalog_gate.store.leases import Lease
 from datalog_gate.store.transaction import Store
 
 LEASE = 120.0
-"""Seconds at least after which another host goes on in the place of one that is gone."""
+"""The minimum seconds after which another host takes over from one that has disappeared."""
 
 
 class Turns:
-    """The turns of this process at a command that it repeats after so many seconds. Errors of all: those of the
-    store."""
+    """The turns of this process at a command that repeats at an interval. Errors of all methods: those of the store."""
 
     def __init__(self, store: Store, command: str, every: float, clock: Callable[[], float] = time.time) -> None:
         owner = f"{socket.gethostname()} {os.getpid()}"
@@ -24,7 +23,7 @@ class Turns:
         self._owner = ""
 
     def take(self) -> str | None:
-        """Take a turn. Returns None if it is ours, else who works: empty if that was said before."""
+        """Take a turn. Returns None if it is ours, else who works; empty if that was already reported."""
         owner = self._lease.take().rpartition(" ")[0]
         before, self._owner = self._owner, owner
         if not owner:
@@ -32,5 +31,5 @@ class Turns:
         return "" if owner == before else f"host {owner.replace(' ', ', process ')} does this, and this host waits"
 
     def end(self) -> None:
-        """Let another host work at once."""
+        """Let another host take over at once."""
         self._lease.end()

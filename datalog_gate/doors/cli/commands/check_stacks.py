@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from datalog_gate.services.contract import Request
 
 LONGEST_WAIT = 366
-"""Days from which on a policy's `enforce_from` is probably a slip."""
+"""The number of days from which a policy's `enforce_from` is probably a typo."""
 LONGEST_WAIVER = 3 * LONGEST_WAIT
-"""Days for which a waiver is probably meant to last for ever."""
+"""The number of days from which a waiver is probably meant to be permanent."""
 PRECEDENCE = (USAGE, RULES, INPUT, DENIED, UNDECIDED, OK)
-"""The exit code for several templates is the first of these that any of them gives."""
+"""The exit code for several templates is the first of these that any template gives."""
 
 
 def check(options: argparse.Namespace) -> int:
@@ -99,7 +99,7 @@ def check(options: argparse.Namespace) -> int:
     def judge(group: list[RootTemplate]) -> ReportEntry:
         return _check_group(group, options, rules, caller, waivers, inventory, modes, baseline, once=len(groups) == 1)
 
-    # an explanation is computed as it is shown, and pydatalog has a process of its own
+    # explanations are computed when shown, and pydatalog has its own process
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
     for entry in _show_progress(_judge_groups(judge, groups, jobs, rules.sources), len(groups), options):
         entries.append(entry)
@@ -139,8 +139,9 @@ def _judge_groups(
     jobs: int,
     sources: Mapping[str, str],
 ) -> Iterator[ReportEntry]:
-    """Judge groups of templates, in several processes if there are more jobs. Decisions come from these without the
-    `sources` of the rules and without derived rows, which are most of what they hold and no report shows."""
+    """Judge groups of templates, in several processes if `jobs` says so. To save time, worker processes return
+    decisions without the `sources` of the rules, which are added here, and without derived rows, which reports do not
+    show."""
 
     def judge_there(group: list[RootTemplate]) -> ReportEntry:
         entry = judge(group)
@@ -156,7 +157,7 @@ def _judge_groups(
 
 
 def _show_progress(entries: Iterator[ReportEntry], total: int, options: argparse.Namespace) -> Iterator[ReportEntry]:
-    """The entries, with a bar on a terminal on which they are not printed as they come; none without tqdm."""
+    """Yield the entries, with a progress bar on a terminal unless entries are printed there. Needs tqdm."""
     shown = options.format not in WHOLE_DOCUMENTS and sys.stdout.isatty()
     if total == 1 or shown or not sys.stderr.isatty() or not find_spec("tqdm"):
         yield from entries
@@ -165,7 +166,7 @@ def _show_progress(entries: Iterator[ReportEntry], total: int, options: argparse
 
     with tqdm(total=total, unit=" templates", file=sys.stderr, leave=False) as bar:
         for entry in entries:
-            bar.clear()  # warnings take its line
+            bar.clear()  # warnings are printed on its line
             yield entry
             bar.update()
             bar.refresh()
@@ -227,7 +228,7 @@ def _wants_pages(options: argparse.Namespace) -> bool:
 
 
 def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
-    """Load the inventory once; one that can't be read stays a path, which each decision reports."""
+    """Load the inventory once. If it can't be read, return its path: then each decision reports the error."""
     if path is None:
         return None
     try:
@@ -237,7 +238,7 @@ def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
 
 
 def _print_entry(entry: ReportEntry, form: str, named: bool, quiet: bool) -> None:
-    """Print an answer to stdout. In a format for people invalid input goes to stderr."""
+    """Print an answer to stdout. In formats for people, invalid input goes to stderr."""
     if form in FOR_PEOPLE and isinstance(entry.answer, Decision):
         print(coloured(format_entry(form, entry, named, quiet), sys.stdout), end="", flush=True)
     elif form not in FOR_PEOPLE:
@@ -247,7 +248,7 @@ def _print_entry(entry: ReportEntry, form: str, named: bool, quiet: bool) -> Non
 
 
 def _named_error(entry: ReportEntry) -> InputError:
-    """The input error of an entry, whose diagnostics name its template where their place does not."""
+    """The input error of an entry, with the template's name in diagnostics whose place does not have it."""
     assert isinstance(entry.answer, InputError)
     diagnostics = [
         replace(diagnostic, message=f"{diagnostic.message} (in {entry.name})")
@@ -274,7 +275,7 @@ def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], option
 
 
 def _find_idle_options(rules: Rules, options: argparse.Namespace) -> Iterator[Diagnostic]:
-    """Warn of an action that no policy is judged on, and of services that no rule names, but one of a similar name."""
+    """Warn about an action without policies, and about services that no rule names although one has a similar name."""
     from datalog_gate.analysis.strata import matches
 
     action = options.action or ("update" if options.against else "create")
@@ -301,7 +302,7 @@ def _find_idle_options(rules: Rules, options: argparse.Namespace) -> Iterator[Di
 
 
 def _find_distant_policies(rules: Rules, today: date) -> Iterator[Diagnostic]:
-    """Warn of policies that are enforced from a day more than a year ahead."""
+    """Warn about policies that are enforced only after more than a year."""
     for policy in rules.policies:
         if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
             message = f"{policy.id} only warns until {policy.enforce_from}"
@@ -309,7 +310,7 @@ def _find_distant_policies(rules: Rules, today: date) -> Iterator[Diagnostic]:
 
 
 def _find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Diagnostic]:
-    """Warn of waivers that expire in years."""
+    """Warn about waivers that expire only after years."""
     for waiver in waivers:
         if (waiver.until.date() - today).days > LONGEST_WAIVER:
             message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
@@ -317,7 +318,7 @@ def _find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Di
 
 
 def _find_distant_times(rules: Rules, today: date) -> Iterator[Diagnostic]:
-    """Warn of conditions that hold from a day more than a year ahead: ``gate:now(t), t > "2206-12-24"``."""
+    """Warn about conditions that hold only after more than a year: ``gate:now(t), t > "2206-12-24"``."""
     from datalog_gate.analysis.constants import read_day
 
     for rule in rules.program.rules:
@@ -332,7 +333,7 @@ def _find_distant_times(rules: Rules, today: date) -> Iterator[Diagnostic]:
 
 
 def format_grant_requests(stacks: Sequence[Stack], decision: Decision) -> tuple[str, ...]:
-    """Format what unlocked grants ask of their services, with the resources of the grant's own stack."""
+    """Format what unlocked grants request from their services, with the resources of the grant's own stack."""
     if not any(grant.unlocked for grant in decision.grants):
         return ()
     from datalog_gate.decision_point.grant_requests import build_requests

@@ -47,8 +47,8 @@ def settle_claims(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.time,
 ) -> Iterator[list[ReconcileResult]]:
-    """Settle claims and report outcomes, once or again and again. Of several hosts that do so again and again one has
-    the lease and the others wait. Errors, at the start: InputError, UsageError."""
+    """Settle claims and report outcomes, once or repeatedly. If several hosts repeat it, one has the lease and the
+    others wait. Errors, at the start: InputError, UsageError."""
     settings, conf = read_settings(heat_conf)
     try:
         chain, broker, outcomes = load_preflight(settings), create_broker(settings), open_outcomes(settings)

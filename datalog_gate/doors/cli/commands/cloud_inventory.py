@@ -1,4 +1,4 @@
-"""The command `inventory`: reads what there is in the cloud."""
+"""The command `inventory`: reads the tables of a cloud."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pull_repeatedly(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[str]:
-    """Pull again and again, in turns with other hosts. Yields a line for each pull, also for one that failed."""
+    """Pull repeatedly, in turns with other hosts. Yields a line for each pull, including failed ones."""
     while True:
         began, line = clock(), ""
         try:
@@ -73,7 +73,7 @@ def pull_repeatedly(
 
 
 def _open_target(options: argparse.Namespace) -> Target | None:
-    """Where the options have the pull kept; None for stdout. Errors: InputError, UsageError."""
+    """The target in which the options store the pull; None for stdout. Errors: InputError, UsageError."""
     url = options.store
     if options.heat_conf:
         settings, _ = read_settings(options.heat_conf)
@@ -97,7 +97,7 @@ def _open_target(options: argparse.Namespace) -> Target | None:
 
 
 def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: float) -> int:
-    """Pull until somebody ends the service, and let another host go on then."""
+    """Pull until the service is stopped, then let another host continue."""
     turns = _share(target, every) if isinstance(target, StoreTarget) else None
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -113,7 +113,7 @@ def _serve(pull_once: Callable[[], PullResult], target: Target | None, every: fl
 
 
 def _share(target: StoreTarget, every: float) -> Turns:
-    """The turns of the hosts that pull into a store."""
+    """Create the turns of the hosts that pull into a store."""
     from datalog_gate.doors.cli.turns import Turns
 
     return Turns(target.store, "inventory", every)
@@ -131,7 +131,7 @@ def _summarize(result: PullResult, seconds: float) -> str:
 
 
 def report_pull(result: PullResult) -> int:
-    """Print what was not read. Return the exit code: INPUT if a table has no rows of an older reading either."""
+    """Print the tables that were not read. Return the exit code: INPUT if a table has no older rows either."""
     for problem, names in _by_problem(result.missing).items():
         print_note(printable(f"left out: {', '.join(names)}: {problem}"))
     for problem, names in _by_problem(result.problems).items():

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from datalog_gate.scan.stored_judgement import Forecast
 
 Kind = tuple[str, str, bool]
-"""What findings are counted by: level, state, and whether they deny."""
+"""The keys by which findings are counted: level, state, and whether they deny."""
 COLUMNS = (
     *("policy", "level", "state", "stack", "project", "resource", "message", "hint"),
     *("first_seen", "last_seen", "resolved_at", "root", "key", "row", "place"),
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Judge again and again until somebody ends the service. A run that fails is a line, and the next one goes on."""
+    """Judge repeatedly until the service is stopped. A failed run prints a line, and the next one continues."""
 
     def interrupt(*_: object) -> Never:
         raise KeyboardInterrupt
@@ -87,7 +87,7 @@ def _watch(options: argparse.Namespace) -> int:
                 _run_once(options, load_rules(options))
             except (GateError, OSError) as error:
                 print(printable(f"failed: {error}"), flush=True)
-            gc.collect()  # main lets commands that end alone keep what is in cycles
+            gc.collect()  # main disables the collector for commands that end
             time.sleep(options.every)
     except KeyboardInterrupt:
         return OK
@@ -107,7 +107,7 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
 
 
 def _format_run(report: RunReport, counts: Mapping[Kind, int]) -> str:
-    """The line of a run: what was judged, and what is open now."""
+    """The line about a run: what was judged, and what is open now."""
     levels: Counter[str] = Counter()
     states: Counter[str] = Counter()
     for (level, state, _), count in counts.items():
@@ -149,7 +149,7 @@ def _open_feed(options: argparse.Namespace, known: Mapping[str, str | None]) -> 
 
 
 class _Progress:
-    """A feed that shows on a terminal how far it is, and when it will end."""
+    """A feed that shows its progress and the remaining time on a terminal."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -173,7 +173,7 @@ class _Progress:
 
 
 def _feed_name(options: argparse.Namespace) -> str:
-    """What the store names a feed by, so that stacks of another are not gone."""
+    """The name of a feed in the store, so that stacks of other feeds are not removed."""
     if options.folder or options.log:
         return f"{'folder' if options.folder else 'log'} {os.path.realpath(options.folder or options.log)}"
     return f"cloud {options.cloud}".strip()
@@ -220,7 +220,7 @@ def _format_finding(finding: StoredFinding) -> str:
 
 
 def _span(finding: StoredFinding) -> Span | None:
-    """Where in its text the finding is, if that has lines."""
+    """The place of the finding in its text, if it has lines."""
     place: dict[str, Any] = json.loads(finding.place) if finding.place else {"line": None}
     line, column = place["line"], place.get("column")
     return Span(place["file"], line, column or 0, line, column or 0) if line else None
@@ -233,7 +233,7 @@ def _to_json(finding: StoredFinding) -> dict[str, object]:
 
 
 def _cell(value: str | None) -> str | None:
-    """A cell that a spreadsheet takes for a text, whatever a template wrote."""
+    """The text of a cell, escaped so that a spreadsheet never reads it as a formula."""
     return f"'{value}" if value and value[0] in "=+-@\t\r" else value
 
 
@@ -263,7 +263,7 @@ _STATES: Mapping[str, ReportState] = {
 
 
 def _history(options: argparse.Namespace) -> int:
-    """Print for each day how many findings were new, how many were resolved, and how many were open at its end."""
+    """Print the number of new, resolved and open findings for each day."""
     from datalog_gate.scan.open_findings import read_days
 
     with _open_store(options, None) as store:
@@ -274,7 +274,7 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _rejudge(options: argparse.Namespace) -> int:
-    """Print what rules would find in the stored stacks, by project and policy."""
+    """Print the findings of rules in the stored stacks, by project and policy."""
     from datalog_gate.scan.scan_run import Judges
     from datalog_gate.scan.stored_judgement import rejudge
 
@@ -297,7 +297,7 @@ def _rejudge(options: argparse.Namespace) -> int:
 
 
 def _rejudge_on_spark(options: argparse.Namespace, rules: Rules, request: ScanRequest) -> list[Forecast]:
-    """What rules would find by Spark, in a folder that `export` wrote, or in a store that is exported for it."""
+    """Find violations with Spark, in a folder that `export` wrote, or in a store that is exported for this."""
     from datalog_gate.engine.sql.spark import Spark, open_session
     from datalog_gate.scan.spark_judgement import ExportedStore, rejudge
 
@@ -324,7 +324,7 @@ def _query(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Judge random stacks in two ways, and print the rows that only one of them has."""
+    """Judge random stacks in two ways, and print the rows that only one of them derives."""
     from datalog_gate.base.values import show
     from datalog_gate.scan.stored_judgement import verify
 
@@ -342,7 +342,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    """Write each table of the store as a file of Parquet."""
+    """Write each table of the store as a Parquet file."""
     with _open_store(options, None) as store:
         tables = store.export(options.parquet)
     print_note(f"{len(tables)} tables in {options.parquet}")
@@ -351,7 +351,7 @@ def _export(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[ScanStore]:
-    """Open the store, which `run` makes if it is missing. Errors: InputError."""
+    """Open the store; `run` creates it if it is missing. Errors: InputError."""
     from datalog_gate.engine.sql.database import list_driver_errors, open_database
     from datalog_gate.scan.scan_store import ScanStore
     from datalog_gate.schema.catalogue import SHIPPED

@@ -65,7 +65,7 @@ def _policies(rules: Rules) -> Iterator[tuple[Policy, list[tuple[Path, Case]]]]:
 
 
 def _format_policy(rules: Rules, policy: Policy, cases: Sequence[tuple[Path, Case]], depth: int) -> Iterator[str]:
-    """Format a policy by lines, with headings from that depth on."""
+    """Format a policy as lines, with headings of this depth and below."""
     subject = "" if policy.subject is None else policy.columns[policy.subject]
     fields = {
         "Level": policy.level,
@@ -122,7 +122,7 @@ def _format_case(file: Path, case: Case, policy: str) -> str:
 
 
 def _expected(case: Case, policy: str) -> Iterator[str]:
-    """What a case expects of the policy, in words."""
+    """The expectation of a case about the policy, in words."""
     for kind, word in EXPECTATIONS.items():
         for expected in case.expect.get(kind, ()):
             if expected["policy"] == policy:
@@ -132,7 +132,7 @@ def _expected(case: Case, policy: str) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """Escape a text as one line of Markdown: it makes no heading, link or HTML; but an address becomes a link."""
+    """Escape a text as one line of Markdown without headings, links or HTML; URLs become links."""
     line = printable(text.replace("\n", " ").strip())
     if re.fullmatch(r"https?://[^\s<>\\]+", line):
         return f"<{line}>"

@@ -61,7 +61,7 @@ def examine(
     now: datetime | None = None,
     engine: bool = True,
 ) -> list[CheckResult]:
-    """Check the Heat with that configuration.
+    """Check the Heat with this configuration.
 
     `paste` and `log` default to the files that heat.conf names. Without `cfn` heat-api-cfn is not deployed, without
     `engine` no heat-engine runs on this host. A file of these arguments that can't be read is a finding about `files`.
@@ -73,7 +73,7 @@ def examine(
         fix = "name Heat's configuration with --heat-conf, and run the doctor as the user of Heat's services"
         return [CheckResult("finding", "files", format_first(error), None, fix)]
     results = list(_examine(conf, ini, paste, log, cfn, now or datetime.now(UTC), engine))
-    return list(dict.fromkeys(results))  # doors with the same settings have the same results
+    return list(dict.fromkeys(results))  # doors with equal settings have equal results
 
 
 def _examine(
@@ -146,7 +146,7 @@ def _check_policy_files(
 
 
 def _locate_option(ini: IniFile, paste: IniFile, section: str | None, option: str) -> Span:
-    """The place of an option: in the section of a door, or else in heat.conf."""
+    """The place of an option: in the section of a door, else in heat.conf."""
     if section and (option in paste.sections[section] or not option):
         return paste.place(section, option)
     return ini.place(GROUP, option)

@@ -67,7 +67,7 @@ def _read_rules(top: Path, catalogue: Catalogue) -> RuleFolder:
 
 
 def _edit(path: Path) -> None:
-    """Let the user's editor have a file. Errors: UsageError."""
+    """Open a file in the user's editor. Errors: UsageError."""
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     if not sys.stdin.isatty():
         raise UsageError("an editor needs a terminal: :rules alone reads the rules again")
@@ -78,7 +78,7 @@ def _edit(path: Path) -> None:
 
 
 def _typed(prompt: Prompt) -> Iterator[str]:
-    """The lines that a person types, with completion and a history. Errors: UsageError."""
+    """Yield the lines that a person types, with completion and history. Errors: UsageError."""
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import Completer, Completion

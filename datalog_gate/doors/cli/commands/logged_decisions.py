@@ -45,7 +45,7 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def replay(options: argparse.Namespace) -> int:
-    """Print the decisions of a log that the rules change."""
+    """Print the logged decisions that the rules would change."""
     rules, inventory, waivers = _load(options)
     same = other = failed = 0
     for result in replay_log(options.log, rules, inventory, options.mode, waivers):
@@ -108,7 +108,7 @@ def _difference_json(result: ReplayResult) -> str:
 
 
 def _format_head(record: Record) -> str:
-    """Who asked for what, and the verdict."""
+    """Format who requested what, and the verdict."""
     user = f"{record['user']} of {record['project']}"
     request = f"{record['action']} of {record['stack_name']} by {user} at door {record['door']}"
     why = f": {record['reason']}" if record["reason"] and "decision" not in record else ""
@@ -133,7 +133,7 @@ def waive(options: argparse.Namespace) -> int:
 
 
 def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Create the fields of a waiver for the violation that the options name, and notes for its author."""
+    """Create the fields of a waiver for the violation that the options select, and notes for its author."""
     decision, project = _read_decision(options)
     violations = dict(enumerate(decision["violations"], 1))
     violation = violations.get(options.number)
@@ -168,7 +168,7 @@ def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str,
 
 
 def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Read the JSON of a decision from a file or a log, and the project of its caller if it is known."""
+    """Read the JSON of a decision from a file or a log, and the project of its caller if known."""
     file = options.decision
     if os.path.isfile(file):
         try:
@@ -185,7 +185,7 @@ def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[str, str]:
-    """Append a waiver to the text of the file, which stays as it is. Return the new text, and the entry alone."""
+    """Append a waiver to the text of the file. Return the new text, and the entry alone."""
     text = read_text(file) if os.path.exists(file) else "waivers:\n"
     document = read_document(text, str(file))
     before = rules.waivers(document)

@@ -36,7 +36,7 @@ def test(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    """Print what of the rules the cases do not cover, or which faults in the rules they do not detect."""
+    """Print the parts of the rules that the cases do not cover, or the mutations they do not detect."""
     measure: Coverage | Mutation
     suites = _suites(options)
     if _failing(suites):
@@ -79,7 +79,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _update(options: argparse.Namespace) -> int:
-    """Print what would change, and write it if the user agrees."""
+    """Print the changes, and write them if the user agrees."""
     from datalog_gate.policytest.editor import update_expectations
 
     changed: dict[Path, str] = {}
@@ -99,7 +99,7 @@ def _update(options: argparse.Namespace) -> int:
 
 
 def _run(suite: Suite, case: Case) -> CaseResult | None:
-    """The result of a case; None if it cannot be judged or read, which is most often a mistake in the case."""
+    """The result of a case; None if it cannot be read or judged, usually because of a mistake in it."""
     try:
         result = suite.run(case)
     except GateError:
@@ -120,7 +120,7 @@ def _suites(options: argparse.Namespace) -> list[Suite]:
 
 
 def _failing(suites: Sequence[Suite]) -> bool:
-    """Whether a case fails; print those that do. A suite with failing cases cannot be measured."""
+    """Print the failing cases; return whether there are any. A suite with failing cases cannot be measured."""
     failed = False
     for suite in suites:
         for case in suite.cases:

@@ -22,9 +22,9 @@ from datalog_gate.files.templates import read_catalogue, read_text
 
 SCHEMA = "datalog-gate/rules/1"
 FIXTURES = "fixtures"
-"""The folder of a copied pack for what its tests read."""
+"""The folder in a copied pack for files that its tests read."""
 OUTSIDE = re.compile(r"(?:\.\./)+[\w./-]+")
-"""A path out of the folder in a test file."""
+"""A path in a test file that leads out of its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Pack:
 
 
 def fmt(options: argparse.Namespace) -> int:
-    """Format rule files in place, or check them, and print those that differ; all of them must be readable."""
+    """Format rule files in place, or check them, and print those that differ. All files must be readable."""
     paths = options.path or ["rules"]
     if not options.path and not Path("rules").is_dir():
         raise UsageError("fmt: there is no folder rules here; name the rule files or folders")
@@ -55,7 +55,7 @@ def fmt(options: argparse.Namespace) -> int:
 
 
 def lint(options: argparse.Namespace) -> int:
-    """Print what is valid in rules, but probably a mistake. Errors: RulesError with what is found."""
+    """Print warnings about rules that are valid but probably wrong. Errors: RulesError with the warnings."""
     api.lint(*(options.path or options.rules or [default_rules()]), catalogue=read_catalogue(*options.catalogue))
     return OK
 
@@ -104,8 +104,8 @@ def _read_pack(name: str, folder: Path, rules: api.Rules) -> Pack:
 
 
 def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
-    """Copy the named packs of the folder, or all, into a new or empty folder, each with what its tests read. Return the
-    copies. Errors: UsageError."""
+    """Copy the named packs of the folder, or all, into a new or empty folder, with the files that their tests read.
+    Return the copies. Errors: UsageError."""
     folders = _pack_folders(folder)
     for name in names:
         if name not in folders:
@@ -120,7 +120,7 @@ def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
 
 
 def _copy_pack(pack: Path, target: Path) -> Path:
-    """Copy a pack. What its test files name outside of it goes to its own `FIXTURES`, without rules and tests."""
+    """Copy a pack. Files outside of it that its tests name are copied to its `FIXTURES`, without rules and tests."""
     shutil.copytree(pack, target)
     around = pack.resolve().parent.parent
     for tests in sorted(target.rglob("test.yaml")):

@@ -50,7 +50,7 @@ def services(options: argparse.Namespace) -> int:
 
 
 def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
-    """List the enabled services, or those that the user of ``OS_*`` may grant."""
+    """List the enabled services, or those that the ``OS_*`` user may grant."""
     settings, conf = read_settings(heat_conf)
     if not for_me:
         return list(settings.services)
@@ -65,7 +65,7 @@ def _list_services(heat_conf: Path, for_me: bool) -> list[str]:
 
 
 def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
-    """Read the claims of all services, oldest first. Errors: InputError, UsageError."""
+    """Read the claims of all services, the oldest first. Errors: InputError, UsageError."""
     settings, _ = read_settings(heat_conf)
     if not settings.store_url:
         raise InputError.of(f"{heat_conf}: no service_journal is set, nor a store")
@@ -76,7 +76,7 @@ def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
 
 
 def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[str]:
-    """Format the claims by lines, as text or json."""
+    """Format the claims as lines of text, or as json."""
     if form == "json":
         yield json.dumps({"schema": SCHEMA, "claims": [_to_json(claim, now) for claim in claims]}, ensure_ascii=False)
         return
@@ -93,7 +93,7 @@ def format_claims(claims: tuple[Claim, ...], now: float, form: str) -> Iterator[
 
 
 def _find_alarm(claim: Claim, now: float) -> str:
-    """Why a person has to look at the claim: it is neither live nor released for too long; "" if all is well."""
+    """Why a person has to look at the claim: it has been in an intermediate state for too long; "" otherwise."""
     age = now - claim.since
     if claim.live or age < ALARM:
         return ""
@@ -158,7 +158,8 @@ def open_approvals(heat_conf: Path) -> Approvals:
 
 
 def _tell_webhook(heat_conf: Path, event: dict[str, object]) -> None:
-    """Tell the webhook of the service, if it has one, of a verdict. A failure is a note: the verdict stands."""
+    """Notify the webhook of the service, if it has one, about a verdict. A failure is only a note, since the verdict is
+    stored."""
     try:
         webhook = read_webhook(read_approval_options(heat_conf), delays=(1.0,))
         problem = webhook.deliver(event) if webhook else ""
@@ -169,13 +170,13 @@ def _tell_webhook(heat_conf: Path, event: dict[str, object]) -> None:
 
 
 def find_approver() -> str:
-    """Who answers: whom Keystone says that the credentials of ``OS_*`` name, else the user of the system.
+    """The name of the approver: the user of the ``OS_*`` credentials according to Keystone, else the system user.
     Errors: InputError, UsageError."""
     return Heat().identity() if os.environ.get("OS_AUTH_URL") else f"{find_user()} (system user)"
 
 
 def find_user() -> str:
-    """The current user by the kernel, not by the environment; with `sudo` also the user before it."""
+    """The current user according to the kernel, not the environment; with `sudo` also the original user."""
     try:
         name = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -185,7 +186,7 @@ def find_user() -> str:
 
 
 def _format_requests(requests: list[ApprovalRequest], form: str) -> Iterator[str]:
-    """Format the requests by lines, as text or json."""
+    """Format the requests as lines of text, or as json."""
     if form == "json":
         data = [request.to_json() for request in requests]
         yield json.dumps({"schema": APPROVALS, "requests": data}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The command `store`: makes, checks, exports and fills the store."""
+"""The command `store`: creates, checks, exports and fills the store."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ def _import(shared: Store, path: Path) -> None:
 
 
 def _count_left(journal: Journal, old: Path) -> int:
-    """How many claims of an old journal are neither over nor in the store."""
+    """Count the active claims of an old journal that are not in the store."""
     claims = [row for table, row in read_rows(old) if table.name == "journal" and row["state"] not in OVER]
     return sum(journal.claim(claim["uuid"]) is None for claim in claims)

@@ -1,6 +1,6 @@
 """The checks of the command `doctor`, and the result of one.
 
-A check yields results and never ends the others: what it can't read is a finding.
+A check yields results and never stops the others: an unreadable file is a finding.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PREVIOUS = f"{NO_START}, and a running one keeps the previous rules"
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A finding (something is wrong), a note, or the confirmation that something is in order."""
+    """A finding (a problem), a note, or a confirmation."""
 
     level: Level
     about: str
-    """What was checked: door, engine, rules, ..."""
+    """The checked part: door, engine, rules, ..."""
     message: str
     place: Span | None = None
     fix: str = ""
@@ -47,10 +47,10 @@ class CheckResult:
 
 
 def run_check(about: str, check: Callable[..., Iterable[CheckResult]], *arguments: Any) -> Iterator[CheckResult]:
-    """Yield the results of a check, and a finding if it fails: whatever is broken, the other checks go on."""
+    """Yield the results of a check, or a finding if it fails, so that the other checks continue."""
     try:
         yield from check(*arguments)
-    except UsageError:  # a library is missing, without which the command can't go on
+    except UsageError:  # the command can't continue without a missing library
         raise
     except DiagnosticsError as error:
         yield CheckResult("finding", about, format_first(error), None, error.diagnostics[0].suggestion or "correct it")
@@ -65,13 +65,13 @@ def run_check(about: str, check: Callable[..., Iterable[CheckResult]], *argument
 
 
 def format_first(error: DiagnosticsError) -> str:
-    """Format the first problem with its place, and how many more there are."""
+    """Format the first problem with its place, and the number of others."""
     first, *rest = error.diagnostics
     return format_line(first) + (f", and {len(rest)} more" if rest else "")
 
 
 def format_fix(error: DiagnosticsError, otherwise: str) -> str:
-    """Format what the first problem with a ruleset suggests, and what to do anyway."""
+    """Format the suggestion of the first problem with a ruleset, and general advice."""
     suggestion = error.diagnostics[0].suggestion or ""
     return f"{suggestion}{' ' if suggestion[-1:] == '?' else '; ' if suggestion else ''}{otherwise}: {PREVIOUS}"
 
@@ -82,14 +82,14 @@ def format_line(diagnostic: Diagnostic) -> str:
 
 
 def is_closed(path: str | os.PathLike[str]) -> bool:
-    """Whether the user of the doctor may not read a file or list a folder, or it is root and nobody may."""
+    """Whether the doctor's user may not read a file or list a folder; for root, whether nobody may."""
     mode = os.stat(path).st_mode
     may_read = os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0), effective_ids=True)
     return not may_read or not mode & 0o444
 
 
 def hide_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Replace each secret that stands in the text as a word, and users with passwords in addresses."""
+    """Mask each secret that is a whole word of the text, and users with passwords in URLs."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     return re.sub(r"//[^/@\s]*@", "//", text)

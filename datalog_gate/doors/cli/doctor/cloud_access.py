@@ -1,4 +1,4 @@
-"""Checks that ask Keystone and Heat."""
+"""Checks that send requests to Keystone and Heat."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PREVIEW = {
     "template": {"heat_template_version": "2018-08-31", "description": "A look whether a door is live."},
 }
 PATIENCE = 60.0
-"""Seconds that an engine has for an empty stack."""
+"""Seconds to wait for an engine to create an empty stack."""
 HEADER = "Datalog-Gate"
-"""The header of every answer to a request that passed a door."""
+"""The header in every answer to a request that passed a door."""
 KEYSTONE = {"keystone_authtoken": "auth_url", "trustee": "auth_url", "clients_keystone": "auth_uri"}
-"""The options of heat.conf, by section, that lead to Keystone."""
+"""The options of heat.conf, by section, that name Keystone."""
 TIMEOUT = 5.0
-"""Seconds that Keystone has for an answer."""
+"""Seconds to wait for Keystone's answer."""
 
 
 def check_keystone(conf: Any, ini: IniFile, secrets: Set[str]) -> Iterator[CheckResult]:
-    """Check that the Keystone that heat.conf names answers, without which Heat can't tell who asks, and that of the
+    """Check that the Keystone in heat.conf answers, which Heat needs to authenticate users, and that of the
     environment. A finding about the latter has no place."""
     from oslo_config import cfg
 
@@ -53,7 +53,8 @@ def check_keystone(conf: Any, ini: IniFile, secrets: Set[str]) -> Iterator[Check
 
 
 def _find_problem(url: str, trusted: str | bool) -> str:
-    """Why a Keystone does not answer; "" if it does. `trusted` are its authorities, as requests has them."""
+    """Why a Keystone does not answer; "" if it does. `trusted` are its certificate authorities, as requests takes
+    them."""
     try:
         from keystoneauth1.exceptions import ClientException
         from keystoneauth1.session import Session
@@ -67,14 +68,14 @@ def _find_problem(url: str, trusted: str | bool) -> str:
 
 
 def _innermost(error: BaseException) -> str:
-    """The first of the errors that led to this one: the others repeat it in their own words."""
+    """The first error in the chain that led to this one; the others only repeat it."""
     while error.__context__:
         error = error.__context__
     return " ".join(str(error).split())
 
 
 def check_preview() -> Iterator[CheckResult]:
-    """Check that a door answers in the Heat of the credentials, by a preview, which builds nothing."""
+    """Check that a door answers in the Heat of the credentials, by a preview, which creates nothing."""
     from datalog_gate.doors.cli.heat_client import Heat
 
     try:
@@ -94,7 +95,7 @@ def check_preview() -> Iterator[CheckResult]:
 
 
 def find_roles() -> Set[str] | None:
-    """The names of all roles, by the credentials of the environment; None where Keystone does not tell them."""
+    """The names of all roles, with the credentials of the environment; None if Keystone does not list them."""
     from datalog_gate.doors.cli.heat_client import Heat
 
     try:
@@ -104,10 +105,8 @@ def find_roles() -> Set[str] | None:
 
 
 def probe_engine() -> CheckResult:
-    """Check that a door in an engine refuses the creation of an empty stack, which is then deleted.
-
-    Errors: InputError, UsageError as `Heat`.
-    """
+    """Check that a door in an engine refuses to create an empty stack, which is then deleted. Errors: InputError,
+    UsageError as `Heat`."""
     from datalog_gate.doors.cli.heat_client import Heat
 
     heat = Heat()

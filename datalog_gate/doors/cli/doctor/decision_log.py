@@ -19,7 +19,7 @@ from datalog_gate.doors.cli.doctor import CheckResult, Locate, is_closed
 from datalog_gate.doors.cli.doctor.policy_inputs import check_writers
 
 TRIED = 1024 * 1024
-"""Bytes that must fit into the folder of the log: those of a record with a large template."""
+"""Bytes that must fit into the folder of the log: the size of a record with a large template."""
 
 
 def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[CheckResult]:
@@ -39,7 +39,7 @@ def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[
 
 
 def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
-    """Do what the log does at its path, without a trace: what is wrong, and how to correct it."""
+    """Open the log as the writer does, without leaving traces. Report problems and how to correct them."""
     folder, lost = path.parent, "decisions are made and not logged"
     if not folder.is_dir():
         is_there = os.path.lexists(folder)
@@ -72,7 +72,7 @@ def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _check_others(path: Path, locate: Locate) -> Iterator[CheckResult]:
-    """Check that the log has the rights with which it is made: nobody but its owner writes it, and its group reads."""
+    """Check the permissions of the log: only its owner may write it, and its group may read it."""
     files = [file for file in log_files(path) if file.exists()]
     for file in files:
         yield from check_writers("log", file, lambda _: locate("decision_log"))
@@ -140,7 +140,7 @@ def _compare_hosts(
     engines: Mapping[str, Mapping[str, Any]],
     options: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[CheckResult]:
-    """Compare versions and options by the last records of each host. Older records have neither."""
+    """Compare versions and options in the last records of each host. Older records have neither."""
     same = "install the same version on all hosts, and restart Heat's services there"
     yield from _compare("versions of datalog_gate", _values(loaded, "version"), same)
     yield from _compare("versions of Heat", _values(engines, "heat"), same)

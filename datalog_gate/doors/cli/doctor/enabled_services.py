@@ -1,4 +1,4 @@
-"""Checks of the plugins and services that are enabled."""
+"""Checks of the enabled plugins and services."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from datalog_gate.services.contract import Service
 
 Enabled = Literal["preflight", "services"]
 OPTIONS: dict[Enabled, str] = {"preflight": "preflight_option", "services": "service_option"}
-"""The option with the settings of the plugins that an option enables."""
+"""The option for the settings of the plugins, by the option that enables them."""
 GROUPS: dict[Enabled, str] = {"preflight": PREFLIGHT_GROUP, "services": SERVICE_GROUP}
 
 
@@ -31,7 +31,7 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
     """Check that the enabled preflight plugins and services load with their settings."""
     from datalog_gate.decision_point.enabled_plugins import load_enabled_services, load_preflight
 
-    with TemporaryDirectory() as folder:  # services may make tables when they are loaded, and the doctor makes none
+    with TemporaryDirectory() as folder:  # loading services may create tables, and the doctor must not
         own = replace(settings, store=str(Path(folder, "store")))
         yield from _check_enabled("preflight", own, load_preflight, locate, secrets)
         yield from _check_enabled("services", own, load_enabled_services, locate, secrets)
@@ -44,7 +44,7 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
 
 
 def _check_promises(services: Mapping[str, Service], locate: Locate) -> Iterator[CheckResult]:
-    """Check that the services can keep what they promise."""
+    """Check that the configuration lets the services keep their promises."""
     for name, service in services.items():
         try:
             for problem in service.problems():
@@ -57,7 +57,7 @@ def _check_promises(services: Mapping[str, Service], locate: Locate) -> Iterator
 def _check_enabled(
     about: Enabled, settings: Settings, load: Callable[[Settings], object], locate: Locate, secrets: Set[str]
 ) -> Iterator[CheckResult]:
-    """Check the names, then load all; if that fails, each alone."""
+    """Check the names, then load all plugins together; if that fails, each alone."""
     names: Sequence[str] = getattr(settings, about)
     findings = list(_check_names(about, settings, locate))
     try:
@@ -85,7 +85,7 @@ def _check_names(about: Enabled, settings: Settings, locate: Locate) -> Iterator
         with_settings = set()
     for name in sorted(with_settings - set(names)):
         near = closest(name, names)
-        if near and near not in installed:  # that is the finding
+        if near and near not in installed:  # this is the finding
             continue
         message = f"{option} has settings of {name}, which is not enabled in `{about}`"
         fix = f"write {near} in place of {name}" if near else f"add {name} to `{about}`, or remove its settings"
@@ -105,11 +105,11 @@ def _check_names(about: Enabled, settings: Settings, locate: Locate) -> Iterator
 def _check_each(
     about: Enabled, settings: Settings, load: Callable[[Settings], object], locate: Locate, secrets: Set[str]
 ) -> Iterator[CheckResult]:
-    """Find which plugins don't load by loading each alone."""
+    """Find the plugins that fail to load by loading each alone."""
     option = OPTIONS[about]
     try:
         options = parse_plugin_options(option, getattr(settings, option))
-    except ValueError:  # that is a finding already, and nobody can tell whose settings are missing
+    except ValueError:  # already reported, and it is not known whose settings are missing
         return
     for name in sorted(_find_installed(about).intersection(getattr(settings, about))):
         texts = tuple(f"{name}.{key}={value}" for key, value in options.get(name, {}).items())
@@ -125,7 +125,7 @@ def _check_each(
 
 
 def _correct(about: Enabled, name: str, error: PluginLoadError) -> str:
-    """What to do about a plugin that does not load."""
+    """How to correct a plugin that does not load."""
     option = f"{OPTIONS[about]} = {name}"
     match error.__cause__.__cause__ if error.__cause__ else None:
         case UnknownSettingError(name=wrong, near=near):

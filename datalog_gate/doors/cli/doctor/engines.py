@@ -24,14 +24,14 @@ ENGINE_FOLDER = FOLDER / "engine"
 ENGINE_DOOR = "datalog_gate_engine_door.py"
 """The module of the door in the convergence engine."""
 RESOURCES = FOLDER / "resources"
-"""The folder of our resource types."""
+"""The folder of the gate's resource types."""
 SHIM = "datalog_gate_resources.py"
 """The module that Heat imports from that folder."""
 
 
 def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: Span) -> Iterator[CheckResult]:
-    """Check that the engine that new stacks get has a door, and that the lifecycle plugin loads, since Heat ignores one
-    that does not. Without `engine` no heat-engine runs on this host."""
+    """Check that the engine for new stacks has a door, and that the lifecycle plugin loads, since Heat ignores a broken
+    one. Without `engine` no heat-engine runs on this host."""
     problem = _plugin_problem()
     doors = _find_modules(plugin_dirs, ENGINE_DOOR)
     if not legacy and not doors:
@@ -53,7 +53,7 @@ def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: 
 
 
 def _plugin_problem() -> str:
-    """Why Heat gets no lifecycle plugin; "" if it does. The plugin is created as Heat creates it."""
+    """Why Heat can't use the lifecycle plugin; "" if it can. The plugin is created as Heat creates it."""
     plugins = [entry_point for entry_point in entry_points(group=LIFECYCLE) if entry_point.name == "datalog_gate"]
     if not plugins:
         return NOT_INSTALLED
@@ -69,7 +69,7 @@ def _find_modules(plugin_dirs: Sequence[str], name: str) -> list[Path]:
 
 
 def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
-    """Check that an installed door is that of this version, and that it knows the shape of Heat's engine."""
+    """Check that an installed door has this version, and fits the installed Heat."""
     own = (ENGINE_FOLDER / ENGINE_DOOR).read_text("utf-8")
     if door.read_text("utf-8", "replace") != own:
         message = f"the engine's door {door} is of another shape than that of datalog_gate {__version__}"
@@ -94,7 +94,8 @@ def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
 
 
 def _door_parameters(text: str) -> tuple[str, ...]:
-    """The parameters of `Stack.converge_stack` that the door expects, by its source: importing it would need Heat."""
+    """The parameters of `Stack.converge_stack` that the door expects. They are read from its source, since importing it
+    needs Heat."""
     for node in ast.parse(text).body:
         if (
             isinstance(node, ast.Assign)
@@ -106,7 +107,7 @@ def _door_parameters(text: str) -> tuple[str, ...]:
 
 
 def _engine_parameters(text: str) -> tuple[str, ...]:
-    """The parameters of `Stack.converge_stack` in the source of Heat's engine; none if it is not there."""
+    """The parameters of `Stack.converge_stack` in Heat's source; none if it is not installed."""
     for node in ast.parse(text).body:
         for member in node.body if isinstance(node, ast.ClassDef) and node.name == "Stack" else []:
             if isinstance(member, ast.FunctionDef) and member.name == "converge_stack":
@@ -115,7 +116,7 @@ def _engine_parameters(text: str) -> tuple[str, ...]:
 
 
 def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[CheckResult]:
-    """Check that the folders of `plugin_dirs` are there, but for Heat's default ones."""
+    """Check that the folders of `plugin_dirs` exist, except Heat's default ones."""
     for plugin_dir in plugin_dirs:
         if plugin_dir not in PLUGIN_DIRS and not Path(plugin_dir).is_dir():
             own = next(
@@ -129,7 +130,7 @@ def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[Check
 def check_running_engines(
     settings: Settings, legacy: bool, plugin_dirs: Sequence[str], log: Path | None, place: Span
 ) -> Iterator[CheckResult]:
-    """Check that each heat-engine on this host started with the door that `plugin_dirs` has for it."""
+    """Check that each heat-engine on this host started with the door from its `plugin_dirs`."""
     if legacy or not _find_modules(plugin_dirs, ENGINE_DOOR):
         return
     path = log or Path(settings.decision_log)
@@ -139,7 +140,7 @@ def check_running_engines(
         return
     try:
         records = [record for record in read_log(path) if isinstance(record, Mapping)] if path.is_file() else []
-    except InputError:  # which is a finding about the log
+    except InputError:  # reported by the check of the log
         return
     processes = list(running_engines(Path(place.file)))
     for process in processes:
@@ -157,7 +158,7 @@ def check_running_engines(
 
 
 def check_resource_types(settings: Settings, plugin_dirs: Sequence[str], locate: Locate) -> Iterator[CheckResult]:
-    """Check that Heat knows our resource types where options need them."""
+    """Check that Heat knows the gate's resource types if options need them."""
     if _find_modules(plugin_dirs, SHIM):
         return
     fix = f"add {RESOURCES} to plugin_dirs under [DEFAULT] on each heat-engine"

@@ -16,12 +16,12 @@ from datalog_gate.facts.lines import FactLine, read
 from datalog_gate.files.inputs import fact_lines
 
 STALE = timedelta(days=7)
-"""How old an inventory may be before it is a finding."""
+"""The age from which an inventory is a finding."""
 STALE_TABLE = timedelta(days=1)
-"""How old a table may be that says when it was read: who pulls it does so each few minutes, or each night."""
+"""The age from which a table with a reading time is a finding: pulls happen every few minutes, or every night."""
 PULL = "datalog-gate inventory pull"
 MOST_TABLES = 5
-"""How many tables a finding names."""
+"""The maximum number of tables that a finding names."""
 
 
 def check_inventory(
@@ -65,19 +65,19 @@ def _read_file(path: str) -> tuple[list[FactLine], datetime]:
 
 
 def _read_stored(settings: Settings) -> tuple[list[FactLine], datetime | None]:
-    """Read the newest generation without changing the store; None where there is none. Errors: InputError."""
+    """Read the newest generation without changing the store; None if there is none. Errors: InputError."""
     from datalog_gate.store.tables import REVISION
     from datalog_gate.store.transaction import read_revision
 
     store = open_store(settings)
-    if store.missing or store.run_unchecked(read_revision) != REVISION:  # the latter is a finding about the store
+    if store.missing or store.run_unchecked(read_revision) != REVISION:  # the store check reports the latter
         return [], None
     newest = read_newest(store)
     return (read(newest[0], "the store's inventory"), newest[1]) if newest else ([], None)
 
 
 def _find_problems(readings: dict[str, Reading]) -> Iterator[tuple[str, str]]:
-    """Tables that could not be read the last time, by why."""
+    """The tables whose last reading failed, by reason."""
     for problem in dict.fromkeys(reading.problem for reading in readings.values() if reading.problem):
         tables = [table for table, reading in readings.items() if reading.problem == problem]
         yield (
@@ -87,7 +87,7 @@ def _find_problems(readings: dict[str, Reading]) -> Iterator[tuple[str, str]]:
 
 
 def _find_stale(readings: dict[str, Reading], now: datetime) -> Iterator[tuple[str, str]]:
-    """Tables of long ago that nobody tried to read again."""
+    """The tables that were not read for a long time without a failed attempt."""
     ages = {table: now - read for table, (read, problem) in readings.items() if read and not problem}
     stale = [table for table, age in ages.items() if age > STALE_TABLE]
     if stale:

@@ -18,7 +18,7 @@ PATIENCE = 5.0
 
 
 def check_metrics(settings: Settings, locate: Locate) -> Iterator[CheckResult]:
-    """Check that the numbers can be added up and told. Nothing is written."""
+    """Check that metrics can be added up and served. Nothing is written."""
     folder = Path(settings.metrics_folder)
     if settings.metrics_folder and not _is_usable(folder):
         message = f"the user of the doctor can't use the folder {folder} of the metrics: {LOST}"
@@ -29,7 +29,7 @@ def check_metrics(settings: Settings, locate: Locate) -> Iterator[CheckResult]:
 
 
 def _is_usable(folder: Path) -> bool:
-    """Whether a service can write into the folder, or make it."""
+    """Whether a service can write to the folder, or create it."""
     while not os.path.lexists(folder):
         folder = folder.parent
     return folder.is_dir() and not is_closed(folder) and os.access(folder, os.W_OK, effective_ids=True)

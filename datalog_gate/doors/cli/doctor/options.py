@@ -16,17 +16,17 @@ from datalog_gate.doors.cli.heat_conf import IniFile, format_error
 PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/local/lib64/heat"]
 """Heat's default (heat/common/config.py:109)."""
 LEVELS = 3
-"""Each of the levels deny, warn and record has a budget of its own."""
+"""The number of levels with their own budget: deny, warn and record."""
 ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-"""An id of Keystone: 64 digits are those of a user of another directory."""
+"""An id in Keystone; 64 digits for a user of another directory."""
 IDS = {"exempt_projects": "project", "exempt_users": "user", "project_modes": "project"}
-"""The options that hold ids, and of what."""
+"""The options that hold ids, and the kind of thing they identify."""
 SECRET = re.compile(r"passw|secret|token|credential|api_?key", re.IGNORECASE)
 PASSWORD_IN_ADDRESS = re.compile(r"://[^:/@\s]*:([^/@\s]+)@")
 
 
 def read_heat_options(conf: Any, ini: IniFile) -> tuple[dict[str, Any], list[CheckResult]]:
-    """Read Heat's own options that matter here, by name. One that can't be read is a finding, and its default holds."""
+    """Read Heat's own relevant options, by name. An unreadable one is a finding, and its default is used."""
     from oslo_config import cfg
 
     options: dict[str, list[Any]] = {
@@ -55,8 +55,8 @@ def read_heat_options(conf: Any, ini: IniFile) -> tuple[dict[str, Any], list[Che
 def read_options(
     conf: Any, ini: IniFile, texts: Mapping[str, str], locate: Locate
 ) -> tuple[Settings, list[CheckResult]]:
-    """Read the options of the gate; the `texts` are those of a door's section. One that can't be read is a finding, and
-    its default holds for the other checks."""
+    """Read the options of the gate; `texts` are those of a door's section. An unreadable one is a finding, and its
+    default is used."""
     from oslo_config import cfg
 
     from datalog_gate.decision_point.config_options import list_opts
@@ -96,7 +96,7 @@ def check_option_names(ini: IniFile) -> Iterator[CheckResult]:
 
 
 def check_settings(settings: Settings, rpc_seconds: float, locate: Locate) -> Iterator[CheckResult]:
-    """Check for options that weaken the gate, that name nobody, and that let Heat give up before the gate decides."""
+    """Check for options that weaken the gate, that match nobody, or that let Heat give up before the gate decides."""
     if settings.mode != "enforce":
         yield CheckResult("note", "mode", f"the mode is {settings.mode}: nothing is refused", locate("mode"))
     weaker = [f"{project} {mode}" for project, mode in settings.project_modes.items() if mode != "enforce"]
@@ -123,7 +123,7 @@ def check_settings(settings: Settings, rpc_seconds: float, locate: Locate) -> It
 
 
 def find_secrets(ini: IniFile, settings: Settings) -> frozenset[str]:
-    """The passwords and the like in a configuration, which no message may show."""
+    """The secrets in a configuration, which no message may show."""
     secrets = set()
     for options in ini.sections.values():
         for name, text in options.items():
@@ -143,7 +143,7 @@ def _correct_name(name: str) -> str:
 
 
 def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
-    """What is wrong with the text of an option, and what to write."""
+    """Describe what is wrong with the text of an option, and what to write."""
     kind = getattr(option.type, "value_type", option.type)
     choices = [str(choice) for choice in getattr(kind, "choices", None) or ()]
     words = [text] if kind is option.type else [part.rpartition(":")[2].strip() for part in text.split(",")]

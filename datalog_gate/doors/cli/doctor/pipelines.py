@@ -12,9 +12,9 @@ from datalog_gate.doors.cli.heat_conf import IniFile
 
 Api = Literal["api", "cfn"]
 APPS: dict[str, Api] = {"heat.api.openstack.v1:API": "api", "heat.api.cfn.v1:API": "cfn"}
-"""Heat's two applications by their factories (etc/heat/api-paste.ini)."""
+"""Heat's two applications, by their factories (etc/heat/api-paste.ini)."""
 DOORS: dict[Api, str] = {"api": "datalog_gate", "cfn": "datalog_gate_cfn"}
-"""The entry point of each API's filter, which is also the name of its section in the documentation."""
+"""The entry point of the filter for each API, which is also its section name in the documentation."""
 FACTORIES: dict[str, Api] = {
     "egg:datalog-gate#datalog_gate": "api",
     "datalog_gate.doors.wsgi:filter_factory": "api",
@@ -27,7 +27,7 @@ NO_CFN: dict[Api, str] = {"api": "", "cfn": ", or give --no-cfn if it is not dep
 PIPELINE_FACTORY = "heat.api:pipeline_factory"
 CONTEXT = "heat.common.context:ContextMiddleware_filter_factory"
 AUTHTOKEN = "keystonemiddleware.auth_token:filter_factory"
-"""The only filter that leaves a proof of the credentials that it verified, which the door looks for."""
+"""The only filter that leaves a proof of verified credentials, which the door requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,15 @@ class Pipeline:
     filters: Sequence[str]
     app: str
     after: Sequence[str]
-    """What stands after the application."""
+    """The part after the application."""
     used: bool
     """Whether heat.conf chooses it."""
     place: Span
 
 
 def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) -> Iterator[CheckResult]:
-    """Check each pipeline.
-
-    Without `cfn` heat-api-cfn is not deployed; with `unverified` a door trusts contexts that nobody verified.
-    """
+    """Check each pipeline. Without `cfn` heat-api-cfn is not deployed. With `unverified` a door trusts unverified
+    contexts."""
     pipelines = _find_pipelines(paste, flavor)
     for api in ("api", "cfn") if cfn else ("api",):
         used = any(pipeline.used for pipeline in pipelines if pipeline.api == api)
@@ -81,7 +79,7 @@ def find_door_options(paste: IniFile, flavor: str) -> dict[str, dict[str, str]]:
 
 
 def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
-    """All pipelines to Heat's APIs: flavors of composites, plain pipelines, and applications mounted directly."""
+    """All pipelines to Heat's APIs: flavors of composites, plain pipelines, and directly mounted applications."""
     pipelines: list[Pipeline] = []
     for section, options in paste.sections.items():
         kind, _, name = section.partition(":")
@@ -111,7 +109,8 @@ def _find_pipelines(paste: IniFile, flavor: str) -> list[Pipeline]:
 
 
 def _started(paste: IniFile, flavor: str) -> set[str]:
-    """The applications that Heat starts: those of the flavor where they exist (heat/common/config.py:544-557)."""
+    """The applications that Heat starts: those of the configured flavor if they exist
+    (heat/common/config.py:544-557)."""
     names = {section.partition(":")[2] for section in paste.sections}
     flavored = {service: f"{service}-{flavor}" for service in SERVICES.values()}
     return {name if name in names else service for service, name in flavored.items()}
@@ -129,7 +128,7 @@ def _check_pipeline(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Ite
 
 
 def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> Iterator[CheckResult]:
-    """What is wrong with the doors of a pipeline."""
+    """Yield problems with the doors of a pipeline."""
     api, place = pipeline.api, pipeline.place
     factories = [_factory(paste, name) for name in pipeline.filters]
     defined = (section.removeprefix("filter:") for section in paste.sections if section.startswith("filter:"))
@@ -171,7 +170,7 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
 
 
 def _order(filters: list[str], paste: IniFile) -> list[str]:
-    """The filters with those that make the context behind the one that verifies the caller, if there is one."""
+    """The filters, with those that create the context moved behind the one that verifies the caller, if any."""
     verifier = next((name for name in filters if _factory(paste, name) == AUTHTOKEN), None)
     if verifier is None:
         return filters
@@ -182,7 +181,7 @@ def _order(filters: list[str], paste: IniFile) -> list[str]:
 
 
 def _wrong_doors(pipeline: Pipeline, factories: Sequence[str], paste: IniFile, fix: str) -> Iterator[CheckResult]:
-    """Doors of the other API, and filters named like a door that are none."""
+    """Doors for the other API, and filters that are only named like a door."""
     for name, factory in zip(pipeline.filters, factories, strict=True):
         section = f"filter:{name}"
         if factory in FACTORIES and FACTORIES[factory] != pipeline.api:
@@ -221,7 +220,7 @@ def _factory(paste: IniFile, name: str) -> str:
 
 
 def _used_names(paste: IniFile, kind: str, name: str) -> Iterator[str]:
-    """The name, and the names of the sections that it uses in turn."""
+    """The name, and the sections that it uses in turn."""
     seen: set[str] = set()
     while name and name not in seen:
         seen.add(name)

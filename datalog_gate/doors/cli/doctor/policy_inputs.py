@@ -30,7 +30,7 @@ from datalog_gate.template.document import read_document
 
 
 def check_policy_inputs(settings: Settings, locate: Locate, now: datetime, heat_conf: str) -> Iterator[CheckResult]:
-    """Check that all files can be read and load together, that they are up to date, and who may write them."""
+    """Check that all files are readable, load together and are up to date, and who may write them."""
     files = {
         "rules": [str(find_rules(Path(path))[1]) for path in settings.rules],
         "catalogue": settings.catalogue,
@@ -56,7 +56,7 @@ def check_policy_inputs(settings: Settings, locate: Locate, now: datetime, heat_
 
 
 def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
-    """Check that a path is there, and that the user of the doctor may read it with all below it."""
+    """Check that a path exists, and that the doctor's user may read everything below it."""
     if not os.path.lexists(path):
         parent = path.parent if path.parent.is_dir() else Path("/")
         near = closest(path.name, os.listdir(parent)) if os.access(parent, os.R_OK) else None
@@ -81,12 +81,12 @@ def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckRe
 
 
 def _list_below(path: Path) -> Sequence[Path]:
-    """The folders and files below a folder, but for those within a folder that can't be listed."""
+    """The folders and files below a folder, except those in folders that can't be listed."""
     return sorted(path.rglob("*"))
 
 
 def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, None, Rules | None]:
-    """Check that the rules load with their catalogue; return them, or None."""
+    """Check that the rules load with their catalogue; return them or None."""
     catalogue = SHIPPED
     try:
         catalogue = read_catalogue(*settings.catalogue)
@@ -134,7 +134,7 @@ def _check_waivers(settings: Settings, rules: Rules | None, locate: Locate, now:
 
 
 def check_writers(about: str, path: Path, locate: Locate) -> Iterator[CheckResult]:
-    """Check that nobody but the owner may write a file, or a folder with all below it."""
+    """Check that only the owner may write a file, or a folder and everything below it."""
     writable = [file for file in (path, *_list_below(path)) if _is_writable_by_others(file)]
     if writable:
         more = f" and {len(writable) - 1} more below it" if len(writable) > 1 else ""
@@ -145,7 +145,7 @@ def check_writers(about: str, path: Path, locate: Locate) -> Iterator[CheckResul
 
 
 def _is_writable_by_others(path: Path) -> bool:
-    """Whether a group or the world may write the file. False if that cannot be read."""
+    """Whether the group or others may write the file. False if that is not known."""
     try:
         return bool(path.stat().st_mode & 0o022)
     except OSError:
@@ -153,7 +153,7 @@ def _is_writable_by_others(path: Path) -> bool:
 
 
 def check_break_glass(settings: Settings, locate: Locate, now: datetime) -> Iterator[CheckResult]:
-    """Check whether break-glass is in force, and whether the file would be heeded."""
+    """Check whether break-glass is in force, and whether the file would take effect."""
     path, place = settings.break_glass, locate("break_glass")
     try:
         override = load_break_glass(path, now)

@@ -1,4 +1,4 @@
-"""Checks of the store, and of files in its place."""
+"""Checks of the store, and of files used instead."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from datalog_gate.doors.cli.doctor import CheckResult, Locate, hide_secrets, is_
 from datalog_gate.services.contract import GROUP
 
 WAIT = 5.0
-"""Seconds that a store has for an answer."""
+"""Seconds to wait for a store's answer."""
 
 
 def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
-    """Check that each database in which claims or approvals stand can be reached and is of this version."""
+    """Check that each database with claims or approvals is reachable and has this version."""
     if settings.store_url:
         option = "store" if settings.store else "service_journal"
         yield from _check_store(settings.store_url, locate(option), heat_conf, secrets)
     try:
         service_options = parse_plugin_options("service_option", settings.service_option)
-    except ValueError:  # which is a finding about services
+    except ValueError:  # reported by the check of services
         return
     for name, options in service_options.items():
         path = options.get("file", "")
@@ -37,11 +37,11 @@ def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Se
 
 
 def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
-    """Look into a store without changing it: an SQLite file that is not there is made by the first service."""
+    """Inspect a store without changing it. A missing SQLite file is created later by the first service."""
     from datalog_gate.store.tables import REVISION
     from datalog_gate.store.transaction import Store, StoreError, read_revision
 
-    logging.getLogger("datalog_gate.store").addHandler(logging.NullHandler())  # what it would log is told here
+    logging.getLogger("datalog_gate.store").addHandler(logging.NullHandler())  # reported here instead
     stopped = "what needs it fails until then"
     try:
         store = Store(url, wait=WAIT)
