@@ -67,6 +67,8 @@ class Registry:
         """The registry once Heat has loaded a stack's resources, given by name and type: what a mapping of one of them
         leads to is stored for all of the type, unless that is a template (heat/engine/environment.py:520). The legacy
         engine may have loaded others before: so what leads to nothing hides none of them."""
+        if not self.resources:
+            return self
         types = dict(self.types)
         for name, declared in resources:
             own, way, last = self.resources.get(name, {}), dict[str, Entry](), declared
