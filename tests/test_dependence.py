@@ -47,6 +47,7 @@ GROUP = """\
       resource_def: {type: OS::Nova::Server, properties: {image: i, flavor: f, availability_zone: nova-2}}
 """
 SIZE, DECIDES = "the number of members of g", "decides how many members g has"
+BY_SIZE = f"depends on parameter free_size, which {DECIDES}"
 EITHER = "db stands in nova-2; or db stands in nova-3"
 IF = f"{EITHER}: denied if parameter az is nova-2 or nova-3"
 
@@ -107,8 +108,11 @@ def read_dependence(decision: Decision) -> tuple[list[str], list[str], list[str]
         (GROUP.replace("many", "few"), [],
          [f"web/g/0 stands in nova-2: denied if {SIZE} is 1 or 2; parameter few {DECIDES}"],
          ["the number of members by {get_param: few} in web"]),
-        (GROUP.replace("many", "free_size"), [], [f"web/g/0 stands in nova-2: parameter free_size {DECIDES}"],
+        (GROUP.replace("many", "free_size"), [], [f"web/g/0 stands in nova-2: {BY_SIZE}"],
          ["{get_param: free_size} in web"]),
+        (GROUP.replace("many", "free_size") + server("{get_param: free_size}"), [],
+         [f"db stands in nova-2: {BY_SIZE}", f"web/g/0 stands in nova-2: {BY_SIZE}"],
+         ["{get_param: free_size} in web"] * 2),
     ],
 )  # fmt: skip
 def test_a_finding_says_for_which_values_it_holds(

@@ -296,7 +296,7 @@ class Dependence:
     def format_unknowns(self, because: Sequence[Unknown]) -> str:
         """Describe the unknowns that a finding depends on, if the values for which it holds are not known."""
         if len(because) == 1 and because[0].source in self._sizes:
-            return self._size(because[0])
+            return f"depends on {self._size(because[0], ', which')}"
         words = list(dict.fromkeys(self._name(part) for unknown in because for part in self._split_unknown(unknown)))
         return f"depends on {_join(words, ' and ')}" if words else ""
 
@@ -320,12 +320,12 @@ class Dependence:
         whole = unknown.source in self._conditions or unknown.function == EQUALITY
         return (unknown,) if whole or not unknown.of else unknown.of
 
-    def _size(self, unknown: Unknown) -> str:
-        """The sentence about an unknown that decides how many members groups have."""
+    def _size(self, unknown: Unknown, link: str = "") -> str:
+        """The sentence about an unknown that decides how many members groups have, with `link` before its verb."""
         deciding = list(dict.fromkeys(self._name(part) for part in unknown.of or (unknown,)))
         groups = list(self._sizes[unknown.source])
         verbs = "decides" if len(deciding) == 1 else "decide", "has" if len(groups) == 1 else "have"
-        return f"{_join(deciding, ' and ')} {verbs[0]} how many members {_join(groups, ' and ')} {verbs[1]}"
+        return f"{_join(deciding, ' and ')}{link} {verbs[0]} how many members {_join(groups, ' and ')} {verbs[1]}"
 
     def _short(self, resource: ResourceId) -> str:
         return resource.name if resource.stack in self._roots else resource.path
