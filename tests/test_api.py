@@ -189,7 +189,7 @@ def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, arguments: 
     [
         ({"knwon": [("ann",)]}, "no rule declares the relation knwon", "did you mean known?"),
         ({"m:knwon": [("ann",)]}, "no rule declares the relation m:knwon", "did you mean m:known?"),
-        ({"known": [("ann", "x")]}, "m:known has 1 columns, here 2", None),
+        ({"known": [("ann", "x")]}, "m:known has 1 column, here 2", None),
         ({"known": [{"usre": "ann"}]}, "m:known has no column usre", "did you mean user?"),
     ],
 )

@@ -125,7 +125,7 @@ NO_YEAR = "the result is not between the years 1 and 9999"
         ("+", (LONG, Decimal("0.1")), "+ gives a number of more than 4000 digits"),
         ("lt", (1, "2"), "lt(1, '2'): number and string have no order"),
         ("max2", (1, "2"), "max2(1, '2'): number and string have no order"),
-        ("split", ("a:b", ":", 2), "split('a:b', ':', 2): there are 2 parts, counted from 0"),
+        ("split", ("a:b", ":", 2), "split('a:b', ':', 2): it has 2 parts, counted from 0"),
         ("split", ("a", "", 0), "split('a', '', 0): the separator is empty"),
         ("replace", ("a", "", "b"), "replace('a', '', 'b'): the old part is empty"),
         (

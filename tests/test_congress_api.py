@@ -127,7 +127,7 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
     ("POST", "policies/flavors/rules", {"rule": "// p(1)"}, 400, 1002, "Syntax error for rule::there is no rule in it"),
     ("POST", "policies/flavors/rules", {"rule": "kept( 1 )"}, 409, 1008, "Rule already exists::kept( 1 )"),
     ("POST", "policies/flavors/rules", {"rule": "kept(1, 2)"}, 400, 1002,
-     "Syntax error for rule::1:1 kept has 1 columns, here 2: give every rule of a relation the same arguments"),
+     "Syntax error for rule::1:1 kept has 1 column, here 2: give every rule of a relation the same arguments"),
     ("POST", "policies/flavors/rules", {"rule": 5}, 400, 400, "the body at rule: 5 is not of type 'string'"),
     ("POST", "policies/flavers/rules", {"rule": "p(1)"}, 404, 1020,
      "The specified policy does not exist.::flavers: did you mean flavors?"),

@@ -301,7 +301,7 @@ FROM_STACK = [
     ('p(s) :- {m}, is_string(v), matches("x", v).', "{a: '('}",
      "matches('x', '('): the pattern is not RE2's: missing ): (", "'('"),
     ('p(s) :- {m}, is_string(v), split(v, ":", 1, x), x = "a".', "{a: ab}",
-     "split('ab', ':', 1): there are 1 parts, counted from 0",
+     "split('ab', ':', 1): it has 1 part, counted from 0",
      "ab"),
     ("p(s) :- {m}, not (is_string(v), len(v, l), 1 / (l - 2) > 0).", "{a: ab}", "/(1, 0): division by zero", "ab"),
     ("p(s) :- q(s, x), x > 2. q(s, v) :- {d}.", "b", "'b' > 2: string and number have no order", "b}"),

@@ -15,7 +15,7 @@ from datalog_gate.analysis.lint.single_use import find_quoted_variables, find_si
 from datalog_gate.analysis.patterns import find_looseness, find_problem
 from datalog_gate.analysis.program import renamed, variables
 from datalog_gate.analysis.resolve import Names
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, format_count
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
@@ -174,7 +174,7 @@ class Lowering:
             return []
         if positional > wide or (loose and positional != wide and not atom.named):
             columns = ", ".join(column.name for column in relation.columns[:wide])
-            message = f"{relation.ref} has {wide} columns, here {positional}"
+            message = f"{relation.ref} has {format_count(wide, 'column')}, here {positional}"
             self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []
         if positional > 1 and wide > WIDE and self.names.catalogue.relation(relation.ref):

@@ -9,7 +9,16 @@ from dataclasses import field, replace
 from typing import get_args
 
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
-from datalog_gate.base.diagnostics import MOST_SUGGESTIONS, Diagnostic, Severity, Slips, Span, closest, did_you_mean
+from datalog_gate.base.diagnostics import (
+    MOST_SUGGESTIONS,
+    Diagnostic,
+    Severity,
+    Slips,
+    Span,
+    closest,
+    did_you_mean,
+    format_count,
+)
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.language.ast import AggregateFunction, Atom, Declaration, Export, Import, Module, Rule, Variable
@@ -334,7 +343,8 @@ class Names:
             names = (term.name if isinstance(term, Variable) else f"column{at}" for at, term in terms)
             scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(Column(name, NO_KIND) for name in names))
         elif len(scope.relations[bare].columns) != len(rule.head.arguments):
-            message = f"{bare} has {len(scope.relations[bare].columns)} columns, here {len(rule.head.arguments)}"
+            columns = format_count(len(scope.relations[bare].columns), "column")
+            message = f"{bare} has {columns}, here {len(rule.head.arguments)}"
             self._report("arity", message, rule.head.span, "give every rule of a relation the same arguments")
         for named in rule.head.named:
             self._report("syntax", "a head has no named arguments", named.span, "write the terms in order")

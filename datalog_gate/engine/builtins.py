@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from datalog_gate.analysis.patterns import compile_search
 from datalog_gate.analysis.program import FoldFunction
-from datalog_gate.base.diagnostics import shorten
+from datalog_gate.base.diagnostics import format_count, shorten
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.expression import Expression, phrase
 from datalog_gate.base.unknown import freeze
@@ -251,7 +251,7 @@ def _split(text: str, separator: str, index: Number) -> str:
         raise EvaluationError("the separator is empty")
     parts = text.split(separator)
     if not isinstance(index, int) or not 0 <= index < len(parts):
-        raise EvaluationError(f"there are {len(parts)} parts, counted from 0")
+        raise EvaluationError(f"it has {format_count(len(parts), 'part')}, counted from 0")
     return parts[index]
 
 

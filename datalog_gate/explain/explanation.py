@@ -218,7 +218,7 @@ class Explanation:
             raise KeyError(relation)
         columns = program.relations[relation].columns
         if len(row) != len(columns):
-            raise ValueError(f"{relation} has {len(columns)} columns, here {len(row)}")
+            raise ValueError(f"{relation} has {format_count(len(columns), 'column')}, here {len(row)}")
         stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
         paths = {resource.id.path for stack in stacks for resource in stack.resources}
         wanted = tuple(_to_pattern(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))

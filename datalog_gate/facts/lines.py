@@ -12,7 +12,7 @@ from decimal import Decimal
 from hashlib import sha256
 
 from datalog_gate.base import values
-from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean, format_count
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass
@@ -45,7 +45,9 @@ class FactLine:
             if len(self.row) == cloud.OLD_WIDTHS.get(relation.name):
                 return (*self.row, *(None for _ in columns[len(self.row) :]))
             if len(self.row) != len(columns):
-                raise _bad(f"{relation.name} has {len(columns)} columns, here {len(self.row)}", self.span)
+                raise _bad(
+                    f"{relation.name} has {format_count(len(columns), 'column')}, here {len(self.row)}", self.span
+                )
             return self.row
         for name in self.row:
             if name not in relation.positions:
