@@ -24,7 +24,7 @@ from datalog_gate.editing.workspace import Problems, Workspace
 from datalog_gate.language.formatter import format_text
 
 DELAY = 0.5
-"""How many seconds after the last edit all rules are checked, and what they judge."""
+"""Seconds after the last edit until all rules and templates are checked."""
 TRIGGERS = [":", ".", "(", ",", "@", '"', "{", "[", " ", "/"]
 LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -34,8 +34,8 @@ _Position: TypeAlias = (
 
 
 class Session:
-    """One editor with one folder. At most one check runs, beside the loop that answers; a newer one of the same file
-    takes the place of those that wait."""
+    """One editor with one folder. At most one check runs, in a thread beside the event loop. A newer check of the same
+    file replaces waiting ones."""
 
     def __init__(self, server: LanguageServer) -> None:
         self.server = server
@@ -48,10 +48,10 @@ class Session:
         self._tasks: set[asyncio.Task[None]] = set()
         self._recheck_timer: asyncio.TimerHandle | None = None
         self._refreshed = False
-        """Whether files on disk may have changed since templates were judged."""
+        """Whether files on disk may have changed since templates were last judged."""
 
     def update(self, path: Path, text: str) -> None:
-        """Note a text and check it; all that it may concern a while later."""
+        """Store and check a text, and later everything that depends on it."""
         handled = self.server.protocol._request_futures  # pygls 2.1.1 keeps a future of each notification
         for message in [message for message, future in handled.items() if future.done()]:
             del handled[message]
@@ -65,7 +65,7 @@ class Session:
         self._recheck_timer = asyncio.get_running_loop().call_later(DELAY, lambda: self._start(self._recheck()))
 
     async def run(self, work: Callable[[], _Result]) -> _Result:
-        """Do something beside the loop, alone."""
+        """Run a function in a thread, one at a time."""
         async with self._lock:
             return await asyncio.to_thread(work)
 
@@ -96,7 +96,7 @@ class Session:
             self.replace_problems(str(path), problems)
 
     async def _recheck(self) -> None:
-        """Check all rules around those that are open, and judge the templates again."""
+        """Check all rules of the open files, and judge the templates again."""
         tops: dict[Path, Path] = {}
         for path in self.workspace.unsaved:
             if path.suffix == ".dl":
@@ -111,7 +111,7 @@ class Session:
         self._refreshed = False
 
     def replace_problems(self, origin: str, problems: Problems, always: bool = True) -> None:
-        """Put what one check says of files in the place of what it said before, and publish what changed."""
+        """Replace the earlier problems of a check by new ones, and publish the changes."""
         files = {*problems, *(file for file, by_origin in self._problems.items() if origin in by_origin)}
         for file in sorted(files, key=lambda file: (file == origin, file)):
             by_origin = self._problems.setdefault(file, {})
@@ -129,7 +129,7 @@ class Session:
         return list(dict.fromkeys(problem for problems in by_origin.values() for problem in problems))
 
     def at(self, params: _Position) -> tuple[Path, int] | None:
-        """The file and offset of a request; None for a text in no file."""
+        """The file and offset of a request; None for a text outside any file."""
         path = path_of(params.text_document.uri)
         return (path, self.translator.offset(path, params.position)) if path else None
 
@@ -277,7 +277,7 @@ class Session:
 
 
 def make_server() -> LanguageServer:
-    """A server with all its features."""
+    """Create a server with all its features."""
     server = LanguageServer("datalog-gate", __version__)
     session = Session(server)
     completion = types.CompletionOptions(trigger_characters=TRIGGERS)
@@ -308,6 +308,6 @@ def make_server() -> LanguageServer:
 def serve() -> int:
     """Serve one editor until it ends the session."""
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    with redirect_stdout(sys.stderr):  # what anything else prints is no message
+    with redirect_stdout(sys.stderr):  # other output would not be a valid message
         make_server().start_io(stdout=output)
     return 0

@@ -14,7 +14,7 @@ from datalog_gate.files.templates import resolve
 
 MOST_COMPLETIONS = 300
 RUN_CASES = "datalog-gate.runCases"
-"""The command of a lens: a test file, the id of a policy or "", the name of a case or ""."""
+"""The command of a lens. Its arguments are a test file, a policy id or "", and a case name or ""."""
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
@@ -34,7 +34,7 @@ _KINDS = {
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of an address; None for a text that is in no file."""
+    """The file of a URI; None for a text outside any file."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
     return resolve(path) if path else None
 

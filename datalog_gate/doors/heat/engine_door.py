@@ -1,7 +1,7 @@
 """The door in Heat's convergence engine.
 
-It judges what Heat itself resolved, when Heat begins to converge a stack: creations, updates, adoptions and restores,
-those of nested stacks and by signals among them.
+It judges stacks as Heat resolved them, when Heat begins to converge them: creations, updates, adoptions and restores,
+including those of nested stacks and those by signals.
 """
 
 from __future__ import annotations
@@ -24,30 +24,29 @@ LOG = logging.getLogger(__name__)
 
 
 def announce(wrapped: str) -> None:
-    """Record that this engine started with the door, and load the rules.
+    """Record that this engine started with the door, and load the rules. `wrapped` is the digest of the wrapped
+    function.
 
-    `wrapped` is the digest of the function that it wraps. Rules that are broken later leave these in force. If they are
-    broken now, each stack is refused until they can be loaded.
+    If the rules become invalid later, these stay in force. If they are invalid now, each stack is refused until they
+    load.
     """
     record_start(build_settings(cfg.CONF, {}), version("openstack-heat"), wrapped)
     try:
         shared_point().start_metrics()
-    except Exception:  # it stops no engine
+    except Exception:  # must not stop the engine
         LOG.exception("the policies can't be loaded, so nothing is built before they can")
 
 
 def find_refusal(stack: Any, template: Any, action: str) -> str | None:
-    """Why Heat must not bring the stack to the template; None if it may.
-
-    Where the gate fails, the stack is refused, but for a rollback.
-    """
+    """Why Heat must not converge the stack to the template; None if it may. If the gate fails, the stack is refused,
+    except for a rollback."""
     try:
         check_shape(stack.context, stack)
         operation = read_operation("engine", stack.context, stack, template, action.lower())
         if operation is None:
             return None
         answer = shared_point().judge(operation)
-    except Exception as error:  # whatever fails here, nothing may be built that nobody judged
+    except Exception as error:  # whatever fails here, nothing may be built without a judgement
         LOG.exception("no decision on %s of %s", action, stack.name)
         count_failure("engine", action.lower())
         if action == "ROLLBACK":

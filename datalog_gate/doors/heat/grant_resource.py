@@ -46,14 +46,14 @@ class GrantRefusedError(GateError):
 
 
 class _GrantPlace(NamedTuple):
-    """The place of a grant: its path, as ``web/placement``, and the root stack."""
+    """The place of a grant: its path, such as ``web/placement``, and the root stack."""
 
     path: str
     root: Any
 
 
 def check(resource: Any, definition: Any) -> None:
-    """Check a definition: whether it is a valid grant, and whether the caller may grant the service."""
+    """Check that a definition is a valid grant, and that the caller may grant the service."""
     if definition.external_id() is not None:
         raise GrantRefusedError("a grant is no external resource: leave out external_id")
     if definition.deletion_policy() != definition.DELETE:
@@ -82,7 +82,8 @@ def find_wait_reason(resource: Any) -> str:
 
 
 def reserve(resource: Any, adopts: bool = False) -> None:
-    """Reserve the grant at its service. If it `adopts`, it takes over the claim of an abandoned stack of that name."""
+    """Reserve the grant at its service. If it `adopts`, it takes over the claim of an abandoned stack of the same
+    name."""
     broker, request, replaced = _read_grant(resource, adopts)
     _check_waiting(resource, request)
     end = _parse_end(resource.properties["expires"])
@@ -107,8 +108,8 @@ def _read_grant(resource: Any, adopts: bool) -> tuple[Broker, Request, Claim | N
 def needs_replacement(resource: Any, after: Any) -> bool:
     """Whether an update must replace the grant: its request changes, even with the same definition, or it has no claim.
 
-    A rollback only requests what the update had deleted: the convergence engine takes such a resource for complete when
-    it comes back, and never creates it (heat/engine/resource.py, `__init__`).
+    A rollback only requests grants that the update had deleted: the convergence engine considers such a resource
+    complete when it returns, and never creates it (heat/engine/resource.py, `__init__`).
     """
     place = _find_place(resource)
     if place.root.action == "ROLLBACK":
@@ -121,7 +122,7 @@ def needs_replacement(resource: Any, after: Any) -> bool:
 
 
 def restore_decision(resource: Any) -> bool:
-    """Store the decision of a grant again that Heat took for failed, if its claim is live, and return whether it is."""
+    """Store the decision of a failed grant again, if its claim is live; return whether it is."""
     claim = _any_broker().journal.claim(resource.uuid)
     if claim is None or not claim.live:
         return False
@@ -135,7 +136,7 @@ def expire(resource: Any, expires: str | None) -> None:
 
 
 def release(resource: Any) -> None:
-    """Release the claim of the grant, if any. A store that can't be reached keeps nobody from deleting a stack."""
+    """Release the claim of the grant, if any. An unreachable store does not prevent the deletion of a stack."""
     try:
         _any_broker().release(resource.uuid)
     except JournalError as error:
@@ -159,10 +160,10 @@ def _find_broker(service: str) -> Broker:
 
 
 def _find_caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapping[str, object], frozenset[str]]:
-    """The caller as rules see it, who must be entitled to the service, and all services that the caller may grant.
+    """The caller for rules, who must be entitled to the service, and all services that the caller may grant.
 
-    Where Heat acts on its own, it knows no roles. Then only the service of the claim may be granted: whoever got it in
-    this place was entitled to it.
+    If Heat acts on its own, it knows no roles. Then only the service of the claim may be granted, since whoever created
+    the grant was entitled to it.
     """
     if isinstance(resource.context, StoredContext):
         credentials = owner_of(resource.context)
@@ -193,7 +194,7 @@ def _find_place(resource: Any) -> _GrantPlace:
 
 
 def _find_replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adopts: bool) -> Claim | None:
-    """The claim that this grant replaces: that of another resource in the same place."""
+    """The claim that this grant replaces: that of another resource at the same place."""
     stack = resource.stack
     claims = [
         claim
@@ -207,7 +208,7 @@ def _find_replaced_claim(resource: Any, broker: Broker, place: _GrantPlace, adop
 def _build_request(
     resource: Any, place: _GrantPlace, claim: Claim | None, service: str, scope: list[str] | None
 ) -> Request:
-    """Build the request of the grant to its service, if the rules unlock it. `claim` is the one that it has had."""
+    """Build the request of the grant to its service, if the rules unlock it. `claim` is its existing one."""
     who, services = _find_caller(resource, claim, service)
     action = {"CREATE": "create", "ADOPT": "adopt"}.get(place.root.action, "update")
     definition = copy_definition(_current_template(place.root))
@@ -234,7 +235,7 @@ def _build_request(
 
 
 def _make_identify(resource: Any, place: _GrantPlace) -> Callable[[Request], Request]:
-    """A function that adds the ids of the grants of this stack, which Heat creates one after another."""
+    """Create a function that adds the ids of this stack's grants, which Heat creates one after another."""
     context = resource.context
 
     def identify(request: Request) -> Request:
@@ -249,7 +250,8 @@ def _make_identify(resource: Any, place: _GrantPlace) -> Callable[[Request], Req
         return replace(request, stack=home.id, stack_name=home.name, uuid=uuid)
 
     def find_stack(holder: ResourceId) -> Any:
-        """The stack that a resource holds, or the root, which no resource holds; None if there is none yet."""
+        """The stack inside the resource `holder`, or the root stack if it has no path; None if it does not exist
+        yet."""
         if not holder.stack:
             return place.root
         around = find_stack(ResourceId(holder.stack))
@@ -264,7 +266,7 @@ def _make_identify(resource: Any, place: _GrantPlace) -> Callable[[Request], Req
 def _check_waiting(resource: Any, request: Request) -> None:
     """Refuse the grant if Heat would not make the resources in scope wait for it.
 
-    Heat works by the dependencies that it stored before it began. In the convergence engine these are edges, in which a
+    Heat uses the dependencies that it stored at the start. In the convergence engine these are edges, in which a
     replacement stands for the resource that it replaces.
     """
     stack = resource.stack
@@ -288,7 +290,7 @@ def _store_decision(resource: Any, decision: Decision) -> None:
 
 
 def _parse_end(expires: str | None) -> float | None:
-    """Seconds since 1970."""
+    """The end in seconds since 1970."""
     if expires is None:
         return None
     try:

@@ -24,7 +24,7 @@ CONTEXT = ("user_id", "project_id", "request_id", "to_policy_values")
 
 
 def check_shape(context: Any, *stacks: Any) -> None:
-    """Check that Heat's objects have what the gate reads. Errors: EngineError if this Heat lacks an attribute."""
+    """Check that Heat's objects have the attributes that the gate reads. Errors: EngineError if one is missing."""
     try:
         attrgetter(*CONTEXT)(context)
         for stack in stacks:
@@ -34,12 +34,12 @@ def check_shape(context: Any, *stacks: Any) -> None:
 
 
 def owner_of(cnxt: Any) -> dict[str, object]:
-    """The owner of a stored context, for whom a signal acts. Reading the roles too would call Keystone."""
+    """The owner of a stored context, on whose behalf a signal acts. Roles are not read, since that calls Keystone."""
     return {"user_id": cnxt.user_id, "project_id": cnxt.project_id, "roles": []}
 
 
 def has_built(stack: Any) -> bool:
-    """Whether Heat built anything of the stack."""
+    """Whether Heat has built anything of the stack."""
     from heat.objects.resource import Resource
 
     rows = Resource.get_all_by_stack(stack.context, stack.id)
@@ -47,7 +47,7 @@ def has_built(stack: Any) -> bool:
 
 
 def copy_definition(template: Any) -> StackDefinition:
-    """Copy a template of Heat as a definition, whose parameters are in the environment. Errors: TypeError."""
+    """Copy a template of Heat as a definition, with the parameters in its environment. Errors: TypeError."""
     source, environment = json.loads(json.dumps([template.t, template.env.user_env_as_dict()]))
     mappings, files = _operators_types(template)
     if mappings:
@@ -58,8 +58,8 @@ def copy_definition(template: Any) -> StackDefinition:
 
 
 def _operators_types(template: Any) -> tuple[dict[str, str], dict[str, Any]]:
-    """The types that the operator maps to others in `environment_dir`, and the templates among these, as bytes, but for
-    those that are missing: Heat refuses the types of these where a stack has them."""
+    """The types that the operator maps to others in `environment_dir`, and the templates among these, as bytes. Missing
+    templates are left out, since Heat refuses stacks with their types."""
     from heat.common.exception import NotFound
     from heat.engine.environment import GlobResourceInfo, MapResourceInfo, TemplateResourceInfo
     from heat.engine.resources.template_resource import LOCAL_SCHEMES, TemplateResource

@@ -33,19 +33,19 @@ class VetoError(Exception):
 
 
 class LifecyclePlugin:
-    """The plugin, of which each engine worker creates one and calls it from several threads."""
+    """The plugin. Each engine worker creates one and calls it from several threads."""
 
     def __init__(self) -> None:
         self._pending: dict[str, Answer] = {}
         self._lock = Lock()
 
     def get_ordinal(self) -> int:
-        """The position of the plugin among Heat's plugins, which is Heat's default."""
+        """The position among Heat's plugins: Heat's default."""
         return 100
 
     def do_pre_op(self, cnxt: Any, stack: Any, current_stack: Any = None, action: str | None = None) -> None:
         """Judge the operation. Errors: VetoError."""
-        if action == "ROLLBACK" and current_stack is None:  # of a creation: it deletes
+        if action == "ROLLBACK" and current_stack is None:  # the rollback of a creation deletes
             return
         try:
             self._judge(cnxt, stack, current_stack, action)
@@ -58,7 +58,7 @@ class LifecyclePlugin:
                 return
             from datalog_gate.base.errors import EngineError
 
-            with suppress(ImportError):  # the point may be what is broken
+            with suppress(ImportError):  # the decision point may be broken
                 from datalog_gate.decision_point.point import count_failure
 
                 count_failure("plugin", action.lower())
@@ -81,7 +81,7 @@ class LifecyclePlugin:
         action: str | None = None,
         is_stack_failure: bool = False,
     ) -> None:
-        """Tell the outcome of the operation to the decision point.
+        """Report the outcome of the operation to the decision point.
 
         Heat sets `is_stack_failure` only if a later plugin stopped it. An update that is rolled back ends with the call
         for the rollback (heat/engine/stack.py:1830).

@@ -1,4 +1,4 @@
-"""Stacks as Heat's engine holds them, and the operations on them.
+"""Stacks in Heat's engine, and the operations on them.
 
 It reads Heat's database and private classes, never the cloud.
 """
@@ -30,10 +30,10 @@ BUILDING = frozenset({"CREATE", "ADOPT", "UPDATE", "RESTORE", "ROLLBACK"})
 
 
 def read_operation(door: Door, context: Any, stack: Any, template: Any, action: str) -> Operation | None:
-    """The operation that brings a stack to a template of Heat; None for one that is not judged.
+    """The operation that converges a stack to a template of Heat; None if it is not judged.
 
-    Of a nested stack only what builds is judged. A rollback is not judged, with all that Heat begins for it, unless it
-    leads to what was never complete: that may be what was refused.
+    For nested stacks only operations that build are judged. Rollbacks, and what Heat begins for them, are not judged,
+    unless the stack returns to a state that was never complete, since that may have been refused.
     """
     live = LiveStack(stack)
     rolled_back = [owner for owner in live.owners if (owner.action, owner.status) == ("ROLLBACK", "IN_PROGRESS")]
@@ -63,12 +63,12 @@ def read_operation(door: Door, context: Any, stack: Any, template: Any, action: 
 
 
 def _was_complete(context: Any, stack_id: str) -> bool:
-    """Whether a stack was complete before the update that Heat rolls back now, as its events tell."""
+    """Whether a stack was complete before the update that Heat is rolling back, according to its events."""
     events = Event.get_all_by_stack(context, stack_id, filters={"resource_action": list(BUILDING)})
     states = [
         (event.resource_action, event.resource_status)
         for event in sorted(events, key=lambda event: event.id)
-        if event.physical_resource_id == stack_id  # of the stack itself
+        if event.physical_resource_id == stack_id  # events of the stack itself
     ]
     started = [at for at, (action, status) in enumerate(states) if action != "ROLLBACK" and status == "IN_PROGRESS"]
     before = states[: started[-1]] if started else []
@@ -76,10 +76,10 @@ def _was_complete(context: Any, stack_id: str) -> bool:
 
 
 def _comes_from_heat(stack: Any, template: Any, action: str) -> bool:
-    """Whether Heat's engine made the template of a nested stack, and no user sent it.
+    """Whether Heat's engine created the template of a nested stack, rather than a user.
 
-    The engine stores it first (heat/engine/resources/stack_resource.py:524). What a user sends has no id yet, or is
-    merged into what the stack has or had (heat/engine/service.py:964-1010); no user creates a nested stack.
+    The engine stores it first (heat/engine/resources/stack_resource.py:524). A user's template has no id yet, or is
+    merged with an earlier one of the stack (heat/engine/service.py:964-1010); users do not create nested stacks.
     """
     return action == "create" or template.id not in (None, stack.t.id, stack.prev_raw_template_id)
 
@@ -99,15 +99,17 @@ class LiveStack:
             names.append(name)
             owner_id, name = owner.owner_id, owner.parent_resource_name
         self.owners: list[Any] = owners[::-1]
-        """The rows of the stacks that hold it, the root first."""
+        """The rows of the stacks that contain it, the root first."""
         self.root_name: str = self.owners[0].name if owners else stack.name
         self.path = "/".join([self.root_name, *names[::-1]])
         self._names = names[::-1]
 
     def is_begun_by_owner(self) -> bool:
-        """Whether an operation on the owner of a nested stack began this one. If not, it was begun for it alone, by a
-        user or a signal: Heat accepts no signal while the parent resource is in progress
-        (aws/autoscaling/autoscaling_group.py, `adjust`)."""
+        """Whether an operation on the owner of a nested stack began this one.
+
+        Otherwise a user or a signal began it directly: Heat accepts no signal while the parent resource is in progress
+        (aws/autoscaling/autoscaling_group.py, `adjust`).
+        """
         if not self.owners:
             return False
         parent = Row.get_by_name_and_stack(self._context, self._names[-1], self.owners[-1].id)
@@ -116,16 +118,16 @@ class LiveStack:
     def old_definition(self) -> StackDefinition:
         """The definition before the operation; empty if nothing of the stack was ever built.
 
-        Heat keeps the template of a creation that was refused, so its resources do not count as there before.
+        Heat keeps the template of a refused creation, so its resources do not count as existing.
         """
         empty = StackDefinition({"heat_template_version": "2018-08-31"})
         return self.definition(self.stack.t) if has_built(self.stack) else empty
 
     def definition(self, template: Any) -> StackDefinition:
-        """The definition of the whole tree, the stack itself with this template of Heat.
+        """The definition of the whole tree, with this template of Heat for the stack itself.
 
-        A nested stack that Heat already brought to its parent's current template is read as Heat holds it. Any other is
-        read from the parent's template, and judged again when Heat begins it.
+        A nested stack that Heat has already converged to its parent's current template is read as Heat holds it. Others
+        are read from the parent's template, and judged again when Heat begins them.
         """
         adopted = read_adopted(self.stack.adopt_stack_data, self.path)
         if not (self.owners or self.stack.convergence):
@@ -145,14 +147,14 @@ class LiveStack:
         return replace(copy_definition(root), held=HeldStacks(held, self._built, adopted))
 
     def _children(self, owner: Any, template_id: int | None, path: str, without: str = "") -> dict[str, HeldStack]:
-        """The stacks in this one, and all in these, that belong to its template of that id, by their path."""
+        """The nested stacks, at any depth, that belong to the template with that id, by path."""
         for resource in Row.get_all_by_stack(self._context, owner.id).values():
             if resource.physical_resource_id:
                 self._built[resource.physical_resource_id] = f"{path}/{resource.name}"
         held: dict[str, HeldStack] = {}
         for row in StackRow.get_all_by_owner_id(self._context, owner.id):
             name = row.parent_resource_name
-            resources = Row.get_all_by_physical_resource_id(self._context, row.id)  # a replaced one has a namesake
+            resources = Row.get_all_by_physical_resource_id(self._context, row.id)  # several if one is being replaced
             if not name or name == without or not resources:
                 continue
             if resources[0].current_template_id == template_id if owner.convergence else _is_up_to_date(row, owner):
@@ -163,7 +165,7 @@ class LiveStack:
         return held
 
     def _hold(self, owner_id: str, resource_name: str, name: str, template: Any) -> HeldStack:
-        """The stack of that name and template, in the resource of that name."""
+        """The nested stack with this name and template, in the resource with that name."""
         definition = copy_definition(template)
         assert definition.environment is not None
         resource = Row.get_by_name_and_stack(self._context, resource_name, owner_id)  # as heat/engine/parent_rsrc.py:71
@@ -172,9 +174,9 @@ class LiveStack:
         )
 
     def find_difference(self, template: Any, root: Stack) -> str | None:
-        """The first difference of what was judged from what Heat makes of the template; None if there is none.
+        """The first difference between the judged stack and the template in Heat, or None.
 
-        Resources, their types, and the properties that both know are compared.
+        Compares resources, their types, and the properties that both know.
         """
         judged = next((stack for stack in root.walk() if stack.id == self.path), None)
         if judged is None:
@@ -186,7 +188,7 @@ class LiveStack:
 
 
 def _is_up_to_date(row: Any, owner: Any) -> bool:
-    """Whether the legacy engine brought a nested stack to its owner's template already, unless it stays as it is."""
+    """Whether the legacy engine has already updated a nested stack to its owner's template, or will not change it."""
     began, owner_began = (stack.updated_at or stack.created_at for stack in (row, owner))
     return owner.status != "IN_PROGRESS" or bool(began >= owner_began)
 
@@ -224,7 +226,7 @@ def _resource_differences(template: Any, definition: Any, resource: Resource) ->
 
 
 def _reads_attributes(snippet: Any) -> bool:
-    """Whether a part of a template has another value once other resources are built."""
+    """Whether a part of a template changes its value once other resources are built."""
     return any(True for _ in function.all_dep_attrs(snippet))
 
 

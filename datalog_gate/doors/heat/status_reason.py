@@ -7,5 +7,5 @@ MAX_LENGTH = 2000
 
 
 def storable(reason: str) -> str:
-    """The reason, cut, of characters that any database of Heat stores."""
+    """The reason, truncated, with only characters that every database of Heat stores."""
     return "".join(char if char.isprintable() and char <= "\uffff" else "?" for char in reason[:MAX_LENGTH])

@@ -1,4 +1,4 @@
-"""The plugin of `openstack`: finds the policy server by the catalogue."""
+"""The plugin of `openstack`, which finds the policy server in the catalogue."""
 
 from __future__ import annotations
 

@@ -16,12 +16,12 @@ from datalog_gate.base.errors import UsageError
 from datalog_gate.doors.openstack_client import gate_client
 
 EXITS = {"deny": 1, "indeterminate": 4}
-"""The exit codes of outcomes, as `datalog-gate check` has them."""
+"""The exit codes of outcomes, as in `datalog-gate check`."""
 Columns = tuple[Sequence[str], Sequence[Any]]
 
 
 class FindingsColumn(FormattableColumn):  # type: ignore[misc, unused-ignore]
-    """Findings, each in a line for people and whole for programs."""
+    """Findings: one line each for people, complete for programs."""
 
     def human_readable(self) -> str:
         return "\n".join(map(_format_finding, self._value))
@@ -38,7 +38,7 @@ def _format_finding(finding: Mapping[str, Any]) -> str:
 
 
 class _Show(command.ShowOne):  # type: ignore[misc, unused-ignore]
-    """Shows what has an id."""
+    """Shows an object with an id."""
 
     kind: str
 
@@ -52,7 +52,7 @@ class _Show(command.ShowOne):  # type: ignore[misc, unused-ignore]
 
 
 class _List(command.Lister):  # type: ignore[misc, unused-ignore]
-    """Lists what filters let pass."""
+    """Lists objects, with filters."""
 
     kind: str
     columns: tuple[str, ...]
@@ -117,7 +117,7 @@ class Check(command.ShowOne):  # type: ignore[misc, unused-ignore]
 
 
 def read_template(path: str) -> tuple[Any, dict[str, str]]:
-    """The template, as text where no file of it has to be renamed, so that findings have lines; and its files."""
+    """The template and its files. It is text unless files must be renamed in it, so that findings have lines."""
     from heatclient.common import template_format, template_utils
 
     files, template = template_utils.process_template_path(path)
@@ -129,7 +129,7 @@ def read_template(path: str) -> tuple[Any, dict[str, str]]:
 
 
 def read_environments(paths: Sequence[str] | None) -> tuple[dict[str, str], dict[str, Any] | None]:
-    """The files that environments name, and all of them merged into one."""
+    """The files that environments name, and the environments merged into one."""
     from heatclient.common import template_utils
 
     files, environment = template_utils.process_multiple_environments_and_files(paths or ())
@@ -137,7 +137,7 @@ def read_environments(paths: Sequence[str] | None) -> tuple[dict[str, str], dict
 
 
 def _decode(files: Mapping[str, str | bytes]) -> dict[str, str]:
-    """Files as texts: heatclient reads bytes, and those that are not UTF-8 as base64."""
+    """Files as texts. heatclient reads bytes; those that are not UTF-8 become base64."""
     return {name: text if isinstance(text, str) else text.decode() for name, text in files.items()}
 
 

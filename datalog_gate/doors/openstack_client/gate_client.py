@@ -1,7 +1,7 @@
 """Functions that ask the policy server, over an adapter of keystoneauth.
 
-`connect` makes the adapter. Writes carry a key, so that one whose answer got lost is repeated and not done twice.
-Errors of all functions: GateRequestError, and those of keystoneauth.
+`connect` creates the adapter. Writes have a key, so that repeating one after a lost answer does not do it twice. Errors
+of all functions: GateRequestError, and those of keystoneauth.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from keystoneauth1.session import Session
 from datalog_gate.base.errors import GateError
 
 SERVICE_TYPE = "policy"
-"""That of Congress, whose clients find the server by it too."""
+"""The service type of Congress, whose clients then find the server too."""
 KINDS = ("decisions", "policies", "findings", "stacks", "approvals", "waivers", "writes")
 REPEATS = 3
-"""How often a request is sent again after a lost connection, or while the store can't be reached."""
+"""How often a request is repeated after a lost connection, or while the store is unreachable."""
 
 
 class GateRequestError(GateError):
-    """A refusal of the server: the status, a code for programs, what is wrong, and what to write."""
+    """A refusal by the server: the status, a code for programs, what is wrong, and what to write."""
 
     def __init__(self, status: int, code: str, message: str, suggestion: str, request_id: str) -> None:
         super().__init__(f"{message}: {suggestion}" if suggestion else message)
@@ -36,18 +36,18 @@ class GateRequestError(GateError):
 
 
 def connect(session: Session, url: str | None = None, **adapter: Any) -> Adapter:
-    """Make an adapter for the server of the catalogue, or at a URL; takes the arguments of keystoneauth's Adapter."""
+    """Create an adapter for the server in the catalogue, or at a URL. Takes the arguments of keystoneauth's Adapter."""
     repeats = {"connect_retries": REPEATS, "status_code_retries": REPEATS, "retriable_status_codes": [503]}
     return Adapter(session, service_type=SERVICE_TYPE, endpoint_override=url, **{**repeats, **adapter})
 
 
 def judge(gate: Adapter, template: Any, **question: Any) -> dict[str, Any]:
-    """Judge a stack. Takes the other members of the body of POST /v2/decisions by name; returns the decision."""
+    """Judge a stack; returns the decision. Other keyword arguments are members of the body of POST /v2/decisions."""
     return _write(gate, "POST", "/v2/decisions", {"template": template, **_without_none(question)})
 
 
 def ask(gate: Adapter, query: str, **question: Any) -> dict[str, Any]:
-    """Answer a query. Takes the other members of the body of POST /v2/queries by name."""
+    """Answer a query. Other keyword arguments are members of the body of POST /v2/queries."""
     return _send(gate, "POST", "/v2/queries", json={"query": query, **_without_none(question)})
 
 
@@ -57,7 +57,7 @@ def show(gate: Adapter, kind: str, identity: str) -> dict[str, Any]:
 
 
 def walk(gate: Adapter, kind: str, **filters: Any) -> Iterator[dict[str, Any]]:
-    """All of `KINDS` that the filters let pass, page by page."""
+    """Yield all of `KINDS` that match the filters, page by page."""
     marker = None
     while True:
         answer = _send(gate, "GET", f"/v2/{kind}", params=_without_none({**filters, "marker": marker}))
@@ -68,7 +68,7 @@ def walk(gate: Adapter, kind: str, **filters: Any) -> Iterator[dict[str, Any]]:
 
 
 def answer_approval(gate: Adapter, identity: str, verdict: str, why: str = "") -> dict[str, Any]:
-    """Say "approved" or "refused" to a request."""
+    """Answer a request with "approved" or "refused"."""
     path = f"/v2/approvals/{quote(identity, safe='')}/verdicts"
     return _write(gate, "POST", path, {"verdict": verdict, "why": why})
 

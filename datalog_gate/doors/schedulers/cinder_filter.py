@@ -36,12 +36,12 @@ def make_adapter() -> Any:
 
 
 class GrantedPoolFilter(filters.BaseBackendFilter):  # type: ignore[misc]
-    """Lets a volume with the hints of a grant go where the grant decided, and any other anywhere."""
+    """Restricts volumes with the hints of a grant to the pools that the grant decided. Others pass everywhere."""
 
     ask = staticmethod(make_ask(make_adapter))
 
     def filter_all(self, filter_obj_list: Any, filter_properties: dict[str, Any]) -> list[Any]:
-        """The pools that pass: of the name HOST@BACKEND#POOL that the provider has, or of the backend."""
+        """The pools that pass: those named HOST@BACKEND#POOL like the provider, or of its backend."""
         pools, hints = list(filter_obj_list), filter_properties.get("scheduler_hints") or {}
         try:
             reserved = read_reservation(hints, filter_properties["context"].project_id, self.ask)

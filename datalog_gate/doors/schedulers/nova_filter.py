@@ -23,12 +23,12 @@ LOG = log.getLogger(__name__)
 
 
 class GrantedHostFilter(filters.BaseHostFilter):  # type: ignore[misc]
-    """Lets a server with the hints of a grant go where the grant decided, and any other anywhere."""
+    """Restricts servers with the hints of a grant to the hosts that the grant decided. Others pass everywhere."""
 
     ask = staticmethod(make_ask(lambda: utils.get_ksa_adapter("placement")))
 
     def filter_all(self, filter_obj_list: Any, spec_obj: Any) -> list[Any]:
-        """The hosts that pass. A server that moves, and so may leave its host, stays in its rack if it has another."""
+        """The hosts that pass. A server that moves may leave its host, and stays in its rack if that has another."""
         hosts, moves = list(filter_obj_list), is_move(spec_obj)
         hints = (spec_obj.scheduler_hints if spec_obj.obj_attr_is_set("scheduler_hints") else None) or {}
         try:
@@ -46,6 +46,6 @@ class GrantedHostFilter(filters.BaseHostFilter):  # type: ignore[misc]
 
 
 def is_move(spec_obj: Any) -> bool:
-    """Whether the server exists: it is rebuilt, or what moves it has set the cell for it."""
+    """Whether the server already exists: it is rebuilt, or the operation that moves it has set the cell."""
     target = spec_obj.requested_destination if spec_obj.obj_attr_is_set("requested_destination") else None
     return bool(request_is_rebuild(spec_obj) or (target and target.obj_attr_is_set("cell")))

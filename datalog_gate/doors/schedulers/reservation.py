@@ -1,7 +1,7 @@
 """What the scheduler hints of a grant reserve, as Placement proves it.
 
-A decision hints its rack, its host or pool, and the claim: the consumer in Placement that holds room there for the
-stack. Whoever may create a server may write any hints, so that nothing in them is believed.
+The hints name the rack, the host or pool, and the claim: the consumer in Placement that holds the reservation for the
+stack. Users may write any hints, so nothing in them is trusted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from datalog_gate.rack_affinity.hints import CLAIM, HOST, RACK_TRAIT
 
 CONSUMER_TYPE = "DATALOG_GATE"
 MICROVERSION = "1.38"
-"""The first with types of consumers."""
+"""The first version with consumer types."""
 RACK_HINT = cfg.StrOpt("hint", default="rack", help="The setting `hint` of the service rack_affinity.")
 cfg.CONF.register_opt(RACK_HINT, group="datalog_gate")
 
@@ -35,7 +35,7 @@ class UnprovenError(Exception):
 
 @dataclass(frozen=True)
 class Reservation:
-    """The provider on which a claim holds room, and the trait of its rack: empty without one."""
+    """The provider on which a claim holds a reservation, and the trait of its rack; empty without one."""
 
     name: str
     uuid: str
@@ -43,7 +43,7 @@ class Reservation:
 
 
 def read_reservation(hints: Mapping[str, Any], project: str, ask: Ask) -> Reservation | None:
-    """Read what hints reserve for a project; None if they are not those of a grant. Errors: UnprovenError."""
+    """Read the reservation of hints for a project; None if they are not those of a grant. Errors: UnprovenError."""
     claim, host, rack = (hints.get(name) for name in (CLAIM, HOST, cfg.CONF.datalog_gate.hint))
     if claim is host is rack is None:
         return None
@@ -73,7 +73,7 @@ def read_rack(trait: str, ask: Ask) -> set[str]:
 
 
 def make_ask(make_adapter: Callable[[], Any]) -> Ask:
-    """Make a function that asks Placement by an adapter of keystoneauth, which is made when it is first needed."""
+    """Create a function that queries Placement. The keystoneauth adapter is created when it is first needed."""
     adapter = cache(make_adapter)
 
     def ask(path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Who asks, what he may do, and whose things he sees."""
+"""Identity and permissions of callers, and the projects they see."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ WSGI = Callable[..., Iterable[bytes]]
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks, with the credentials of oslo.policy, which Keystone or the token of the server vouches for."""
+    """The caller, with credentials for oslo.policy, verified by Keystone or by the server's token."""
 
     credentials: Mapping[str, Any]
     entitlements: Entitlements
     domain_projects: Callable[[], frozenset[str]]
-    """The ids of the projects of his domain, where his token is one of a domain."""
+    """The ids of the projects in the caller's domain, for a token with domain scope."""
 
     @property
     def user(self) -> str:
@@ -35,16 +35,16 @@ class Client:
 
     @property
     def project(self) -> str:
-        """The project of the token; empty for one of a domain or of the system."""
+        """The project of the token; empty for domain or system scope."""
         return self.credentials.get("project_id") or ""
 
     def may(self, rule: str) -> bool:
-        """Whether a rule of oslo.policy allows it."""
+        """Whether an oslo.policy rule allows it."""
         return self.entitlements.allows(rule, {"project_id": self.project}, self.credentials)
 
     @cached_property
     def projects(self) -> frozenset[str] | None:
-        """The projects whose things he sees; None for all."""
+        """The projects that the caller sees; None for all."""
         if self.may(ALL_PROJECTS):
             return None
         if self.credentials.get("domain_id"):
@@ -52,13 +52,13 @@ class Client:
         return frozenset({self.project} - {""})
 
     def narrow(self, project: str | None) -> frozenset[str] | None:
-        """The projects whose things he sees, of which only one may be asked for."""
+        """The projects that the caller sees, restricted to one if requested."""
         if project is None:
             return self.projects
         return frozenset({project}) if self.sees(project) else frozenset()
 
     def sees(self, project: str | None) -> bool:
-        """Whether he sees what belongs to a project; what belongs to none only those see who see everything."""
+        """Whether the caller sees objects of a project. Objects without a project need permission for all."""
         return self.projects is None or project in self.projects
 
 
@@ -91,7 +91,7 @@ def _build_rule(endpoint: Endpoint) -> Any:
 
 
 class TokenAuthentication:
-    """Lets requests with the one token of the server pass as an administrator of the system."""
+    """Accepts requests with the server's token as a system administrator."""
 
     def __init__(self, application: WSGI, token: str) -> None:
         self._application, self._token = application, token.encode()
@@ -99,7 +99,7 @@ class TokenAuthentication:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         for name in [name for name in environ if name.startswith("HTTP_X_") and name != "HTTP_X_AUTH_TOKEN"]:
             if name.removeprefix("HTTP_X_") not in ("OPENSTACK_REQUEST_ID", "FORWARDED_FOR", "FORWARDED_PROTO"):
-                del environ[name]  # nobody but Keystone says who it is
+                del environ[name]  # only Keystone may set these headers
         given = environ.get("HTTP_X_AUTH_TOKEN") or environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ")
         if hmac.compare_digest(given.encode("latin-1", "replace"), self._token):
             roles = ",".join(PERSONAS)
@@ -109,7 +109,7 @@ class TokenAuthentication:
 
 
 class KeystoneAuthentication:
-    """Keystone's middleware, whose refusals it gives the form of ours; it lets paths that anybody may ask for pass."""
+    """Keystone's middleware, with refusals in the server's format. Public paths pass without a token."""
 
     def __init__(
         self, application: WSGI, conf: Any, public: frozenset[str], format_error: Callable[..., Mapping[str, Any]]
@@ -148,7 +148,7 @@ class KeystoneAuthentication:
 
 
 def list_domain_projects(environ: Environ, conf: Any) -> frozenset[str]:
-    """Ask Keystone for the projects of the domain of a token, as its user. Errors: ApiError."""
+    """Ask Keystone for the projects in the domain of a token, as its user. Errors: ApiError."""
     from keystoneauth1.exceptions import ClientException
     from keystoneauth1.session import Session
 

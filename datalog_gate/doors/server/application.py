@@ -42,9 +42,9 @@ from datalog_gate.store.transaction import StoreError
 LOG = logging.getLogger(__name__)
 KEY = re.compile(r"[!-~]{1,255}")
 REPEATED = ("code", "message", "suggestion", "diagnostics", "data")
-"""What a repeated request gets again of a refusal."""
+"""The members of an error that are stored for repeated requests."""
 MOST_WRITTEN = 512 * 1024
-"""Characters of an answer that a repeated request gets again."""
+"""The maximum length of an answer that is stored for repeated requests."""
 
 
 def create_app(
@@ -53,7 +53,7 @@ def create_app(
     authenticate: Callable[[WSGI], WSGI],
     endpoints: Sequence[Endpoint] = api_table.ENDPOINTS,
 ) -> WSGI:
-    """Create the application. What `authenticate` puts around it says who asks: `trust_token` or `trust_keystone`."""
+    """Create the application. `authenticate` wraps it and identifies the caller: `trust_token` or `trust_keystone`."""
     app = falcon.App()
     app.req_options.strip_url_path_trailing_slash = True
     for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
@@ -68,12 +68,12 @@ def create_app(
 
 
 def trust_token(token: str) -> Callable[[WSGI], WSGI]:
-    """Whoever has the token may do everything."""
+    """Authenticate by the token of the server, which permits everything."""
     return partial(TokenAuthentication, token=token)
 
 
 def trust_keystone(conf: Any) -> Callable[[WSGI], WSGI]:
-    """Keystone says who asks."""
+    """Authenticate by Keystone."""
     public = frozenset(endpoint.path.rstrip("/") for endpoint in api_table.ENDPOINTS if endpoint.allowed == ANYBODY)
     return partial(KeystoneAuthentication, conf=conf, public=public, format_error=_format_refusal)
 
@@ -123,7 +123,7 @@ class _Responder:
         _send(reply, req, resp)
 
     def _identify(self, environ: Environ) -> Client:
-        """Who asks, if he may. Errors: ApiError."""
+        """Identify the caller and check permissions. Errors: ApiError."""
         client = identify(self._conf, self._server, environ)
         if client.may(self._endpoint.rule):
             return client
@@ -152,7 +152,7 @@ class _Responder:
         return _read_defaults(self._endpoint) | values
 
     def _check_tag(self, call: ApiCall, tags: Sequence[str]) -> None:
-        """Refuse to change what is not as the client saw it. Errors: ApiError."""
+        """Refuse to change an object that the client saw in another state. Errors: ApiError."""
         if self._shown is None:
             raise ApiError(412, "no_etag", "nothing at this path has an ETag", "leave If-Match out")
         reply = self._shown.handler(replace(call, query=_read_defaults(self._shown)))
@@ -160,7 +160,7 @@ class _Responder:
             raise ApiError(412, "changed", "it has changed since it had that ETag", "read it again")
 
     def _write(self, call: ApiCall, key: str | None, tags: Sequence[str] | None) -> Reply:
-        """Note a write, do it, and note its answer; repeat the answer of one that was done."""
+        """Record a write, do it, and record its answer. A repeated write gets the stored answer."""
         if key is not None and not KEY.fullmatch(key):
             raise ApiError(400, "invalid_key", "Idempotency-Key has 1 to 255 characters of ASCII, without spaces")
         digest = hashlib.sha256(json.dumps([call.query, call.body], sort_keys=True).encode()).hexdigest()
@@ -196,15 +196,15 @@ class _Responder:
 
 
 def identify(conf: Any, server: PolicyServer, environ: Environ) -> Client:
-    """Who asks, as far as Keystone or the token of the server vouches for him."""
-    context = RequestContext.from_environ(environ)  # which the log takes the id of the request from
+    """The caller, as verified by Keystone or by the server's token."""
+    context = RequestContext.from_environ(environ)  # from which the log takes the request id
     confirmed = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed"
     values = dict(context.to_policy_values()) if confirmed else {}
     return Client(values, server.point.entitlements, partial(list_domain_projects, environ, conf))
 
 
 def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
-    """The answer of a write that began before. Errors: ApiError."""
+    """The answer to a repeated write. Errors: ApiError."""
     if known["digest"] != digest:
         raise ApiError(422, "key_reused", "the Idempotency-Key belongs to a request with another body")
     answer = known["answer"]
@@ -244,7 +244,7 @@ def _read_defaults(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _check(validator: Draft202012Validator, data: Any, what: str) -> None:
-    """Refuse data that does not fit its schema. Errors: ApiError with the first place that does not."""
+    """Refuse data that does not fit its schema. Errors: ApiError with the first error."""
     for error in validator.iter_errors(data):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
         where = f"{what} at {shorten(printable(place.lstrip('.')), 200)}" if place else what
@@ -254,7 +254,7 @@ def _check(validator: Draft202012Validator, data: Any, what: str) -> None:
 
 
 def _read_value(schema: Schema, text: str) -> Any:
-    """The value of a parameter, as its schema has it; the text where it has no such form."""
+    """The value of a parameter in the type of its schema; the text if it can't be converted."""
     if schema.get("type") == "integer" and re.fullmatch(r"-?[0-9]{1,18}", text):
         return int(text)
     if schema.get("type") == "boolean" and text.lower() in ("true", "false"):
@@ -263,7 +263,7 @@ def _read_value(schema: Schema, text: str) -> Any:
 
 
 def _to_api_error(error: Exception) -> ApiError:
-    """The error of the API that says what an error of ours, or of Falcon, means."""
+    """The API error for an error of the gate or of Falcon."""
     match error:
         case ApiError():
             return error
@@ -301,7 +301,7 @@ def _answer_error(req: falcon.Request, resp: falcon.Response, error: Exception, 
 
 
 def format_error(path: str, error: ApiError, request_id: str) -> Mapping[str, Any]:
-    """The body of an error in the form of the version that the path belongs to."""
+    """The body of an error, in the format of the API version of the path."""
     if path == "/v1" or path.startswith("/v1/"):
         return congress.format_error(error)
     content: dict[str, Any] = {
@@ -330,7 +330,7 @@ def _request_id(environ: Environ) -> str:
 def _observe(
     app: Callable[..., Iterable[bytes]], server: PolicyServer, environ: Environ, start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """Log and count a request: no query, which may say what nobody shall read, and no header."""
+    """Log and count a request, without its query and headers, which may be confidential."""
     server.point.start_metrics()
     began, statuses = time.monotonic(), list[str]()
 

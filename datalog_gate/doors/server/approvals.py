@@ -32,7 +32,7 @@ def _show(call: ApiCall) -> Reply:
 
 
 def _answer(call: ApiCall) -> Reply:
-    """Approve or refuse as the caller, and tell the webhook."""
+    """Approve or refuse as the caller, and notify the webhook."""
     request, verdict = _find(call), call.body["verdict"]
     who, why = call.client.user, call.body.get("why", "")
     try:
@@ -45,7 +45,7 @@ def _answer(call: ApiCall) -> Reply:
         problem = webhook.deliver(build_event(verdict, request)) if webhook else ""
     except ValueError as error:
         problem = str(error)
-    if problem:  # the verdict stands
+    if problem:  # the verdict is stored
         LOG.warning("the webhook was not told of %s: %s", request.name, problem)
     return Reply(request.to_json())
 

@@ -37,21 +37,21 @@ NUMBERS = {
     "policy_already_exists": 1015,
     "policy_not_exist": 1020,
 }
-"""Congress's numbers of its errors; those of others are the status."""
+"""Congress's error numbers. For other errors they equal the status."""
 KINDS = ("nonrecursive", "action", "database", "materialized", "z3")
 TRACED = 20
-"""Of how many rows a trace tells why they hold."""
+"""The maximum number of rows that a trace explains."""
 
 
 def format_error(error: ApiError) -> Mapping[str, Any]:
-    """An error as Congress's clients read it."""
+    """An error in the format of Congress."""
     data = error.data if error.data is not None else (list(error.diagnostics) or None)
     message = f"{error.message}: {error.suggestion}" if error.suggestion else error.message
     return {"error": {"message": message, "error_code": NUMBERS.get(error.code, error.status), "error_data": data}}
 
 
 def refuse_rules(error: DiagnosticsError, code: str = "rule_syntax", what: str = "Syntax error for rule") -> ApiError:
-    """What is wrong with rules, each with its place and advice."""
+    """The error for invalid rules, each with its place and advice."""
     wrong = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"] or error.diagnostics
     told = "; ".join(map(_format_diagnostic, wrong[:5]))
     return ApiError(400, code, f"{what}::{told}", data=[diagnostic.to_json() for diagnostic in wrong])
@@ -200,7 +200,7 @@ def _create_rule(call: ApiCall) -> Reply:
 def _add(
     index: Any, policy: str, kind: str, entry: Mapping[str, Any], author: str
 ) -> tuple[Any, dict[str, Any], Sequence[Diagnostic]]:
-    """Add a rule to an index. Returns its record, and warnings. Errors: ApiError."""
+    """Add a rule to an index. Returns its record and the warnings. Errors: ApiError."""
     identity = str(uuid4())
     try:
         rule = read_rule(entry["rule"], policy, kind, identity)
@@ -248,7 +248,7 @@ def _delete_rule(call: ApiCall) -> Reply:
 
 
 def change(call: ApiCall, work: Any, what: str = "Syntax error for rule", code: str = "rule_syntax") -> Any:
-    """Change the policies. Errors: ApiError with what is wrong with the rules then."""
+    """Change the policies. Errors: ApiError with problems of the resulting rules."""
     try:
         return call.server.live.change(work)
     except RulesError as error:
@@ -265,7 +265,7 @@ def _list_tables(call: ApiCall) -> Reply:
 
 
 def _tables(state: PolicyState, policy: str) -> list[str]:
-    """The tables of a policy's heads, and those that its rules read, with the policy that they are of."""
+    """The tables of a policy's heads, and the tables that its rules read, with their policies."""
     prefix = f"{policy}:"
     names = {name.removeprefix(prefix) for name in state.index.relations if name.startswith(prefix)}
     for rule in state.index.rules.values():
@@ -315,7 +315,7 @@ def source_rows(live: LivePolicies, relation: str) -> Iterator[dict[str, Any]]:
 
 
 def _act(call: ApiCall) -> Reply:
-    """Simulate; nothing is executed."""
+    """Simulate actions. Nothing is executed."""
     state = call.server.live.state()
     policy = _find(state, call.path["policy"])["name"]
     if call.query["action"] == "execute":
@@ -383,7 +383,7 @@ DELTA = {**FLAG, "description": "tell what is new and what is gone"}
 
 
 def endpoint(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> Endpoint:
-    """An operation of Congress's API, which is for operators of the cloud as there: not for those of a domain."""
+    """An operation of Congress's API. As there, it is for cloud operators only, not for those of a domain."""
     more.setdefault("scopes", CLOUD)
     return Endpoint(method, path, f"congress_{name}", summary, handler, allowed=OPERATOR, **more)
 

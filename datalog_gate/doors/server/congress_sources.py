@@ -30,8 +30,8 @@ from datalog_gate.store.tables import data_sources, pushed_rows
 
 KEPT = ("auth_url", "cloud", "endpoint", "lazy_tables", "poll_time", "project_domain_name", "project_name", "region",
         "tenant_name", "user_domain_name", "username")  # fmt: skip
-"""The settings whose values are kept: names that Congress's drivers have for what is no secret. Nothing here logs in by
-the others."""
+"""The settings whose values are stored: those of Congress's drivers that are not secret. The others are not used for
+logging in."""
 HIDDEN = "<hidden>"
 
 
@@ -88,7 +88,7 @@ def _create(call: ApiCall) -> Reply:
 
 
 def _keep(name: str, value: Any) -> Any:
-    """The value of a setting that is no secret. An address may hold a password before its host."""
+    """The value of a setting that is not secret. A URL may contain a password."""
     if name not in KEPT or isinstance(value, dict | list) or ("://" in str(value) and "@" in str(value)):
         return HIDDEN
     return value

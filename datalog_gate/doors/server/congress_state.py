@@ -1,4 +1,4 @@
-"""The policies of Congress's API in one process, by generation."""
+"""The policies of Congress's API in a process, by generation."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from datalog_gate.store.rule_store import Change, RuleStore, StaleError, StoredP
 from datalog_gate.store.tables import stored_rules
 
 LOOK = 1.0
-"""Seconds after which the store is looked at for what other processes changed."""
+"""Seconds after which the store is checked for changes by other processes."""
 MOST_MODELS = 16
-"""How many evaluations are kept."""
+"""The maximum number of cached evaluations."""
 MOST_TRIES = 8
-"""How often a change is tried when others come between."""
+"""How often a change is retried when others come in between."""
 WORDS = {kind: str(kind.name).lower() for kind in (Kind.NULL, Kind.BOOLEAN, Kind.NUMBER, Kind.STRING, Kind.RESOURCE)}
 DEFAULTS = tuple(
     {"id": name, "name": name, "kind": kind, "description": "default policy", "abbreviation": name[:5], "author": ""}
     for name, kind in (("classification", "nonrecursive"), ("action", "action"))
 )
-"""The policies that Congress makes at its start."""
+"""The policies that Congress creates at its start."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyState:
-    """All policies: those of files, which stay as they are, and those of the store."""
+    """All policies: those of files, which do not change, and those of the store."""
 
     stored: StoredPolicies
     files: tuple[RuleFile, ...]
@@ -60,25 +60,25 @@ class PolicyState:
 
     @property
     def sources(self) -> dict[str, Mapping[str, Any]]:
-        """The sources of data by name; a driver whose name nothing has is a source itself."""
+        """The data sources by name; a driver is itself a source unless another has its name."""
         own = {name: {"id": name, "name": name, "driver": name, "description": "", "config": {}} for name in drivers()}
         return own | {str(source["name"]): source for source in self.stored.sources}
 
     @property
     def policies(self) -> tuple[Mapping[str, Any], ...]:
-        """The policies of the store, after those that are always there."""
+        """The policies of the store, after the default ones."""
         stored = {policy["name"] for policy in self.stored.policies}
         return (*(policy for policy in DEFAULTS if policy["name"] not in stored), *self.stored.policies)
 
     def policy_modules(self) -> list[Module]:
-        """The policies with their rules as they were written."""
+        """The policies with their rules as written."""
         return [
             Module(name, name, _parse_rules(name, self.rules_of(name)), congress=True)
             for name in (str(policy["name"]) for policy in self.policies)
         ]
 
     def with_sources(self, sources: tuple[Mapping[str, Any], ...]) -> RuleIndex:
-        """The index of the same rules over other sources. Errors: RulesError."""
+        """The index of the same rules over other data sources. Errors: RulesError."""
         stored = replace(self.stored, sources=sources)
         rules = {identity: (rule.module, rule.rule) for identity, rule in self.index.rules.items()}
         return index_modules(list(_modules(self.files, stored).values()), rules, self.index.policies)
@@ -98,8 +98,11 @@ class CloudRows:
 
 
 class LivePolicies:
-    """What requests read, and how they change it. A generation is swapped in by one assignment; one that can't be
-    loaded leaves the one before in force, and `problem` says so."""
+    """The policies that requests read and change.
+
+    A generation is swapped in by one assignment. If one can't be loaded, the previous one stays in force, and `problem`
+    says why.
+    """
 
     def __init__(self, point: DecisionPoint, store: RuleStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._point, self.store, self._clock = point, store, clock
@@ -138,8 +141,8 @@ class LivePolicies:
         return ApiError(503, "rules", f"the stored rules can't be loaded: {self.problem}")
 
     def change(self, work: Callable[[PolicyState], tuple[Change, RuleIndex, T]]) -> T:
-        """Make a change to the newest policies: `work` says which, and what they are after it. Errors: those of work
-        and of the store; StaleError where others change them all the time."""
+        """Change the newest policies. `work` returns the changes and the resulting policies. Errors: those of `work`
+        and of the store; StaleError if others keep changing them."""
         for attempt in range(MOST_TRIES):
             state = self.state(fresh=True)
             if self.problem:
@@ -161,8 +164,8 @@ class LivePolicies:
         raise AssertionError
 
     def remove_unread(self, policy: str, identity: str, author: str) -> Mapping[str, Any] | None:
-        """Remove a stored rule unchecked, as those that can't be loaded allow no other change. Returns the rule, or
-        None where no stored rule has the id. Errors: those of the store, StaleError."""
+        """Remove a stored rule without checks, since invalid stored rules permit no other change. Returns the rule, or
+        None for an unknown id. Errors: those of the store, StaleError."""
         stored = self.store.read()
         for rule in stored.rules:
             if (rule["policy"], rule["id"]) == (policy, identity):
@@ -172,7 +175,7 @@ class LivePolicies:
         return None
 
     def rows(self, fresh: bool = False) -> CloudRows:
-        """The rows of the sources: of the inventory, and those that were pushed."""
+        """The rows of the data sources: of the inventory, and pushed ones."""
         state = self.state(fresh)
         settings = self._point.settings
         sources = tuple(str(source["id"]) for source in state.stored.sources)
@@ -195,7 +198,7 @@ class LivePolicies:
         return self._rows
 
     def evaluate(self, relation: str) -> Evaluated:
-        """The model of what a relation rests on. Errors: RulesError, EngineError."""
+        """The model of the relations that a relation depends on. Errors: RulesError, EngineError."""
         return self._evaluate(relation)[0]
 
     def row_list(self, relation: str) -> str:
@@ -231,7 +234,7 @@ class LivePolicies:
 
 
 def read_row(relation: str, row: Any, at: int) -> FactLine:
-    """A row that was put into a table. Errors: ValueError, TypeError."""
+    """Read a row pushed to a table. Errors: ValueError, TypeError."""
     span = Span(f"PUT {relation}", at, 1, at, 1)
     if isinstance(row, Mapping):
         return FactLine(relation, {name: from_python(value) for name, value in row.items()}, span)
@@ -239,7 +242,7 @@ def read_row(relation: str, row: Any, at: int) -> FactLine:
 
 
 def drivers() -> list[str]:
-    """The names of the drivers: of whose services there are tables."""
+    """The names of the drivers whose services have tables."""
     return sorted({name.partition(":")[0] for name in cloud.names()})
 
 
@@ -250,7 +253,7 @@ def tables(driver: str) -> list[Relation]:
 
 
 def read_rule(text: str, policy: str, kind: str, identity: str) -> Rule:
-    """Read one rule. Errors: RulesError; ValueError with the number of statements where there is not one."""
+    """Read one rule. Errors: RulesError; ValueError with the number of statements if there is not exactly one."""
     module, diagnostics = parse(text, f"{policy}:{identity}", policy, congress=True)
     if diagnostics:
         raise RulesError(diagnostics, {f"{policy}:{identity}": text})
@@ -261,7 +264,7 @@ def read_rule(text: str, policy: str, kind: str, identity: str) -> Rule:
 
 
 def _load(stored: StoredPolicies, files: tuple[RuleFile, ...], before: PolicyState | None) -> PolicyState:
-    """The state of a generation; it goes on from the one before if only some rules differ. Errors: RulesError."""
+    """The state of a generation, derived from the previous one if only some rules differ. Errors: RulesError."""
     modules = _modules(files, stored)
     names = [str(policy["name"]) for policy in (*DEFAULTS, *stored.policies)]
     if before is None or before.files != files or before.stored.sources != stored.sources:
@@ -289,7 +292,8 @@ def _parse_rules(policy: str, rules: Iterable[Mapping[str, Any]]) -> tuple[State
 
 
 def _modules(files: tuple[RuleFile, ...], stored: StoredPolicies) -> dict[str, Module]:
-    """The modules of files, and for each source that has not the name of its driver one that declares its tables."""
+    """The modules of files, and one for each data source with another name than its driver, which declares its
+    tables."""
     modules, _ = parse_all(files)
     for source in stored.sources:
         if source["name"] != source["driver"]:
@@ -309,7 +313,7 @@ def _source_module(name: str, driver: str) -> Module:
 
 
 def _by_relation(lines: Iterable[FactLine]) -> dict[str, list[FactLine]]:
-    """The lines by relation. Those that were pushed take the place of those of the inventory."""
+    """The lines by relation. Pushed ones replace those of the inventory."""
     by_relation: dict[str, list[FactLine]] = {}
     for line in lines:
         known = by_relation.setdefault(line.relation, [])

@@ -91,7 +91,7 @@ def _create(call: ApiCall) -> Reply:
 
 
 def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
-    """Judge a stack that a scan stored, for who asked for it, and keep the decision. Errors: as `Rules.decide`."""
+    """Judge a stack that a scan stored, for its caller, and store the decision. Errors: as `Rules.decide`."""
     ruleset = call.server.point.current().ruleset
     stack = read(entry, ruleset.rules.catalogue)
     decision = ruleset.rules.decide(
@@ -106,7 +106,7 @@ def judge_stored(call: ApiCall, entry: StackEntry) -> Reply:
 
 
 def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str) -> Reply:
-    """Keep a decision with what its page shows, and answer it."""
+    """Store a decision with the data of its page, and answer with it."""
     content = decision.to_json()
     page = {}
     if isinstance(decision, ExplainedDecision):
@@ -119,14 +119,14 @@ def _keep(call: ApiCall, decision: Decision, stack: Stack, project: str) -> Repl
             stack_name=stack.id,
             request_id=call.request_id,
         )
-    except StoreError as error:  # who asks gets his answer whatever becomes of the record
+    except StoreError as error:  # the caller gets an answer even if it can't be recorded
         LOG.error("decision %s can't be kept: %s", decision.id, error)
     return Reply(_without_why(content), 201, {"Location": f"/v2/decisions/{decision.id}"})
 
 
 def _read_caller(call: ApiCall) -> tuple[Mapping[str, object] | None, str, Mapping[str, object]]:
-    """For whom it is asked, his project, and the credentials by which his services are found: by default who asks, if
-    his token is one of a project. Errors: ApiError."""
+    """The caller that rules see, the project, and the credentials that select the services. By default the client, if
+    the token has a project. Errors: ApiError."""
     if "caller" not in call.body:
         if not call.client.project:
             return None, "", {}
@@ -147,7 +147,7 @@ def _read_caller(call: ApiCall) -> tuple[Mapping[str, object] | None, str, Mappi
 
 
 def read_definition(data: Mapping[str, Any]) -> StackDefinition:
-    """Read what a stack is made of, of data that fits `DEFINITION`. Errors: InputError."""
+    """Read the definition of a stack from data that fits `DEFINITION`. Errors: InputError."""
     names = tuple(data.get("environment_files", ()))
     if missing := [name for name in names if name not in data.get("files", {})]:
         raise InputError.of(f"there is no file {missing[0]} among the files", suggestion="send its text in files")

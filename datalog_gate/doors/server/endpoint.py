@@ -17,7 +17,7 @@ Schema = Mapping[str, Any]
 """A schema of JSON, as OpenAPI 3.1 has it."""
 SCOPES = ("system", "domain", "project")
 CLOUD = ("system", "project")
-"""Tokens of who runs the cloud, if their rule allows them."""
+"""Tokens of cloud operators, if their rule allows them."""
 ANYBODY = "@"
 READER = "role:reader"
 MEMBER = "role:member"
@@ -25,7 +25,7 @@ OPERATOR = "role:admin"
 
 
 class ApiError(GateError):
-    """What is wrong with a request: the status of its answer, a code for programs, and a message."""
+    """An error for a client: the status, a code for programs, and a message."""
 
     def __init__(
         self,
@@ -54,43 +54,43 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """A request whose caller may make it, and whose parts fit their schemas."""
+    """A request that is authorized and fits its schemas."""
 
     server: PolicyServer
     client: Client
     path: Mapping[str, str]
     """The variables of the path."""
     query: Mapping[str, Any]
-    """The parameters by name, with defaults for those that have one."""
+    """The parameters by name, including defaults."""
     body: Any
     """The JSON data of the body; None without one."""
     request_id: str
     url: str
-    """The path as it was asked for."""
+    """The path as requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A method of a path. The table of all of them makes the routes, the rules of oslo.policy and the description."""
+    """A method of a path. Routes, oslo.policy rules and the description are generated from the table of endpoints."""
 
     method: str
     path: str
     """With variables in braces, as /v2/decisions/{decision}."""
     name: str
-    """Its id, which is also that of its rule: decision:show is datalog_gate:decision:show."""
+    """Its id, and that of its rule: decision:show is datalog_gate:decision:show."""
     summary: str
     handler: Callable[[ApiCall], Reply]
     _: KW_ONLY
     answer: Schema = field(default_factory=lambda: {"type": "object"})
     allowed: str = READER
-    """The rule by default; `ANYBODY` is asked for no token."""
+    """The default rule. `ANYBODY` needs no token."""
     scopes: tuple[str, ...] = SCOPES
-    """What the token may be for."""
+    """The permitted scopes of tokens."""
     query: Mapping[str, Schema] = field(default_factory=dict)
     body: Schema | None = None
     status: int = 200
     writes: bool = False
-    """Whether it changes something, so that each call of it is recorded."""
+    """Whether it changes something, so that each call is recorded."""
     media_type: str = "application/json"
 
     @property

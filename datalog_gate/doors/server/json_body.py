@@ -15,15 +15,15 @@ from datalog_gate.base.diagnostics import printable, shorten
 from datalog_gate.doors.server.endpoint import ApiError
 
 DEPTH = 200
-"""How deep lists and objects may be nested."""
+"""The maximum nesting of lists and objects."""
 PARTS = 500_000
-"""How many members and items there may be in a body: that many are checked in seconds."""
+"""The maximum number of members and items of a body, which takes seconds to check."""
 CHUNK = 64 * 1024
 _ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
-    """Read the body of a request as JSON; None where there is none. Errors: ApiError."""
+    """Read the body of a request as JSON; None if there is none. Errors: ApiError."""
     content = read_body(environ, limit, seconds)
     if not content:
         return None
@@ -66,7 +66,7 @@ def read_body(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
             parts.append(part)
             wanted -= len(part)
     except OSError:
-        cut = True  # the connection has ended, as one that is too slow does
+        cut = True  # the connection was closed, for example because it was too slow
     except Exception as error:  # noqa: BLE001 - gunicorn's errors for chunks share no class with others
         raise ApiError(400, "malformed_body", f"the body can't be read: {error}") from None
     finally:
@@ -134,7 +134,7 @@ def _check_size(data: Any) -> None:
 
 
 def _check_texts(data: Any) -> None:
-    """Refuse halves of surrogate pairs and NUL, which no database takes."""
+    """Refuse unpaired surrogates and NUL, which databases do not accept."""
     text = json.dumps(data, ensure_ascii=False)
     try:
         text.encode()

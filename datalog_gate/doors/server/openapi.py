@@ -1,4 +1,4 @@
-"""The OpenAPI description, made of the table of endpoints."""
+"""The OpenAPI description, generated from the endpoints."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from datalog_gate.doors.server.scan_results import PROJECT
 from datalog_gate.scan.open_findings import count_open, count_stacks, find_entry, read_days
 
 MOST = 1000
-"""How many rows of numbers an answer has at most: the largest."""
+"""The maximum number of rows in an answer: the largest."""
 
 
 def _show_overview(call: ApiCall) -> Reply:
@@ -61,7 +61,7 @@ def _list_decisions(call: ApiCall) -> Reply:
 
 
 def _judge_stack(call: ApiCall) -> Reply:
-    """Judge a stack again, as the last scan read it, by the rules of now."""
+    """Judge a stack of the last scan again, by the current rules."""
     with open_scan_store(call.server.options) as store:
         entry = find_entry(store.database, call.client.projects, call.path["stack"])
     if entry is None:

@@ -1,4 +1,4 @@
-"""Pages of lists. Clients pass on their markers as they are."""
+"""Pages of lists. Markers are opaque to clients."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def write_page(
     key: Callable[[Any], Sequence[str]],
     show: Callable[[Any], object] = lambda row: row,
 ) -> dict[str, Any]:
-    """The answer with a page of the rows. If there are more rows, `key` of its last row is the marker of the next."""
+    """The answer with a page of the rows. If there are more rows, `key` of the last row is the marker of the next
+    page."""
     page = rows[:limit]
     answer: dict[str, Any] = {name: [show(row) for row in page]}
     if len(rows) > limit:

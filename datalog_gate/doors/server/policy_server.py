@@ -1,4 +1,4 @@
-"""What all requests of the server share."""
+"""The state that all requests of the server share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from datalog_gate.store.rule_store import RuleStore
 
 @dataclass(slots=True)
 class PolicyServer:
-    """The decision point, the records and the options of a server, which threads share."""
+    """The decision point, the records and the options of a server, shared by threads."""
 
     options: Any
     """The options of the section [datalog_gate_server]."""

@@ -19,7 +19,7 @@ from datalog_gate.files.inputs import fact_lines
 from datalog_gate.scan.stored_query import read_lines
 
 ROWS = 10_000
-"""The most rows of an answer."""
+"""The maximum number of rows in an answer."""
 
 
 def _answer(call: ApiCall) -> Reply:

@@ -1,4 +1,4 @@
-"""Access to what scans have stored."""
+"""Access to the stored results of scans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEPT: ContextVar[tuple[ExitStack, dict[str, ScanStore]] | None] = ContextVar("k
 
 @contextmanager
 def keep_scan_store() -> Iterator[None]:
-    """Let all that is asked within open the store once."""
+    """Open the store at most once within this context."""
     with ExitStack() as stack:
         token = _KEPT.set((stack, {}))
         stack.callback(_KEPT.reset, token)
@@ -29,7 +29,7 @@ def keep_scan_store() -> Iterator[None]:
 
 @contextmanager
 def open_scan_store(options: Any) -> Iterator[ScanStore]:
-    """Open the store of scans to read it. Errors: ApiError."""
+    """Open the store of scans for reading. Errors: ApiError."""
     url = options.scan_store
     if not url:
         raise ApiError(404, "no_scans", "this server knows of no scans", "set scan_store in [datalog_gate_server]")

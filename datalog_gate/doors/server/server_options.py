@@ -51,7 +51,7 @@ def register(conf: Any) -> None:
 
 
 def find_folder(options: Any) -> Path:
-    """The folder of the server, which is created if it is missing. Errors: OSError."""
+    """The folder of the server; created if it is missing. Errors: OSError."""
     folder = Path(options.folder).expanduser()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -1,8 +1,7 @@
 """Runs the server: its configuration, its token, its log, and gunicorn.
 
-The master process loads everything and forks the workers, so that what is wrong is said once, and their memory is
-shared. TERM and INT let requests end, HUP replaces the workers, and a worker that dies is replaced. There is no TLS
-here: that is the work of the proxy in front.
+The master process loads everything and forks the workers, so that errors are reported once, and memory is shared. TERM
+and INT let requests finish, HUP replaces the workers, and a worker that dies is replaced. TLS is left to a proxy.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from datalog_gate.store.transaction import StoreError
 LOG = logging.getLogger(__name__)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 QUIET = ("keystonemiddleware=WARNING", "keystoneauth=WARNING", "urllib3=WARNING", "oslo_policy=WARNING")
-"""What libraries log at most: the first two would log headers."""
+"""The log levels of libraries: the first two would log headers."""
 
 
 def serve(config: Path | None, host: str, port: int) -> int:
@@ -48,7 +47,7 @@ def serve(config: Path | None, host: str, port: int) -> int:
     conf = read_config(config)
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except OSError as error:  # gunicorn would try for five seconds, and end with the exit code of a denial
+    except OSError as error:  # gunicorn would retry for five seconds, and exit with the code of a denial
         raise InputError.of(f"the server can't listen at {host}, port {port}: {error.strerror}") from None
     start_log(conf)
     options = conf[GROUP]
@@ -74,7 +73,7 @@ def read_config(path: Path | None) -> Any:
     register(conf)
     try:
         conf([], project="datalog_gate", default_config_files=[str(path)] if path else [], default_config_dirs=[])
-        dict(conf[GROUP])  # reads all, so that a wrong value is told now
+        dict(conf[GROUP])  # reads all options, so that errors are reported now
     except cfg.ConfigFileParseError as error:
         problem: Any = error.__context__  # its own text quotes the line, which may hold a password
         raise InputError.of(f"{path} can't be read: {problem.msg} in line {problem.lineno}") from None
@@ -86,14 +85,14 @@ def read_config(path: Path | None) -> Any:
 
 
 def start_log(conf: Any) -> None:
-    """Log to stderr, or where [DEFAULT] says; with a configuration each record is JSON unless it says otherwise."""
+    """Log to stderr, or as [DEFAULT] says. With a configuration, records are JSON by default."""
     conf.set_default("use_json", bool(conf.config_file))
     conf.set_default("use_stderr", not (conf.log_file or conf.log_dir or conf.use_syslog or conf.use_journal))
     log.setup(conf, "datalog_gate")
 
 
 def read_token(folder: Path) -> str:
-    """Read the token, or make one and print it. Errors: InputError."""
+    """Read the token, or create and print one. Errors: InputError."""
     path = folder / "token"
     try:
         if path.exists():
@@ -130,8 +129,8 @@ def _configure(options: Any, host: str, port: int) -> dict[str, object]:
 
 
 class _HttpWorker(ThreadWorker):  # type: ignore[misc, unused-ignore]
-    """Refuses what is no HTTP, and a head that takes too long, in the form of all refusals. It logs none of their text,
-    which may hold a token."""
+    """Refuses requests that are not HTTP, and slow ones, in the server's format. It does not log their text, which may
+    contain a token."""
 
     patience = 10.0
     """Seconds in which the head of a request must arrive."""
@@ -152,7 +151,8 @@ class _HttpWorker(ThreadWorker):  # type: ignore[misc, unused-ignore]
         return super().handle_request(request, conn)
 
     def notify(self) -> None:
-        """What the main thread does each second: end connections whose head does not come, which hold a thread."""
+        """Called by the main thread every second: close connections whose head does not arrive, since each holds a
+        thread."""
         super().notify()
         for conn, end in tuple(self._heads.items()):
             if conn.initialized and end < time.monotonic() and self._heads.pop(conn, None):
@@ -172,10 +172,10 @@ class _HttpWorker(ThreadWorker):  # type: ignore[misc, unused-ignore]
 
 
 def _refuse(client: Any, address: Any, refusal: ApiError, problem: str) -> None:
-    """Answer, and log, what is refused before it is a request. Never waits for the client."""
+    """Answer and log a refusal before there is a request. Never waits for the client."""
     where, status, identity = address[0] if address else "a socket", refusal.status, f"req-{uuid4()}"
     record = ("%s: a request of %s is refused: %s (%s)", identity, where, status, problem)
-    thread = Thread(target=LOG.warning, args=record)  # here oslo.log would add the text of the error to the record
+    thread = Thread(target=LOG.warning, args=record)  # oslo.log would add the text of the error to the record
     thread.start()
     thread.join()
     body = json.dumps(format_error("", refusal, identity)).encode()
@@ -186,7 +186,7 @@ def _refuse(client: Any, address: Any, refusal: ApiError, problem: str) -> None:
 
 
 class _Logger(glogging.Logger):  # type: ignore[misc]
-    """Leaves what gunicorn logs to the log of the service."""
+    """Passes gunicorn's messages to the service's log."""
 
     def setup(self, _settings: Any) -> None:
         self.error_log.propagate, self.access_log.disabled = True, True

@@ -55,7 +55,7 @@ def _check_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
 
 
 def _check_stored_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
-    """Whether the newest generation of the rules that came over the API is in force here."""
+    """Whether the newest rules from the API are in force in this process."""
     try:
         state = server.live.state()
     except (StoreError, ApiError) as error:
@@ -65,7 +65,7 @@ def _check_stored_rules(server: PolicyServer) -> tuple[bool, dict[str, object]]:
 
 
 def _check_inventory(server: PolicyServer) -> tuple[bool, dict[str, object]]:
-    """The age of what decisions rest on; an old one is no reason to send requests elsewhere."""
+    """Check the age of the inventory. An old one is not a reason to send requests elsewhere."""
     settings, ruleset = server.point.current()
     problem = server.point.problems().get("inventory")
     facts: dict[str, object] = (

@@ -1,7 +1,7 @@
-"""Rules that are tried on a template and all stored stacks.
+"""Trials of rules on a template and on all stored stacks.
 
-A trial is a file in the folder of the server, so that each process of the host has it. A run is a thread of a process,
-which writes how far it is; one that has not for `LOST` seconds has ended with its process.
+A trial is a file in the folder of the server, which all processes of the host share. A run is a thread that writes its
+progress. If it has written none for `LOST` seconds, its process has ended.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from datalog_gate.scan.open_findings import count_stacks, read_entries
 LOG = logging.getLogger(__name__)
 ID = re.compile(r"[0-9a-f]{16}")
 KEPT = 200
-"""How many trials are kept, the newest."""
+"""The number of trials that are stored: the newest."""
 MOST = 100
-"""How many findings of a run are kept."""
+"""The maximum number of stored findings of a run."""
 LOST = 60.0
 """Seconds without progress after which a run counts as ended."""
 _RUNNING = Lock()
-"""Of a process: one run at a time leaves room for requests."""
+"""Limits a process to one run at a time, which leaves capacity for requests."""
 
 
 def _create(call: ApiCall) -> Reply:
-    """Check the rules, judge the template by them, and keep both. Errors: RulesError, InputError."""
+    """Check the rules, judge the template by them, and store both. Errors: RulesError, InputError."""
     body: dict[str, Any] = call.body
     request = _build_request(call, body["rules"])
     trial: dict[str, Any] = {"id": secrets.token_hex(8), "project": call.client.project, "user": call.client.user}
@@ -63,7 +63,7 @@ def _create(call: ApiCall) -> Reply:
 
 
 def _build_request(call: ApiCall, rules: str) -> ScanRequest:
-    """What stacks are judged by in a trial. Errors: RulesError."""
+    """The request for judging stacks in a trial. Errors: RulesError."""
     ruleset = call.server.point.current().ruleset
     tried: PolicySet = load([RuleFile("rules", "rules.dl", rules)], ruleset.rules.catalogue)
     return ScanRequest(tried, call.server.now())
@@ -79,7 +79,7 @@ def _to_json(trial: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(call: ApiCall) -> Reply:
-    """Begin to judge all stored stacks that the caller sees."""
+    """Start judging all stored stacks that the caller sees."""
     trial = _read(call)
     if trial["run"] and trial["run"]["state"] == "running":
         raise ApiError(409, "running", "the trial is running already")
@@ -127,7 +127,7 @@ def _folder(call: ApiCall) -> Path:
 
 
 def _write(call: ApiCall, trial: Mapping[str, Any]) -> None:
-    """Write a trial at once, and remove the oldest."""
+    """Write a trial atomically, and remove the oldest."""
     folder = _folder(call)
     part = folder / f".{trial['id']}"
     part.write_text(json.dumps(trial), "utf-8")
@@ -138,7 +138,7 @@ def _write(call: ApiCall, trial: Mapping[str, Any]) -> None:
 
 
 def _read(call: ApiCall) -> dict[str, Any]:
-    """The trial of the path, if it is one of the caller's project. Errors: ApiError."""
+    """The trial of the path, if it belongs to the caller's project. Errors: ApiError."""
     path = _folder(call) / f"{call.path['trial']}.json"
     if ID.fullmatch(call.path["trial"]) and path.exists():
         trial: dict[str, Any] = json.loads(path.read_text("utf-8"))

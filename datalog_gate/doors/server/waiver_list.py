@@ -1,4 +1,4 @@
-"""The waivers in force, and those that people give here."""
+"""The waivers in force, and those that people create here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _show(call: ApiCall) -> Reply:
 
 
 def _create(call: ApiCall) -> Reply:
-    """Give a waiver, if the rules take it."""
+    """Create a waiver, if it fits the rules."""
     if call.server.point.current().settings.waivers not in ("", STORE):
         message = "the waivers of this gate are those of a file, which is no file of this server"
         raise ApiError(409, "file", message, "set waivers = store in [datalog_gate]")
@@ -65,7 +65,7 @@ def _missing_error() -> ApiError:
 
 
 def _read_all(call: ApiCall) -> list[dict[str, Any]]:
-    """The waivers that the caller sees, in force in the doors of this configuration or not."""
+    """The waivers that the caller sees, whether or not they are in force in the doors of this configuration."""
     settings, ruleset = call.server.point.current()
     in_rules = {waiver.id: waiver for waiver in ruleset.waivers}
     store = call.server.records.store
@@ -81,7 +81,7 @@ def _read_all(call: ApiCall) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _read_stored(store: Store, _turn: int) -> tuple[StoredWaiver, ...]:
-    """The stored waivers, which are others only after another turn."""
+    """The stored waivers. They change only with their counter."""
     return read_waivers(store)
 
 

@@ -1,7 +1,6 @@
 """A reader of request bodies, as Heat reads them.
 
-A body that can be read in more than one way is an InputError. Heat ignores Content-Encoding, so a compressed body is
-not JSON.
+An ambiguous body is an InputError. Heat ignores Content-Encoding, so a compressed body is not JSON.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from datalog_gate.doors.wsgi.routes import Environ
 from datalog_gate.template.document import read_integer
 
 DRAINED = 16
-"""How many times its limit is read of a body that is too large, and thrown away, before the answer."""
+"""How many times the limit is read from a body that is too large, and discarded, before the answer."""
 PART = 1024 * 1024
 
 
 def read_body(environ: Environ, limit: int) -> bytes:
-    """Read the whole body, and put it back into the environ. Errors: InputError; then the request must not go on."""
+    """Read the whole body, and put it back into the environ. Errors: InputError; then the request must not be
+    forwarded."""
     length = environ.get("CONTENT_LENGTH") or ""
     if length and not re.fullmatch("[0-9]{1,15}", length):
         raise InputError.of("the Content-Length is no number")
@@ -33,7 +33,7 @@ def read_body(environ: Environ, limit: int) -> bytes:
     if len(body) > limit:
         rest = int(length) - size if length else limit * DRAINED
         for _ in _read_parts(environ, min(rest, limit * DRAINED)):
-            pass  # a client that still sends would see a closed connection in place of the answer
+            pass  # a client that is still sending would see a closed connection instead of the answer
         raise InputError.of(f"the body is larger than the {limit} bytes that can be judged", "too-large")
     if length and len(body) != int(length):
         raise InputError.of("the body is shorter than its Content-Length")
@@ -42,7 +42,7 @@ def read_body(environ: Environ, limit: int) -> bytes:
 
 
 def _read_parts(environ: Environ, size: int) -> Iterator[bytes]:
-    """Read so many bytes, or what there is."""
+    """Read at most so many bytes."""
     while size > 0 and (part := environ["wsgi.input"].read(min(size, PART))):
         size -= len(part)
         yield part

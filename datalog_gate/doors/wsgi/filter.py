@@ -1,7 +1,7 @@
 """The filter that forwards or refuses requests to Heat.
 
-Heat answers exactly the request that was judged. An error of the gate never becomes a 500. A request that creates or
-changes a stack is answered with 503. Any other goes on, with an ERROR in the log.
+Heat gets exactly the request that was judged. An error of the gate never becomes a 500: requests that create or change
+a stack are answered with 503, and others are forwarded, with an ERROR in the log.
 """
 
 from __future__ import annotations
@@ -27,16 +27,14 @@ from datalog_gate.preflight.plugin import Outcome
 LOG = logging.getLogger(__name__)
 _CODES = {"denied": 403, "unreadable": 400, "undecided": 503}
 _OUTCOMES = {"allowed": "allow", "denied": "deny", "unreadable": "unreadable", "undecided": "indeterminate"}
-"""The outcome in the header where the policies did not decide."""
+"""The outcome in the header if the policies did not decide."""
 _STACK_ID = re.compile(rb"stacks/[^/]+/([0-9a-f-]{36})")
 """The id of a stack in the addresses and ARNs of Heat's answers."""
 
 
 class UnclearRequestError(Exception):
-    """Nobody can tell what Heat would make of a request, so it must not go on, whatever the mode.
-
-    `fault` builds the refusal where it is not that of the filter.
-    """
+    """It is not clear how Heat would read a request, so it must not be forwarded in any mode. `fault` builds the
+    refusal if it differs from the filter's."""
 
     def __init__(self, why: str, fault: Callable[[int, str], Response] | None = None) -> None:
         super().__init__(f"The request can't be judged: {why}")
@@ -48,15 +46,15 @@ class GatedRequest:
     """A request that is judged."""
 
     operation: Operation
-    """What it asks for, in the project of its path; the filter adds who asks."""
+    """The requested operation, in the project of its path. The filter adds the caller."""
     fault: Callable[[int, str], Response]
     """Builds a refusal of the API from a code and a message."""
     abandons: bool = False
     """Whether Heat keeps the resources of the deleted stack."""
     problem: InputError | None = None
-    """Why the request must not go on at all."""
+    """Why the request must not be forwarded at all."""
     forward: Callable[[], None] = lambda: None
-    """Replaces the request by what was judged, once it is allowed."""
+    """Replaces the request by the judged one, once it is allowed."""
     after: Callable[[], None] = lambda: None
     """Called once Heat has accepted the request."""
     record: Callable[[str], None] | None = None
@@ -145,13 +143,13 @@ class Filter:
                     operation = self._operation(request, environ)
                     self.point.abandon(operation.stack_id, operation.project, operation.stack_name)
                 request.after()
-            except Exception:  # Heat took the request, and its answer is the user's
+            except Exception:  # Heat accepted the request, and the user gets its answer
                 LOG.exception("decision %s: what follows Heat's answer failed", answer.id if answer else "")
         return _with_decision(response, answer) if answer else response
 
     def _record(self, request: GatedRequest, environ: Environ, answer: Answer) -> Response:
-        """Have Heat create a stack that fails with the reason; refuse the request if Heat does not, as for a name that
-        is taken."""
+        """Have Heat create a stack that fails with the reason. Refuse the request if Heat does not, for example for an
+        existing name."""
         assert request.record
         request.record(_message(answer))
         try:
@@ -175,9 +173,9 @@ class Filter:
 def _read_credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object] | None:
     """Read the credentials for oslo.policy from Heat's context; None if they are not verified.
 
-    They are if the authtoken filter of keystonemiddleware read a valid token before the context was made: no client can
-    write `keystone.token_info`, and a context that was made before does not hold the same object. In the `noauth` and
-    `custombackend` pipelines the context says what the headers of the client say.
+    They are verified if keystonemiddleware's authtoken filter read a valid token before the context was created:
+    clients cannot write `keystone.token_info`, and an earlier context does not hold the same object. In the `noauth`
+    and `custombackend` pipelines the context only repeats the client's headers.
     """
     context, token = _find_context(environ), environ.get("keystone.token_info")
     verified = bool(token) and getattr(context, "auth_token_info", None) is token
@@ -193,7 +191,7 @@ def _find_context(environ: Environ) -> Any:
 
 
 def _refusal(request: GatedRequest, answer: Answer) -> Answer | None:
-    """The answer that stops the operation, if any. Nothing stops a rollback."""
+    """The answer that stops the operation, if any. Rollbacks are never stopped."""
     if request.problem and answer.allowed:
         problems = "; ".join(diagnostic.message for diagnostic in request.problem.diagnostics)
         return refuse("unreadable", f"The request can't be judged: {problems}")
@@ -219,9 +217,9 @@ def _message(answer: Answer) -> str:
 
 
 def _with_decision(response: Response, answer: Answer) -> Response:
-    """Add the header of the gate, which tells a live door from none: the outcome, its id, and the warnings."""
+    """Add the gate's header, which proves that a door is active: the outcome, the decision id, and the warnings."""
     outcome = answer.decision.outcome if answer.decision else _OUTCOMES[answer.verdict]
-    if not answer.allowed and outcome.startswith("allow"):  # a service or a plugin refuses what the policies allow
+    if not answer.allowed and outcome.startswith("allow"):  # a service or a plugin refused it
         outcome = _OUTCOMES[answer.verdict]
     for warning in answer.warnings:
         LOG.warning("decision %s: %s", answer.id, printable(warning))

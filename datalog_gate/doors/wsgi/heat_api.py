@@ -45,7 +45,7 @@ _ELSEWHERE = {
     "template_url": "send the template itself: heat stack create -t FILE reads an address for you",
     "files_container": "send the files themselves, in `files`",
 }
-"""Fields for a stack stored elsewhere, which may change between two readings, and what to do instead."""
+"""Fields for a stack stored elsewhere, which may change between two reads, and what to do instead."""
 _CONTENTS = {"template", "environment", "parameters", "files", "environment_files", "template_url", "files_container"}
 _UNCHANGED = _CONTENTS | {"existing", "stack_name"}
 
@@ -55,7 +55,7 @@ def read_request(application: Application, environ: Environ, settings: Settings)
     route = match_route(environ)
     if route is None:
         return None
-    original = dict(environ)  # Heat's router writes into the environ, and a request may be forwarded as another
+    original = dict(environ)  # Heat's router writes to the environ, and the request may be replaced
 
     def read_stored() -> StackDefinition:
         return _stored_definition(read_stored_stack(application, original, route.path))
@@ -76,7 +76,7 @@ def read_request(application: Application, environ: Environ, settings: Settings)
     if route.kind == "actions":
         if error:
             raise UnclearRequestError("; ".join(diagnostic.message for diagnostic in error.diagnostics))
-        action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # else Heat rejects the request
+        action = _ACTIONS.get(next(iter(body))) if len(body) == 1 else None  # otherwise Heat rejects the request
         return _gated(route, action, read_stored) if action else None
     if route.kind in ("update", "preview_update"):
         update = _Update(application, original, route, body, settings.body_limit)
@@ -108,7 +108,7 @@ def _gated(
 
 
 def _read_object(environ: Environ, limit: int) -> tuple[dict[str, Any], bool, InputError | None]:
-    """Read the JSON object in the body, whether the body was read to its end, and what is wrong with it."""
+    """Read the JSON object in the body. Also return whether the whole body was read, and the error if any."""
     try:
         text = read_body(environ, limit)
     except InputError as error:
@@ -143,9 +143,8 @@ def _denial_body(body: dict[str, Any], reason: str) -> dict[str, Any]:
 class _Update:
     """An update, which Heat may merge with the stored stack.
 
-    The gate judges and forwards the merged stack as a whole. Where it cannot be sent (it has values that Heat masks, or
-    the body is too large), Heat merges it; then another update in between shows in a comparison afterwards, as an ERROR
-    in the log.
+    The gate judges and forwards the merged stack as a whole. If it cannot be sent (it has masked values, or the body is
+    too large), Heat merges it. Then a comparison afterwards detects another update in between, and logs an ERROR.
     """
 
     application: Application
@@ -153,15 +152,15 @@ class _Update:
     route: Route
     body: dict[str, Any]
     limit: int
-    """Maximum bytes of a body."""
+    """The maximum size of a body in bytes."""
     stored: StoredStack | None = None
     merged: StackDefinition | None = None
     forwarded: dict[str, Any] = field(default_factory=dict)
-    """The body of a merged update: the whole stack, but for masked values, which only Heat knows."""
+    """The body of a merged update: the whole stack, except masked values, which only Heat knows."""
     heat_merges: bool = False
 
     def read_definition(self) -> StackDefinition:
-        """Read what the stack would be made of. Errors: InputError, HeatAnswerError."""
+        """Read the definition after the update. Errors: InputError, HeatAnswerError."""
         patch = self.environ["REQUEST_METHOD"] == "PATCH"
         if "adopt_stack_data" in self.body:
             raise InputError.of("adopt_stack_data belongs to the creation of a stack")
@@ -173,20 +172,20 @@ class _Update:
         self.stored = read_stored_stack(self.application, self.environ, self.route.path)
         self.merged, self.forwarded = _merge_update(self.body, self.stored)
         if not self.merged.masked and self.body.get("tags") is None and self.route.kind == "update":
-            tags = read_tags(self.application, self.environ, self.route.path)  # a whole update would remove them
+            tags = read_tags(self.application, self.environ, self.route.path)  # a complete update would remove them
             if tags:
                 self.forwarded["tags"] = ",".join(tags)
         return self.merged
 
     def read_old_definition(self) -> StackDefinition:
-        """Read what the stack is made of before the update. Errors: InputError, HeatAnswerError."""
+        """Read the definition before the update. Errors: InputError, HeatAnswerError."""
         return _stored_definition(self.stored or read_stored_stack(self.application, self.environ, self.route.path))
 
     def forward(self, environ: Environ) -> None:
         """Replace the request by the whole stack, without masked values.
 
-        An update that changes nothing stays as it is: it builds what another update left, which was judged, and Heat
-        has an access rule of its own for it.
+        An update without changes is forwarded as it is: it builds the remainder of an earlier update, which was judged,
+        and Heat has a separate access rule for it.
         """
         has_changes = self.body.keys() - _UNCHANGED or any(self.body.get(name) for name in _CONTENTS)
         if self.merged is None or not has_changes:
@@ -200,7 +199,7 @@ class _Update:
             environ["REQUEST_METHOD"] = "PUT"  # Heat merges every PATCH
 
     def compare(self) -> None:
-        """Log an ERROR if Heat has stored another stack than the one that was judged."""
+        """Log an ERROR if Heat has stored another stack than the judged one."""
         if not (self.heat_merges and self.merged and self.stored):
             return
         stored = read_stored_stack(self.application, self.environ, self.route.path)
@@ -213,7 +212,7 @@ class _Update:
 
 
 def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
-    """Read the definition of a stack from a body that holds it as a whole; `adopt_stack_data` overrides `template`."""
+    """Read the definition from a body that contains all of it; `adopt_stack_data` overrides `template`."""
     _check(body)
     environment: Any = None if body.get("environment_files") else body.get("environment")
     parameters = body.get("parameters") or {}
@@ -238,13 +237,13 @@ def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
 
 
 def _stored_definition(stored: StoredStack, masked: bool = True) -> StackDefinition:
-    """The definition of a stored stack; if `masked`, Heat shows hidden values as `HEAT_MASK`."""
+    """The definition of a stored stack. With `masked`, Heat shows hidden values as `HEAT_MASK`."""
     own = {} if masked else stored.environment
     return _definition(stored.template, stored.environment, own, stored.files)
 
 
 def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDefinition, dict[str, Any]]:
-    """Merge a body that says only what changes with the stored stack; also return the body to forward."""
+    """Merge a body that contains only changes with the stored stack; also return the body to forward."""
     template = stored.template if body.get("template") is None else body["template"]
     if not isinstance(template, dict | str):
         raise InputError.of("template is missing or of a wrong type")
@@ -269,7 +268,7 @@ def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDe
 
 
 def _to_store(definition: StackDefinition) -> StoredStack:
-    """What Heat should store of a merged update."""
+    """What Heat should store after a merged update."""
     assert isinstance(definition.environment, dict)
     sections = {name: dict(definition.environment[name]) for name in _MAPS}
     for section, name in definition.masked:
@@ -281,7 +280,7 @@ def _differs(expected: StoredStack, actual: StoredStack) -> bool:
     """Whether a stored stack differs from the expected one, except for values that Heat masks."""
     for name in _MAPS:
         old, new = (dict(_map(stack.environment, name)) for stack in (expected, actual))
-        if name == "resource_registry":  # Heat adds each type that is a template, as itself
+        if name == "resource_registry":  # Heat adds each template type as an alias of itself
             old, new = ({key: kind for key, kind in types.items() if key != kind} for types in (old, new))
         if old.keys() != new.keys():
             return True
@@ -307,7 +306,7 @@ def _adopted(text: object) -> dict[str, Any]:
     data = read_document(text, "<adopt_stack_data>").data
     if not isinstance(data, dict) or not isinstance(data.get("environment") or {}, dict):
         raise InputError.of("adopt_stack_data is no map of a stack")
-    adopted: dict[str, Any] = json.loads(json.dumps(data))  # names that are numbers become texts, on Heat's way too
+    adopted: dict[str, Any] = json.loads(json.dumps(data))  # numbers as names become texts, in Heat too
     return adopted
 
 
@@ -321,7 +320,8 @@ def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
-    """The environment of the request by sections, merged as in heat/common/environment_util.py, without strategies."""
+    """The environment of the request by sections, merged as in heat/common/environment_util.py, without merge
+    strategies."""
     names = _environment_files({**body, "files": files})
     data = _data(None if names else body.get("environment"), "<environment>", as_json=False)
     _check_environment(data, "<environment>")
@@ -378,11 +378,8 @@ def _removes(registry: Mapping[str, Any]) -> bool:
 def _definition(
     template: Mapping[str, Any] | str, stored: Mapping[str, Any], own: Mapping[str, Any], files: Mapping[str, str]
 ) -> StackDefinition:
-    """The definition with a stored environment.
-
-    It lacks parameters that the template does not declare, which Heat drops, and masked values that are not the
-    request's own.
-    """
+    """The definition with a stored environment, without parameters that the template does not declare, which Heat
+    drops, and without masked values, unless they are the request's own."""
     declared = _declared(template)
     environment: dict[str, Any] = {name: dict(_map(stored, name)) for name in _MAPS}
     environment["parameters"] = {key: value for key, value in environment["parameters"].items() if key in declared}
@@ -413,8 +410,9 @@ def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
 def _check_environment(environment: object, label: str) -> None:
     """Refuse an environment that redefines a type of the gate, or that says which values are encrypted.
 
-    By the first a template could escape the gate. By the second Heat would read values through a function that the user
-    names, and build with other values than those judged (heat/objects/raw_template.py:56-80, heat/common/crypt.py:118).
+    The former would let a template escape the gate. With the latter Heat would decrypt values with a method that the
+    user names, and build with other values than the judged ones (heat/objects/raw_template.py:56-80,
+    heat/common/crypt.py:118).
     """
     document = (
         read_document(environment, label, as_json=False)

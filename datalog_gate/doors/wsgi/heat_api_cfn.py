@@ -1,7 +1,8 @@
 """Reads requests to heat-api-cfn, the API of Amazon's CloudFormation, as `GatedRequest`.
 
-A judged request is forwarded as one form in which each name occurs once, so that Heat cannot read it in another way. An
-update is whole here (heat/api/cfn/v1/stacks.py:265-352: no `existing`), and there are no files and no environments.
+A judged request is forwarded as a form in which each name occurs once, so that Heat cannot read it in another way. An
+update is always complete here (heat/api/cfn/v1/stacks.py:265-352: no `existing`), and there are no files and no
+environments.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def read_request(_application: Application, environ: Environ, settings: Settings
 
 
 def _read_form(environ: Environ, settings: Settings) -> tuple[str, InputError | None]:
-    """Read the text of a form, and what is wrong with it."""
+    """Read the text of a form. Also return the error, if any."""
     kind = content_type(environ)
     length = environ.get("CONTENT_LENGTH") or ""
     if kind not in ("", *FORMS) or (length in ("", "0") and not environ.get("wsgi.input_terminated")):
@@ -112,7 +113,7 @@ def _parse_stack_name(name: str) -> tuple[str, str, str]:
 
 
 def _unreadable_definition() -> StackDefinition:
-    """Called only if a policy judges the deletion, which must not pass since the stack cannot be read here."""
+    """Called only if a policy judges a deletion, which must fail since the stack cannot be read here."""
     raise UnclearRequestError("delete the stack over the orchestration API, where the policies can read it")
 
 
@@ -127,7 +128,7 @@ def _definition(fields: Mapping[str, str]) -> StackDefinition:
         match = _PARAMETER.fullmatch(name)
         if match and match[2] not in (member := members.setdefault(int(match[1]), {})):
             member[match[2]] = value
-        elif match or name.startswith("Parameters."):  # Heat takes any text after a line break
+        elif match or name.startswith("Parameters."):  # Heat accepts any text after a line break
             raise InputError.of(f"{name[:80]!r} can't be judged as the name of a parameter's part", "bad-parameter")
     pairs = [(member[_KEY], member[_VALUE]) for member in members.values() if _KEY in member and _VALUE in member]
     values: dict[str, Any] = dict(pairs)

@@ -1,7 +1,7 @@
 """The texts of a request as Heat's own loaders read them.
 
-The gate reads texts by a reader of its own, which knows places. Where that differs from Heat's, Heat would build
-another stack than the one that was judged.
+The gate has its own reader of texts, which records places. If the results differ, Heat would build another stack than
+the judged one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datalog_gate.template.reader import TemplateSource
 
 
 def find_difference(stack: Stack) -> str | None:
-    """The first text of a judged stack that Heat reads in another way; None if there is none, or no Heat."""
+    """The first text of a judged stack that Heat reads differently; None if there is none, or no Heat."""
     try:
         from heat.common import template_format
     except ImportError:
@@ -32,7 +32,7 @@ def find_difference(stack: Stack) -> str | None:
 
 
 def load_environment(text: str) -> Any:
-    """The data of an environment, as heat/common/environment_format.py:29 loads it. Errors: ValueError."""
+    """The data of an environment, loaded as in heat/common/environment_format.py:29. Errors: ValueError."""
     from heat.common import template_format
 
     try:
@@ -46,7 +46,7 @@ def load_environment(text: str) -> Any:
 
 
 def _is_same(data: Any, other: Any) -> bool:
-    """Whether data and their types are the same, whatever the order of keys."""
+    """Whether data and their types are equal, in any order of keys."""
     if type(data) is not type(other):
         return False
     match data:

@@ -30,7 +30,7 @@ _ROUTES: dict[tuple[str, ...], dict[str, str]] = {
     (_ANY, _ANY, "snapshots"): {"POST": "snapshot"},
     (_ANY, _ANY, "snapshots", _ANY, "restore"): {"POST": "restore"},
 }
-"""The kind of each method on a path after ``stacks``."""
+"""The kind of operation for each method, by the path after ``stacks``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Route:
     stack_id: str = ""
     snapshot_id: str = ""
     path: str = ""
-    """The path of the stack, below which are ``/template`` and the like."""
+    """The path of the stack, below which are ``/template`` and others."""
 
 
 def match_route(environ: Environ) -> Route | None:

@@ -1,7 +1,7 @@
 """A reader of stored stacks, through the wrapped application.
 
-It reads as the caller of the request. So Heat's own access rules hold: a refusal of Heat is its answer to the caller, a
-`HeatAnswerError`. Other errors are InputError.
+It reads with the caller's credentials, so Heat's access rules apply. A refusal by Heat is a `HeatAnswerError`, which
+becomes the answer to the caller. Other errors are InputError.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ StartResponse = Callable[..., Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _NOT_INNER = ("wsgiorg.", "routes.", "HTTP_IF_", "HTTP_RANGE", "HTTP_TRANSFER_ENCODING")
-"""Prefixes of the names in an environ that an inner request does not take over."""
+"""Prefixes of environ names that are not copied to an inner request."""
 
 
 class HeatAnswerError(Exception):
-    """Heat answered with a response, or with an exception that an outer filter turns into a fault."""
+    """Heat answered with a response, or with an exception that an outer filter converts to a fault."""
 
     def __init__(self, answer: Response | Exception) -> None:
         super().__init__(str(answer))
@@ -77,7 +77,7 @@ def _get(application: Application, environ: Environ, path: str, query: str = "")
 
 
 def call_application(application: Application, environ: Environ) -> Response:
-    """Call the application for a complete response. An exception of it is Heat's answer too."""
+    """Call the application and return a complete response. An exception becomes Heat's answer too."""
     started: list[tuple[str, list[tuple[str, str]]]] = []
     parts: list[bytes] = []
 

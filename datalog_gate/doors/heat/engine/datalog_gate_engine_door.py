@@ -1,9 +1,9 @@
 """The door in Heat's convergence engine, for `plugin_dirs` of heat.conf.
 
 An error in this module stops Heat's engine, so it imports only Heat. The judgement is in
-`datalog_gate.doors.heat.engine_door`. All that begins to build passes `Stack.converge_stack`
-(heat/engine/service.py:928, 1113 and 2342, heat/engine/stack.py:1585), and each engine loads this module before its
-first stack (heat/engine/stack.py:242).
+`datalog_gate.doors.heat.engine_door`. Everything that builds calls `Stack.converge_stack` (heat/engine/service.py:928,
+1113 and 2342, heat/engine/stack.py:1585), and each engine loads this module before its first stack
+(heat/engine/stack.py:242).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JUDGED = (Stack.CREATE, Stack.UPDATE, Stack.ADOPT, Stack.RESTORE, Stack.ROLLBACK
 
 
 def install() -> None:
-    """Put the door before `Stack.converge_stack`. Errors: RuntimeError for a Heat in which it takes something else."""
+    """Wrap `Stack.converge_stack` with the door. Errors: RuntimeError for a Heat in which it has other parameters."""
     converge = Stack.converge_stack
     if hasattr(converge, "datalog_gate"):
         return
@@ -54,7 +54,7 @@ def install() -> None:
         from datalog_gate.doors.heat.engine_door import announce
 
         announce(hashlib.sha256(inspect.getsource(converge).encode()).hexdigest())
-    except Exception:  # the door is there; where the gate is broken it stops each stack
+    except Exception:  # the door is installed; if the gate is broken it stops each stack
         LOG.exception("datalog_gate: the engine's door is in place, and no record says so")
 
 

@@ -22,7 +22,7 @@ MAX_LENGTH = 2000
 
 
 class DeniedError(Exception):
-    """The stack is denied, for a reason of characters that any database of Heat stores."""
+    """The stack is denied. The reason has only characters that every database of Heat stores."""
 
     def __init__(self, reason: object) -> None:
         super().__init__(
@@ -71,8 +71,8 @@ class Policy(resource.Resource):  # type: ignore[misc]
     def add_dependencies(self, deps: Any) -> None:
         """Make the resources in scope require the grant.
 
-        If this raised, Heat would go on without the dependencies. So a scope that cannot be read counts as everything,
-        and is refused later.
+        If this raised, Heat would continue without the dependencies. So an unreadable scope counts as everything, and
+        is refused later.
         """
         self.graph = deps
         for name in self._scope():
@@ -97,7 +97,7 @@ class Policy(resource.Resource):  # type: ignore[misc]
         return True
 
     def _show(self, reason: str) -> None:
-        """Show what the grant waits for in its status and, once, as an event."""
+        """Show what the grant waits for in its status, and once as an event."""
         if reason == self.status_reason:
             return
         try:

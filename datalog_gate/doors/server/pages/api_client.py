@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from datalog_gate.doors.server.access import WSGI, Environ
 
 OWN = ("PATH_INFO", "QUERY_STRING", "REQUEST_METHOD", "CONTENT_LENGTH", "CONTENT_TYPE", "gunicorn.socket")
-"""What a request to the API does not take from that to the page."""
+"""The parts of a request to a page that are not passed on to the API."""
 
 
 class RefusedRequestError(Exception):
-    """The API refused: the status, and the first error of the answer."""
+    """The API refused a request: the status, and the first error."""
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         super().__init__(error.get("detail", ""))
@@ -23,7 +23,7 @@ class RefusedRequestError(Exception):
 
 
 class ApiClient:
-    """Asks an application, past its authentication: who asks is known already."""
+    """Calls an application behind its authentication, since the caller is already known."""
 
     def __init__(self, application: WSGI, environ: Environ) -> None:
         self._application = application
@@ -34,12 +34,12 @@ class ApiClient:
         }
 
     def get(self, path: str, **query: object) -> Any:
-        """What a path answers. Errors: RefusedRequestError."""
+        """The answer of a path. Errors: RefusedRequestError."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return self.ask("GET", path, urlencode(given))
 
     def ask(self, method: str, path: str, query: str = "", body: object = None) -> Any:
-        """What a request answers. Errors: RefusedRequestError."""
+        """The answer to a request. Errors: RefusedRequestError."""
         content = b"" if body is None else json.dumps(body).encode()
         environ = self._environ | {
             "REQUEST_METHOD": method,

@@ -1,4 +1,4 @@
-"""Tokens of Keystone for people who sign in with a password."""
+"""Keystone tokens for people who sign in with a password."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from datalog_gate.base.errors import UsageError
 
 PATIENCE = 10
-"""Seconds for Keystone to answer."""
+"""Seconds to wait for Keystone."""
 
 
 def fetch_token(conf: Any, given: Mapping[str, str]) -> str:
-    """Fetch a token for a user and a project, or for the system without one. Errors: UsageError."""
+    """Fetch a token for a user and a project, or with system scope. Errors: UsageError."""
     from keystoneauth1.exceptions import ClientException, Unauthorized
     from keystoneauth1.identity.v3 import Password
     from keystoneauth1.session import Session

@@ -1,4 +1,4 @@
-"""Sessions of browsers: the cookie, and keys of forms."""
+"""Browser sessions: the cookie, and the keys of forms."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from datalog_gate.doors.server.access import WSGI, Environ
 COOKIE = "datalog_gate_session"
 SIGN_IN = "/pages/sign-in"
 OPEN = (SIGN_IN, "/pages/style.css")
-"""The paths that anybody may ask for."""
+"""The paths that need no session."""
 MOST = 3800
-"""The longest token that a cookie takes."""
+"""The maximum length of a token, which must fit into the cookie."""
 
 
 class PageSessions:
-    """Takes the token of a page's request from the cookie, and leads who has none to the sign-in."""
+    """Takes the token of a request from the cookie, and redirects to the sign-in if there is none."""
 
     def __init__(self, application: WSGI, authenticated: WSGI) -> None:
-        """Requests to open pages go to `application`, the others through `authenticated` to it."""
+        """Requests to open pages go directly to `application`, others through `authenticated`."""
         self._application, self._authenticated = application, authenticated
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -57,7 +57,7 @@ class PageSessions:
         return [b""]
 
     def is_valid(self, environ: Environ, token: str) -> bool:
-        """Whether the token is one of somebody, whatever he may do."""
+        """Whether the token identifies somebody, with any permissions."""
         statuses: list[str] = []
         asked = {
             **{name: value for name, value in environ.items() if name.startswith(("wsgi.", "SERVER_"))},
@@ -86,5 +86,5 @@ def make_cookie(token: str, secure: bool) -> str:
 
 
 def form_key(token: str) -> str:
-    """What our forms hold, and nobody can tell who does not know the token."""
+    """The key in forms, which nobody can compute without the token."""
     return hmac.new(token.encode("latin-1", "replace"), b"datalog-gate form", "sha256").hexdigest()

@@ -28,7 +28,7 @@ FIELDS = ("username", "password", "user_domain", "project", "project_domain", "t
 
 
 def add_pages(app: Any, conf: Any, server: PolicyServer, identify: Any) -> None:
-    """Add the routes of all pages. `identify` says who asks, of the environment of a request."""
+    """Add the routes of all pages. `identify` returns the caller from the environment of a request."""
     app.add_route("/pages/style.css", _Style())
     app.add_route("/pages/sign-in", _SignIn(conf, server))
     app.add_route("/pages/sign-out", _SignOut())
@@ -95,7 +95,7 @@ def _render(
     problem: RefusedRequestError | None = None,
     values: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
-    """The page, with what stands on each."""
+    """Render the page with the parts that all pages have."""
     return render(
         template,
         title=title,
@@ -112,7 +112,7 @@ def _render(
 
 
 def _find_twin(view: View, req: falcon.Request) -> str:
-    """The path of the API that answers what the page shows; its last part is that of the page."""
+    """The API path with the data of the page; its last part is that of the page."""
     twin = view.twin or view.path.replace("/pages", "/v2", 1)
     return f"{twin.partition('{')[0]}{req.relative_uri.partition('?')[0].rpartition('/')[2]}" if "{" in twin else twin
 
@@ -141,7 +141,7 @@ def read_form(req: falcon.Request, server: PolicyServer) -> dict[str, str]:
 
 
 def is_same_site(req: falcon.Request) -> bool:
-    """Whether the browser does not say that another site sends the form."""
+    """Whether the form comes from this site, according to the browser."""
     return req.get_header("Sec-Fetch-Site") in (None, "same-origin", "none")
 
 
@@ -153,7 +153,7 @@ class _Style:
 
 
 class _SignIn:
-    """Takes the token of the server, or a password or token of Keystone, and keeps the token in the cookie."""
+    """Accepts the server's token, or a Keystone password or token, and stores the token in the cookie."""
 
     def __init__(self, conf: Any, server: PolicyServer) -> None:
         self._conf, self._server = conf, server
@@ -197,7 +197,7 @@ class _SignOut:
 
 
 def _own_path(path: str) -> str:
-    """The path if it is one of a page here, else the first page: no link leads elsewhere by us."""
+    """The path if it belongs to a page here, else the first page, so that links can't redirect elsewhere."""
     parts = urlsplit(path)
     own = not parts.scheme and not parts.netloc and (parts.path == "/pages" or parts.path.startswith("/pages/"))
     return path if own and path.isprintable() and "\\" not in path and path.isascii() else "/pages"

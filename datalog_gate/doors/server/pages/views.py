@@ -1,4 +1,4 @@
-"""What each page shows, and what its form does."""
+"""The contents of each page, and the actions of its form."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from datalog_gate.pages.plots import plot_days
 from datalog_gate.pages.rendering import part
 
 ROWS = 50
-"""The rows of a page of a list."""
+"""The number of rows on a list page."""
 LONGEST = 20_000
-"""The most characters of a template that the page of a trial repeats in its field."""
+"""The maximum length of a template that the trial page repeats in its field."""
 Values = dict[str, Any]
 
 
@@ -26,7 +26,7 @@ class PageCall:
 
     api: ApiClient
     may: Callable[[str], bool]
-    """Whether who asks may do what an endpoint of this name does."""
+    """Whether the caller may use the endpoint of this name."""
     path: Mapping[str, str]
     query: Mapping[str, str]
     form: Mapping[str, str]
@@ -38,13 +38,13 @@ class PageCall:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a template makes a page of."""
+    """The data that a template renders."""
 
     title: str
     values: Values
     status: int = 200
     refresh: int = 0
-    """After how many seconds the page is to be asked for again; 0 for never."""
+    """Seconds until the page reloads; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class View:
     """The entry of the menu."""
     show: Callable[[PageCall], Shown]
     post: Callable[[PageCall], str] | None = None
-    """Does what its form says, and gives the path to go to. Errors: RefusedRequestError."""
+    """Performs the action of its form, and returns the path to redirect to. Errors: RefusedRequestError."""
     filters: Sequence[str] = ()
-    """The parameters that stay when a list goes on."""
+    """The parameters that links to the next page keep."""
     twin: str = ""
-    """The path of the API that answers the same; empty if it is that of the page, below /v2."""
+    """The API path with the same data; empty if it is the path of the page below /v2."""
 
 
 def _show_home(call: PageCall) -> Shown:
@@ -81,7 +81,7 @@ def _show_home(call: PageCall) -> Shown:
 
 
 def _add_up(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int]]:
-    """The numbers by the values of a column, the largest first, ten at most."""
+    """The numbers added up by the values of a column: at most ten, the largest first."""
     numbers: dict[str, int] = {}
     for row in rows:
         numbers[row[name]] = numbers.get(row[name], 0) + row["number"]
@@ -119,7 +119,7 @@ def _judge_stack(call: PageCall) -> str:
 def _show_policies(call: PageCall) -> Shown:
     policies = call.list("/v2/policies", level=call.query.get("level"))
     numbers: dict[str, int] = {}
-    with suppress(RefusedRequestError):  # without scans there are no numbers
+    with suppress(RefusedRequestError):  # there are no numbers without scans
         for row in call.api.get("/v2/overview")["findings"]:
             numbers[row["policy"]] = numbers.get(row["policy"], 0) + row["number"]
     return Shown("Policies", {**policies, "numbers": numbers, "level": call.query.get("level", "")})
@@ -199,7 +199,7 @@ def _show_playground(call: PageCall) -> Shown:
 
 
 def _try_rules(call: PageCall, kept: str = "") -> str:
-    """Try the rules of the form on its template, or on the one that is kept if its field is not on the form."""
+    """Try the rules of the form on its template, or on the stored one if the form has no template field."""
     rules, template = call.form.get("rules", ""), call.form.get("template", kept)
     if not rules.strip():
         decision = call.api.ask("POST", "/v2/decisions", body={"template": template})
