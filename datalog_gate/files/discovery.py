@@ -120,7 +120,7 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
     for parent, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         beside = frozenset(names)
-        start = os.path.join(parent, "") if parent != os.curdir else ""  # as templates name each other
+        start = os.path.join(parent, "").removeprefix(os.path.join(os.curdir, ""))  # as templates name each other
         paths = (start + name for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
         yield from ((path, beside) for path in paths if os.path.isfile(path))  # to read from a pipe would wait for good
 
