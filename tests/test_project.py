@@ -67,9 +67,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path.resolve()
 
 
-def judge(project: Path) -> list[str]:
+def judge(project: Path, name: str = "web.yaml") -> list[str]:
     """The findings of an editor in the folder: policy, place and level."""
-    path = project / "stacks/web.yaml"
+    path = project / "stacks" / name
     workspace = Workspace(project)
     return sorted(
         f"{problem.severity} {problem.code} {Path(file).name}:{line_of(workspace, file, problem)}"
@@ -118,6 +118,18 @@ def test_an_editor_finds_what_check_finds(
         capsys.readouterr()
     (project / "datalog-gate.toml").write_text(more + CONFIGURED)
     assert (judge(project), check(capsys)) == (sorted(found), sorted(found))
+
+
+@pytest.mark.parametrize("pattern", ["stacks", "stacks/*.yaml", "stacks/template.yaml"])
+def test_environments_of_all_stand_above_that_of_a_folder(
+    project: Path, capsys: pytest.CaptureFixture[str], pattern: str
+) -> None:
+    (project / "stacks/web.yaml").rename(project / "stacks/template.yaml")
+    (project / "stacks/env.yaml").write_text("parameters: {flavor: small, name: ann}\n")
+    configured = f'environment = ["production.yaml"]\n{CONFIGURED.partition("[[")[0]}templates = ["{pattern}"]\n'
+    (project / "datalog-gate.toml").write_text(configured)
+    found = [finding.replace("web.yaml", "template.yaml") for finding in (HUGE, *KNOWN, NAMED[1])]
+    assert (judge(project, "template.yaml"), check(capsys)) == (sorted(found), sorted(found))
 
 
 def test_a_comment_that_ignores_nothing_is_told_at_its_place(project: Path) -> None:

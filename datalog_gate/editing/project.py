@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.files.baseline import Baseline, read_baseline
 from datalog_gate.files.configuration import Configuration, load_configuration
-from datalog_gate.files.discovery import FOLDER_TEMPLATE, environments_of
+from datalog_gate.files.discovery import FOLDER_ENVIRONMENT, FOLDER_TEMPLATE, environments_of
 from datalog_gate.files.rules import default_rules, read_rules
 from datalog_gate.files.templates import read_catalogue, read_json, resolve
 from datalog_gate.schema.catalogue import Catalogue
@@ -35,11 +36,13 @@ class Project:
         """What a template is read with, as arguments of `read_stack`."""
         entry = self.configuration.entry_of(template)
         file = self.configuration.file
-        beside = () if entry and file and self.configuration.names(template) else environments_of(str(template))
+        beside = environments_of(str(template))
+        folders = [path for path in beside if os.path.basename(path) == FOLDER_ENVIRONMENT]
+        named = [] if self.configuration.names(template) else [path for path in beside if path not in folders]
         own = entry.environments if entry else ()
         own_name = template.parent.name if template.name == FOLDER_TEMPLATE else None
         return {
-            "environments": [resolve(Path(path)) for path in (*self.value("environment"), *beside, *own)],
+            "environments": [resolve(Path(path)) for path in (*folders, *self.value("environment"), *named, *own)],
             "parameters": {**dict(self.value("parameter")), **(entry.parameters if entry else {})},
             "assume": self.value("assume"),
             "files_root": self.value("files-root") or (file.parent if entry and file else None),
