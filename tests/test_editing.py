@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
-from datalog_gate.editing.actions import apply_edits, rule_actions
+from datalog_gate.editing.actions import apply_edits, rule_actions, template_actions
 from datalog_gate.editing.workspace import Workspace
 
 
@@ -39,6 +39,41 @@ def test_a_slip_has_an_edit_that_keeps_what_was_meant(workspace: Workspace, wron
     actions = rule_actions(workspace.folder(path), path, problems)
     sources = {str(path): f"{rule}{wrong}.\n"}
     assert [apply_edits(sources, action.edits)[str(path)] for action in actions] == [f"{rule}{right}.\n"]
+
+
+VOLUME = "    type: OS::Cinder::Volume\n    properties:"
+VOLUMES = f"heat_template_version: 2018-08-31\nresources:\n  v:\n{VOLUME}"
+BELOW = f"{VOLUMES}\n      "
+TWICE = f"  w:\n{VOLUME} *p\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (f"{BELOW}size: 20  # GB\n", f"{BELOW}size: 10  # GB\n"),
+        (f"{BELOW}size: |-\n        20\n      name: n\n", f"{BELOW}size: 10\n      name: n\n"),
+        (f"{BELOW}<<: {{size: 20}}\r\n", f"{BELOW}size: 10\r\n      <<: {{size: 20}}\r\n"),
+        (f"{BELOW}size: &s 20\n      metadata: {{n: *s}}\n", ""),
+        (f"{VOLUMES} &p\n      size: 20\n{TWICE}", ""),
+        (f"{BELOW}? size\n      : 20\n", ""),
+        (VOLUMES.replace("v:", "1:") + " {size: 2}\n", VOLUMES.replace("v:", '"1":') + " {size: 2}\n"),
+    ],
+)
+def test_a_fix_of_a_template_changes_what_was_proved_and_nothing_else(
+    workspace: Workspace, wrong: str, right: str
+) -> None:
+    rule = '@deny("size", "{v}")\nlarge(v) :- os:cinder:volume(_id=v, size=n), n != null, n > 10.\n'
+    (workspace.root / "rules").mkdir()
+    (workspace.root / "rules" / "own.dl").write_text(rule)
+    path = workspace.root / "web.yaml"
+    workspace.edit(path, wrong)
+    problems = workspace.judge(path)[str(path)]
+    assert problems
+    changed = [
+        apply_edits({str(path): wrong}, action.edits)[str(path)]
+        for action in template_actions(workspace, path, problems)
+    ]
+    assert changed == [right] * bool(right)
 
 
 def offered(workspace: Workspace, name: str, text: str) -> list[str]:

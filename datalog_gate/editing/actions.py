@@ -30,6 +30,7 @@ _QUOTED = re.compile(r"`([^`]+)`")
 _NAMED = re.compile(r"\((\w+)=\.\.\.\)")
 _EXPORT = re.compile(r"`export (\w+)\.` in ([\w:]+)")
 _WORD = re.compile(r"[\w.:@-]+")
+IN_QUOTES = "write it in quotes"
 _TYPE = re.compile(r"\w+(?:::\w+)+(?=\()")
 _SLIPS = (
     ("`not (", r"\bnot +(\w+) +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
@@ -160,7 +161,9 @@ def _find_replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, l
     for column in _NAMED.findall(help_):
         start = where.start + old.find("(") + 1
         yield f"write {column}=", [TextEdit(TextRange(where.file, start, start), f"{column}=")]
-    for written in _WRITE.findall(help_):
+    if help_ == IN_QUOTES:
+        yield _replace_text(where, json.dumps(old, ensure_ascii=False))
+    for written in _WRITE.findall(help_) if help_ != IN_QUOTES else ():
         yield _replace_text(where, written)
         yield _replace_text(where, written.partition("=")[2] or written)
 
@@ -209,7 +212,7 @@ def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Actio
 
 
 def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
-    """The edit that makes a change of one property: in the place of what stands there, or as a new key."""
+    """The edit that makes a change of one property and no other: in the place of what stands there, or as a new key."""
     outline = {entry.path: entry for entry in read_outline(text)}
     section = next((name for name in ("resources", "Resources") if (name, change.resource.name) in outline), None)
     if section is None or change.place is None or change.place.file != str(path):
@@ -218,8 +221,32 @@ def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | No
     document = read_document(text, str(path))
     place = document.place(whole)
     if whole in outline and place:
-        return TextEdit(source_text(str(path), text).range(place), _scalar(change.value))
-    return _new_key(text, path, outline, whole, change.value)
+        where = source_text(str(path), text).range(place)
+        end = where.start + len(text[where.start : where.end].rstrip())  # of a block the end of its last line too
+        edit: TextEdit | None = TextEdit(replace(where, end=end), _scalar(change.value))
+    else:
+        edit = _new_key(text, path, outline, whole, change.value)
+    meant = _put(document.data, whole, change.value)
+    return edit if edit and _read_data(apply_edits({str(path): text}, [edit])[str(path)]) == meant else None
+
+
+def _put(data: object, way: Sequence[str | int], value: object) -> object:
+    """Data with another value at a place."""
+    if not way:
+        return value
+    first, *rest = way
+    if isinstance(data, list):
+        return [_put(item, rest, value) if at == first else item for at, item in enumerate(data)]
+    section = data if isinstance(data, dict) else {}
+    return {**section, first: _put(section.get(first), rest, value)}
+
+
+def _read_data(text: str) -> object:
+    """The data of a text; None if it is no YAML any more."""
+    try:
+        return read_document(text, "").data
+    except InputError:
+        return None
 
 
 def _new_key(
@@ -236,7 +263,8 @@ def _new_key(
     )
     if sibling is None or isinstance(name, int):
         return None
-    end = f"\n{' ' * sibling.column}" if sibling.column >= 0 else ", "
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    end = f"{line_end}{' ' * sibling.column}" if sibling.column >= 0 else ", "
     start = sibling.start - (text[sibling.start - 1] in "\"'")
     return TextEdit(TextRange(str(path), start, start), f"{name}: {_scalar(value)}{end}")
 
