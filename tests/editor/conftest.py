@@ -49,8 +49,8 @@ if find_spec("pytest_lsp"):
         await lsp_client.shutdown_session()
 
     @pytest_asyncio.fixture
-    async def new_editor(folder: Path) -> AsyncIterator[Callable[[], Awaitable[Editor]]]:
-        """Start one more server in the folder; the one before ends."""
+    async def new_editor(folder: Path) -> AsyncIterator[Callable[..., Awaitable[Editor]]]:
+        """Start one more server in the folder, or in another; the one before ends."""
         clients: list[LanguageClient] = []
         config = ClientServerConfig(server_command=COMMAND)
 
@@ -58,13 +58,13 @@ if find_spec("pytest_lsp"):
             if clients:
                 await clients.pop().shutdown_session()
 
-        async def start() -> Editor:
+        async def start(top: Path = folder) -> Editor:
             await end()
             client = await config.start()
             assert isinstance(client, LanguageClient)
             clients.append(client)
-            await client.initialize_session(session_of(folder))
-            return Editor(client, folder)
+            await client.initialize_session(session_of(top))
+            return Editor(client, top)
 
         yield start
         await end()

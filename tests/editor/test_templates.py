@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
+from lsprotocol import types
 
 from tests.editor.rig import Editor
 
@@ -137,13 +140,47 @@ async def test_completion_offers_what_may_stand_at_the_cursor(editor: Editor) ->
     assert await offered("  x:\n    type: nested.yaml\n    properties: {pre") == {"prefix": "prefix: "}
 
 
+async def told(editor: Editor, name: str, problems: list[str]) -> list[str]:
+    """The problems of a file, at the latest when they are these."""
+    for _ in range(100):
+        if editor.problems(name) == problems:
+            break
+        await asyncio.sleep(0.1)
+    return editor.problems(name)
+
+
 async def test_changed_rules_judge_the_open_template_again(editor: Editor) -> None:
     assert await editor.open(WEB, OPEN_TO_ALL) == [DENIED]
     name = "rules/net/ssh.dl"
     rules = (editor.folder / name).read_text()
     await editor.open(name, rules.replace("lets {src} reach port 22", "is open"))
-    for _ in range(100):
-        if editor.problems(WEB) == [DENIED.replace("lets 0.0.0.0/0 reach port 22", "is open")]:
-            break
-        await asyncio.sleep(0.1)
-    assert editor.problems(WEB) == [DENIED.replace("lets 0.0.0.0/0 reach port 22", "is open")]
+    changed = [DENIED.replace("lets 0.0.0.0/0 reach port 22", "is open")]
+    assert await told(editor, WEB, changed) == changed
+
+
+async def test_a_changed_file_judges_the_open_template_that_reads_it_again(editor: Editor) -> None:
+    name = "web.env.yaml"
+    (editor.folder / name).write_text("parameters: {}\n")
+    assert await editor.open(WEB, TEXT) == []
+    found = [DENIED.replace("8:74-83", "1:22-31")]
+    await editor.open(name, "parameters: {prefix: 0.0.0.0/0}\n")
+    assert await told(editor, name, found) == found
+    await editor.open(name, "parameters: {}\n")
+    assert await told(editor, name, []) == []
+    await editor.open(name, "parameters: {prefix: 0.0.0.0/0}\n")
+    assert await told(editor, name, found) == found
+    editor.client.text_document_did_close(types.DidCloseTextDocumentParams(editor.document(name)))
+    assert await told(editor, name, []) == []
+
+
+async def test_files_are_named_as_the_editor_names_them(
+    folder: Path, new_editor: Callable[[Path], Awaitable[Editor]]
+) -> None:
+    link = folder.with_name(f"link-{folder.name}")
+    link.symlink_to(folder)
+    (folder / "nested.yaml").write_text(OPEN_TO_ALL)
+    editor = await new_editor(link)
+    root = "heat_template_version: 2018-08-31\nresources: {n: {type: nested.yaml}}\n"
+    assert await editor.open("root.yaml", root) == []
+    assert await told(editor, "nested.yaml", [DENIED]) == [DENIED]
+    assert await editor.definition("root.yaml", "nes|ted.yaml") == ["nested.yaml:1:1-1"]

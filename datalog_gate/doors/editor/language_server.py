@@ -17,10 +17,10 @@ from pygls.lsp.server import LanguageServer
 
 from datalog_gate import __version__
 from datalog_gate.base.errors import GateError, RulesError, UsageError
-from datalog_gate.doors.editor.protocol import RUN_CASES, Translator, path_of, uri_of
+from datalog_gate.doors.editor.protocol import RUN_CASES, Translator, path_of
 from datalog_gate.editing import actions, case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.answers import Action, TextProblem, TextRange
-from datalog_gate.editing.workspace import Problems, Workspace
+from datalog_gate.editing.workspace import Problems
 from datalog_gate.language.formatter import format_text
 
 DELAY = 0.5
@@ -39,8 +39,7 @@ class Session:
 
     def __init__(self, server: LanguageServer) -> None:
         self.server = server
-        self.workspace = Workspace(Path.cwd())
-        self.translator = Translator(self.workspace)
+        self._start_in(Path.cwd())
         self._lock = asyncio.Lock()
         self._turns: dict[Path, int] = {}
         self._problems: dict[str, dict[str, tuple[TextProblem, ...]]] = {}
@@ -49,6 +48,12 @@ class Session:
         self._recheck_timer: asyncio.TimerHandle | None = None
         self._refreshed = False
         """Whether files on disk may have changed since templates were last judged."""
+        self._edited: set[Path] = set()
+        """The files whose texts changed since then; a template may read each of the others."""
+
+    def _start_in(self, root: Path) -> None:
+        self.translator = Translator(root)
+        self.workspace = self.translator.workspace
 
     def update(self, path: Path, text: str) -> None:
         """Store and check a text, and later everything that depends on it."""
@@ -56,6 +61,7 @@ class Session:
         for message in [message for message, future in handled.items() if future.done()]:
             del handled[message]
         self.workspace.edit(path, text)
+        self._edited.add(path)
         self._start(self._check(path))
         self.recheck_later()
 
@@ -105,10 +111,11 @@ class Session:
             problems = await self.run(partial(self.workspace.check_rules, path))
             for file, own in problems.items():
                 self.replace_problems(file, {file: own}, always=False)
-        templates = [path for path in self.workspace.unsaved if path.suffix != ".dl"]
-        for path in templates if tops or self._refreshed else []:
-            await self._check(path)
-        self._refreshed = False
+        edited, everything = self._edited, tops or self._refreshed
+        self._edited, self._refreshed = set(), False
+        for path in self.workspace.unsaved:
+            if path.suffix != ".dl" and (everything or edited - {path}):
+                await self._check(path)
 
     def replace_problems(self, origin: str, problems: Problems, always: bool = True) -> None:
         """Replace the earlier problems of a check by new ones, and publish the changes."""
@@ -122,7 +129,9 @@ class Session:
 
     def _publish(self, file: str) -> None:
         diagnostics = [self.translator.diagnostic(problem) for problem in self.problems(Path(file))]
-        self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri_of(file), diagnostics))
+        self.server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(self.translator.uri(file), diagnostics)
+        )
 
     def problems(self, path: Path) -> list[TextProblem]:
         by_origin = self._problems.get(str(path), {})
@@ -130,7 +139,7 @@ class Session:
 
     def at(self, params: _Position) -> tuple[Path, int] | None:
         """The file and offset of a request; None for a text outside any file."""
-        path = path_of(params.text_document.uri)
+        path = self.translator.path(params.text_document.uri)
         return (path, self.translator.offset(path, params.position)) if path else None
 
     def show(self, kind: types.MessageType, message: str) -> None:
@@ -139,20 +148,20 @@ class Session:
     def initialize(self, params: types.InitializeParams) -> None:
         folders = [folder.uri for folder in params.workspace_folders or ()] or [params.root_uri or ""]
         if root := path_of(folders[0]):
-            self.workspace = Workspace(root)
-            self.translator = Translator(self.workspace)
+            self._start_in(root)
 
     def open(self, params: types.DidOpenTextDocumentParams) -> None:
-        if path := path_of(params.text_document.uri):
+        if path := self.translator.path(params.text_document.uri):
             self.update(path, params.text_document.text)
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
-        if path := path_of(params.text_document.uri):
+        if path := self.translator.path(params.text_document.uri):
             self.update(path, self.server.workspace.get_text_document(params.text_document.uri).source)
 
     def close(self, params: types.DidCloseTextDocumentParams) -> None:
-        if path := path_of(params.text_document.uri):
+        if path := self.translator.path(params.text_document.uri):
             self.workspace.close(path)
+            self._edited.add(path)
             for file, by_origin in self._problems.items():
                 if by_origin.pop(str(path), None) is not None:
                     self._publish(file)
@@ -208,7 +217,7 @@ class Session:
         return [*map(self.translator.location, rule_names.references(self.workspace.folder(place[0]), *place))]
 
     def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
-        if (path := path_of(params.text_document.uri)) is None:
+        if (path := self.translator.path(params.text_document.uri)) is None:
             return []
         if path.suffix == ".dl":
             parsed = self.workspace.folder(path).parsed(str(path))
@@ -230,7 +239,7 @@ class Session:
             return None
 
     def format(self, params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:
-        path = path_of(params.text_document.uri)
+        path = self.translator.path(params.text_document.uri)
         if path is None or path.suffix != ".dl":
             return None
         text = self.workspace.text(path).text
@@ -243,7 +252,7 @@ class Session:
         return [types.TextEdit(self.translator.range(TextRange(str(path), 0, len(text))), formatted)]
 
     async def act(self, params: types.CodeActionParams) -> list[types.CodeAction]:
-        if (path := path_of(params.text_document.uri)) is None:
+        if (path := self.translator.path(params.text_document.uri)) is None:
             return []
         start, end = self.translator.offset(path, params.range.start), self.translator.offset(path, params.range.end)
         near = [problem for problem in self.problems(path) if problem.range.start <= end and start <= problem.range.end]
@@ -256,7 +265,7 @@ class Session:
         return [*map(self.translator.action, await self.run(find))] if near else []
 
     def lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
-        path = path_of(params.text_document.uri)
+        path = self.translator.path(params.text_document.uri)
         if path and path.suffix == ".dl":
             return [*map(self.translator.lens, case_answers.policy_lenses(self.workspace, path))]
         if path and self.workspace.is_test(path):

@@ -34,20 +34,35 @@ _KINDS = {
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of a URI; None for a text outside any file."""
+    """The path of a URI; None for a text outside any file."""
     path = to_fs_path(uri) if uri.startswith("file:") else None
-    return resolve(path) if path else None
-
-
-def uri_of(file: str) -> str:
-    return str(from_fs_path(file) or "")
+    return Path(path) if path and "\0" not in path else None
 
 
 class Translator:
-    """Translates offsets and answers of one workspace."""
+    """Translates offsets and answers of one workspace. A file has the address that the editor gave it last: links in it
+    are the editor's to follow."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    def __init__(self, root: Path) -> None:
+        self.workspace = Workspace(root)
+        self._root = root
+        self._addresses: dict[str, str] = {}
+
+    def path(self, uri: str) -> Path | None:
+        """The file of a URI, without links; None for a text outside any file."""
+        path = path_of(uri)
+        if path is None:
+            return None
+        file = resolve(path)
+        self._addresses[str(file)] = uri
+        return file
+
+    def uri(self, file: str) -> str:
+        """The URI of a file."""
+        path, top = Path(file), self.workspace.root
+        if path.is_relative_to(top):
+            path = self._root / path.relative_to(top)
+        return self._addresses.get(file) or str(from_fs_path(str(path)) or "")
 
     def offset(self, path: Path, position: types.Position) -> int:
         return self.workspace.text(path).offset(position.line, position.character)
@@ -57,7 +72,7 @@ class Translator:
         return types.Range(types.Position(*text.position(where.start)), types.Position(*text.position(where.end)))
 
     def location(self, where: TextRange) -> types.Location:
-        return types.Location(uri_of(where.file), self.range(where))
+        return types.Location(self.uri(where.file), self.range(where))
 
     def diagnostic(self, problem: TextProblem) -> types.Diagnostic:
         return types.Diagnostic(
@@ -71,7 +86,7 @@ class Translator:
     def edit(self, edits: Iterable[TextEdit]) -> types.WorkspaceEdit:
         changes: dict[str, list[types.TextEdit]] = {}
         for edit in edits:
-            changes.setdefault(uri_of(edit.range.file), []).append(types.TextEdit(self.range(edit.range), edit.text))
+            changes.setdefault(self.uri(edit.range.file), []).append(types.TextEdit(self.range(edit.range), edit.text))
         return types.WorkspaceEdit(changes=dict(changes))
 
     def action(self, action: Action) -> types.CodeAction:
