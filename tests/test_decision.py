@@ -152,12 +152,6 @@ def test_an_unknown_count_is_shown_as_an_interval_unless_it_is_settled() -> None
     }
 
 
-@pytest.mark.parametrize(("flavor", "rewritten"), [("tiny", 0), ("{get_param: f}", 1)])
-def test_only_what_an_unknown_reaches_is_rewritten(flavor: str, rewritten: int) -> None:
-    decision = judge(HUGE.replace("{more}", ""), server(flavor=flavor, name="{get_param: f}"))
-    assert decision.statistics == {"rewritten": rewritten}
-
-
 @pytest.mark.parametrize(
     ("mode", "modes", "outcome"),
     [

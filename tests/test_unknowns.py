@@ -265,12 +265,6 @@ def test_each_set_is_known_by_what_groups_it() -> None:
     }
 
 
-@pytest.mark.parametrize(("columns", "rewritten"), [({}, 0), ({"f": {0}}, 0), ({"e": {1}}, 2), ({"n": {0}}, 1)])
-def test_the_rules_that_were_rewritten_are_counted(columns: dict[str, set[int]], rewritten: int) -> None:
-    plain = checked("p(x) :- e(x, 1). q(x) :- p(x), x != 1. r(x) :- f(_, x). s(x) :- n(x), x != 1.")
-    assert split(plain, {name: frozenset(at) for name, at in columns.items()}, ()).rewritten == rewritten
-
-
 @pytest.mark.sampled
 def test_generated_programs_are_never_judged_wrong_and_seldom_undetermined_without_need() -> None:
     tally: Counter[str] = Counter()

@@ -68,7 +68,7 @@ def with_doubts(lifted: Lifted, columns: Mapping[str, Set[int]]) -> Doubts:
     names = frozenset((*added, *columns, *made.relations.values()))
     relations |= {name: _roots(str(name)) for name in made.relations.values()}
     inputs = program.inputs | added | columns.keys()
-    whole = ir.CheckedProgram(relations, inputs, (*program.strata, *strata), program.rewritten)
+    whole = ir.CheckedProgram(relations, inputs, (*program.strata, *strata))
     return Doubts(Lifted(whole, lifted.relations | names), made.relations)
 
 

@@ -75,7 +75,7 @@ def lift(program: ir.CheckedProgram, inputs: Collection[RelationRef]) -> Lifted:
     relations = {name: _widen(relation) if name in lifted else relation for name, relation in program.relations.items()}
     relations[ROOTS] = Relation(ROOTS, (ROOT_COLUMN,), key=(ROOTS,), generated="root")
     strata = tuple(_lift_stratum(stratum, lifted) for stratum in program.strata)
-    return Lifted(ir.CheckedProgram(relations, program.inputs | {ROOTS}, strata, program.rewritten), frozenset(lifted))
+    return Lifted(ir.CheckedProgram(relations, program.inputs | {ROOTS}, strata), frozenset(lifted))
 
 
 def _widen(relation: Relation) -> Relation:

@@ -175,8 +175,6 @@ class CheckedProgram:
     inputs: frozenset[RelationRef]
     """The relations that facts fill."""
     strata: tuple[Stratum, ...]
-    rewritten: int = 0
-    """The number of rules that were added because of unknowns."""
 
     @property
     def rules(self) -> Iterator[CheckedRule]:

@@ -59,9 +59,7 @@ def split(
         name: program.relations[certain_version(name)]
         for name in sorted((possible_inputs | derived) - program.relations.keys(), key=str)
     }
-    plain = set(map(id, program.rules))
-    rewritten = sum(id(rule) not in plain for stratum in strata for rule in stratum.rules)
-    return ir.CheckedProgram({**program.relations, **described}, program.inputs | possible_inputs, strata, rewritten)
+    return ir.CheckedProgram({**program.relations, **described}, program.inputs | possible_inputs, strata)
 
 
 def possible(relation: RelationRef, program: ir.CheckedProgram) -> RelationRef:

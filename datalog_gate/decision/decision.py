@@ -69,8 +69,6 @@ class Decision:
     `counts`."""
     near_misses: tuple[Diagnostic, ...] = field(default=(), compare=False)
     """Warnings about policies without a finding, if requested. Not in the JSON."""
-    statistics: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Counts about the evaluation: the rules `rewritten` because of unknowns. Not in the JSON."""
 
     def to_json(self) -> dict[str, object]:
         return {

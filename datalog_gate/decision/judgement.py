@@ -117,7 +117,6 @@ def judge(
         waivers=waivers,
         compared=bool(request.against),
         skipped=skipped,
-        statistics={"rewritten": evaluated.program.rewritten},
     )
     return Judgement(decision, policies, reader, [*settlement.origins, *merged])
 
