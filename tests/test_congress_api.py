@@ -336,9 +336,9 @@ def test_another_worker_sees_rules_and_rows_of_this_one(flavors: Api) -> None:
     assert other.state().stored.rules == ()
     rule = ask(flavors, "POST", "/v1/policies/flavors/rules", {"rule": BAD}, status=201)
     assert [stored["rule"] for stored in other.state().stored.rules] == [BAD]
-    assert len(other.evaluate("flavors:error").model.rows("flavors:error")) == 2
+    assert len(other.evaluate("flavors:error")[0].model.rows("flavors:error")) == 2
     ask(flavors, "PUT", rows_of("servers"), [])
-    assert len(other.evaluate("flavors:error").model.rows("flavors:error")) == 0
+    assert len(other.evaluate("flavors:error")[0].model.rows("flavors:error")) == 0
     ask(flavors, "DELETE", f"/v1/policies/flavors/rules/{rule['id']}")
     assert other.state().index.rules == {}
 
@@ -425,7 +425,8 @@ def test_a_server_that_starts_with_rules_that_can_not_be_loaded_removes_them(fla
 def test_a_server_that_starts_again_has_all_that_was_stored(flavors: Api) -> None:
     ask(flavors, "POST", "/v1/policies/flavors/rules", {"rule": BAD}, status=201)
     again = create_server(read_config(flavors.folder / "server.conf"))
-    assert sorted(again.live.evaluate("flavors:error").model.rows("flavors:error")) == [("a", "huge"), ("b", "small")]
+    model = again.live.evaluate("flavors:error")[0].model
+    assert sorted(model.rows("flavors:error")) == [("a", "huge"), ("b", "small")]
 
 
 def record(rule: str) -> dict[str, Any]:

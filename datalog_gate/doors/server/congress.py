@@ -292,9 +292,9 @@ def _list_rows(call: ApiCall) -> Reply:
     if relation.rpartition(":")[0] in state.sources:
         rows = list(source_rows(call.server.live, relation))
         return Reply({"results": rows} | ({"trace": "rows of a source"} if call.query["trace"] else {}))
-    listed, trace = call.server.live.row_list(relation), ""
+    evaluated, listed = call.server.live.evaluate(relation)
+    trace = ""
     if call.query["trace"]:
-        evaluated = call.server.live.evaluate(relation)
         explanation = RowExplanation(Provenance(evaluated.checked.program, evaluated.model))
         told = [
             line

@@ -197,15 +197,11 @@ class LivePolicies:
             self._rows = replace(self._rows, version=version, problem=str(error).splitlines()[0])
         return self._rows
 
-    def evaluate(self, relation: str) -> Evaluated:
-        """The model of the relations that a relation depends on. Errors: RulesError, EngineError."""
-        return self._evaluate(relation)[0]
+    def evaluate(self, relation: str) -> tuple[Evaluated, str]:
+        """The model of the relations that a relation depends on, and its rows, sorted, as the JSON of a list.
 
-    def row_list(self, relation: str) -> str:
-        """The rows of a relation, sorted, as the JSON of a list. Errors: RulesError, EngineError."""
-        return self._evaluate(relation)[1]
-
-    def _evaluate(self, relation: str) -> tuple[Evaluated, str]:
+        Errors: RulesError, EngineError.
+        """
         state, rows = self.state(), self.rows()
         key = relation, state.stored.number, id(state.files), rows.version
         if known := self._models.get(key):
