@@ -28,45 +28,20 @@ from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.stored_facts import fact_table
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 
+INCOMING = ("root", "policy", "key", "row", "level", "state", "denies", "message", "hint", "resource", "place", "cloud")
+"""The columns of what a run finds."""
+_DEFINITION = (
+    "root", "name", "project", "digest", "updated", "listing", "feed", "entry", "caller", "judged_by", "decision",
+    "outcome", "unread", "seen",
+)  # fmt: skip
+_FLAGS = {"denies": "BOOLEAN", "cloud": "BOOLEAN"}
 TABLES = {
-    "definition": {
-        "root": "TEXT",
-        "name": "TEXT",
-        "project": "TEXT",
-        "digest": "TEXT",
-        "updated": "TEXT",
-        "listing": "TEXT",
-        "feed": "TEXT",
-        "entry": "TEXT",
-        "caller": "TEXT",
-        "judged_by": "TEXT",
-        "decision": "TEXT",
-        "outcome": "TEXT",
-        "unread": "TEXT",
-        "seen": "TEXT",
-    },
-    "finding": {
-        "root": "TEXT",
-        "policy": "TEXT",
-        "key": "TEXT",
-        "row": "TEXT",
-        "level": "TEXT",
-        "state": "TEXT",
-        "denies": "BOOLEAN",
-        "message": "TEXT",
-        "hint": "TEXT",
-        "resource": "TEXT",
-        "place": "TEXT",
-        "cloud": "BOOLEAN",
-        "first_seen": "TEXT",
-        "last_seen": "TEXT",
-        "resolved_at": "TEXT",
-    },
-    "relation": {"name": "TEXT", "table_name": "TEXT", "columns": "TEXT"},
-    "unfit": {"root": "TEXT", "relation": "TEXT", "column": "TEXT"},
+    "definition": dict.fromkeys(_DEFINITION, "TEXT"),
+    "finding": dict.fromkeys((*INCOMING, "first_seen", "last_seen", "resolved_at"), "TEXT") | _FLAGS,
+    "relation": dict.fromkeys(("name", "table_name", "columns"), "TEXT"),
+    "unfit": dict.fromkeys(("root", "relation", "column"), "TEXT"),
 }
 """The tables with the types of their columns. A later version may add columns, and drops none."""
-INCOMING = ("root", "policy", "key", "row", "level", "state", "denies", "message", "hint", "resource", "place", "cloud")
 TEMPORARY = {
     "incoming": {name: TABLES["finding"][name] for name in INCOMING},
     "named": {"root": "TEXT"},
