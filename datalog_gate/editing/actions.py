@@ -1,4 +1,4 @@
-"""Edits that settle diagnostics and findings, each tried before."""
+"""Edits that fix diagnostics and findings. Each was tried before it is offered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from datalog_gate.explain.fix import TemplateChange
 from datalog_gate.template.document import read_document
 
 MOST_TRIES = 8
-"""How many edits are tried for one problem."""
+"""The maximum number of edits tried for one problem."""
 _MEANT = re.compile(r"did you mean (.+?)\?")
 _BEFORE = re.compile(r"`([^`]+)` before ")
 _WRITE = re.compile(r"\b(?:write|say) (?!`)(.+?)(?= for the text| of those|, or |, which|$)")
@@ -41,11 +41,11 @@ _SLIPS = (
     (" x : ... }", r"\b(count|sum|avg|min|max|list)\(((?:[^()\n]|\([^()\n]*\))*)\)", r"\1{ \2 }"),
     ("`:-` between", r"<-", ":-"),
 )
-"""What the help of a slip says, how the slip is written, and what is meant."""
+"""The help text of a slip, the mistake, and the correction."""
 
 
 def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
-    """Edits of rules after each of which its problem is gone, and no other error is there."""
+    """Edits of rules that remove the problem without new errors."""
     parsed = folder.parsed(str(path))
     actions = []
     for problem in problems if parsed else ():
@@ -58,7 +58,7 @@ def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]
 
 
 def template_actions(workspace: Workspace, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
-    """Edits of a template: for what the rules find the proved change, for what is wrong with it what is suggested."""
+    """Edits of a template: the proved change for a finding of the rules, the suggestion for an error."""
     text = workspace.text(path).text
     judged = workspace.judged.get(path)
     actions = []
@@ -77,7 +77,7 @@ def template_actions(workspace: Workspace, path: Path, problems: Sequence[TextPr
 
 
 def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[str, str]:
-    """The texts with the edits, which do not overlap."""
+    """The texts with the edits, which must not overlap."""
     texts = dict(sources)
     for edit in sorted(edits, key=lambda edit: edit.range, reverse=True):
         text = texts[edit.range.file]
@@ -86,7 +86,8 @@ def apply_edits(sources: Mapping[str, str], edits: Iterable[TextEdit]) -> dict[s
 
 
 def find_new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: TextProblem | None) -> list[Diagnostic]:
-    """The errors of the rules with these texts that they did not have; with a `problem`, that too while it is left."""
+    """The errors of the rules with these texts that did not exist before. A given `problem` counts too if it
+    remains."""
     names = [name for name, text in changed.items() if folder.sources.get(name) != text]
     names += [problem.range.file] if problem and problem.range.file not in names else []
     edited = with_texts(folder, {Path(name): changed[name] for name in names})
@@ -94,7 +95,7 @@ def find_new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: Tex
     before = _count_rule_problems(folder, files)
     _, now = edited.check([parsed for parsed in edited.all() if parsed.file.file in files])
     left = _count_diagnostics(now) - before
-    for name in names:  # the parsed files are shared: those of the folder as it is come back
+    for name in names:  # parsed files are shared: the next use restores those of the folder
         folder.parsed(name)
     wrong = [diagnostic for diagnostic in now if left[_key(diagnostic)] > 0 and diagnostic.severity == "error"]
     if problem and _count_diagnostics(now)[problem.code, problem.message] >= before[problem.code, problem.message]:
@@ -104,7 +105,7 @@ def find_new_errors(folder: RuleFolder, changed: Mapping[str, str], problem: Tex
 
 @lru_cache(maxsize=2)
 def _count_rule_problems(folder: RuleFolder, files: frozenset[str]) -> Counter[tuple[str, str]]:
-    """What is wrong with some files of a folder as it is, asked once for each edit that is tried."""
+    """Count the problems of files in the unchanged folder. Cached, since it is needed for each tried edit."""
     return _count_diagnostics(folder.check([parsed for parsed in folder.all() if parsed.file.file in files])[1])
 
 
@@ -117,7 +118,7 @@ def _key(diagnostic: Diagnostic) -> tuple[str, str]:
 
 
 def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
-    """The edits to try for a problem of rules."""
+    """The edits to try for a problem in rules."""
     yield from _find_replacements(text, problem)
     for name, module in _EXPORT.findall(problem.help):
         home = next((parsed for parsed in folder.all() if parsed.module.name == module), None)
@@ -131,7 +132,7 @@ def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator
 
 
 def _find_replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
-    """The edits of one text that the help of a problem may mean, the likeliest first."""
+    """The edits of one text that the help of a problem may mean, the most likely first."""
     where, help_ = problem.range, problem.help
     old = text[where.start : where.end]
     for meant in _MEANT.findall(help_):
@@ -169,7 +170,7 @@ def _find_replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, l
 
 
 def _give_defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:
-    """A variable with a default, once in a condition."""
+    """Replace a variable by the variable with a default, once in each condition."""
     values = ['""', "0", "false"] if '"' in old else ["0", '""', "false"]
     for value in values if default == "..." else [default]:
         for use in re.finditer(rf"\b{re.escape(name)}\b(?! *\?\?)", old):
@@ -183,14 +184,14 @@ def _replace_text(where: TextRange, new: str) -> tuple[str, list[TextEdit]]:
 
 
 def _narrow(text: str, where: TextRange, new: str) -> TextRange:
-    """The word within the range that was probably meant as the new one, without quotes."""
+    """The word in the range that the suggestion probably replaces, without quotes."""
     words = {match[0]: match for match in _WORD.finditer(text, where.start, where.end) if match[0] != new}
     near = closest(new, words) or next(iter(words), None)
     return TextRange(where.file, *words[near].span()) if near else where
 
 
 def _count_template_problems(workspace: Workspace, path: Path, text: str) -> Counter[tuple[str, str]]:
-    """What is wrong with a template of this text."""
+    """Count the problems of a template with this text."""
     try:
         workspace.read(path, {path: text})
     except InputError as error:
@@ -199,7 +200,7 @@ def _count_template_problems(workspace: Workspace, path: Path, text: str) -> Cou
 
 
 def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Action | None:
-    """The change that was proved to settle a finding, where the text of the template has room for it."""
+    """The change that was proved to fix a finding, if the text of the template allows it."""
     assert problem.index is not None
     try:
         explained = judged.decision.explanation.of(judged.findings[problem.index])
@@ -212,7 +213,7 @@ def _find_fix(judged: JudgedTemplate, path: Path, problem: TextProblem) -> Actio
 
 
 def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | None:
-    """The edit that makes a change of one property and no other: in the place of what stands there, or as a new key."""
+    """The edit for a change of one property: it replaces the value, or adds a key."""
     outline = {entry.path: entry for entry in read_outline(text)}
     section = next((name for name in ("resources", "Resources") if (name, change.resource.name) in outline), None)
     if section is None or change.place is None or change.place.file != str(path):
@@ -256,7 +257,7 @@ def _new_key(
     whole: tuple[str | int, ...],
     value: object,
 ) -> TextEdit | None:
-    """A new key before the first one of its mapping."""
+    """A new key, before the first key of its mapping."""
     *parent, name = whole
     sibling = next(
         (entry for way, entry in outline.items() if way[:-1] == tuple(parent) and entry.end > entry.start), None
@@ -270,7 +271,7 @@ def _new_key(
 
 
 def _scalar(value: object) -> str:
-    """A value as YAML, without quotes where it is the same."""
+    """A value as YAML, without quotes if it means the same."""
     text = json.dumps(value, ensure_ascii=False)
     bare = str(value)
     if (

@@ -1,4 +1,4 @@
-"""What an editor is told, in offsets of texts."""
+"""Answers to an editor, with offsets in texts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Severity = Literal["error", "warning", "note"]
 CompletionKind = Literal["relation", "builtin", "column", "variable", "keyword", "module", "type", "property", "value"]
 
 SHORTEST = 3
-"""How long a word is that is looked for within names."""
+"""The minimum length of a word that is searched for inside names."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TextRange:
-    """A stretch of a file, its end exclusive."""
+    """A stretch of a file; the end is exclusive."""
 
     file: str
     start: int
@@ -24,7 +24,7 @@ class TextRange:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """A new text for a stretch of a file."""
+    """A replacement for a stretch of a file."""
 
     range: TextRange
     text: str
@@ -32,26 +32,26 @@ class TextEdit:
 
 @dataclass(frozen=True, slots=True)
 class TextProblem:
-    """Something to underline: a diagnostic of a text, or a finding about a template."""
+    """A problem to underline: a diagnostic, or a finding about a template."""
 
     range: TextRange
     severity: Severity
     code: str
     message: str
     help: str = ""
-    """What to write, or the hint of the policy."""
+    """The suggestion, or the hint of the policy."""
     index: int | None = None
-    """Of a finding: its number among those of the decision."""
+    """For a finding: its number in the decision."""
 
     @property
     def text(self) -> str:
-        """The message with the help on a line of its own."""
+        """The message, with the help on its own line."""
         return f"{self.message}\n{self.help}" if self.help else self.message
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An edit that settles a problem; it was tried before it is offered."""
+    """An edit that fixes a problem. It was tried before it is offered."""
 
     title: str
     edits: tuple[TextEdit, ...]
@@ -60,14 +60,14 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A text that may stand at the cursor in the place of the word there."""
+    """A text that may replace the word at the cursor."""
 
     label: str
     kind: CompletionKind
     detail: str = ""
     documentation: str = ""
     insert: str = ""
-    """What is inserted, where that is not the label."""
+    """The text to insert, if it is not the label."""
 
     @property
     def text(self) -> str:
@@ -75,7 +75,7 @@ class Completion:
 
 
 def fitting(offered: Iterable[Completion], word: str) -> list[Completion]:
-    """Those that begin with a word, then those that have it within, the shortest first."""
+    """The completions that begin with a word, then those that contain it, the shortest first."""
     written = word.lower()
     unique = dict.fromkeys(completion for completion in offered if completion.text != word)
     places = {completion: completion.label.lower().find(written) for completion in unique}
@@ -86,7 +86,7 @@ def fitting(offered: Iterable[Completion], word: str) -> list[Completion]:
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """What is known of the thing in a range, in Markdown."""
+    """The description of the thing in a range, in Markdown."""
 
     range: TextRange
     text: str
@@ -99,13 +99,13 @@ class Symbol:
     name: str
     detail: str
     range: TextRange
-    """All of it, its name within."""
+    """The whole entry; the name is inside."""
     name_range: TextRange
 
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """A line above which cases can be run: those of one policy, or the one of a name."""
+    """A line above which cases can be run: those of a policy, or the one with a name."""
 
     range: TextRange
     title: str

@@ -1,4 +1,4 @@
-"""Completion, definitions and lenses of policy tests."""
+"""Completion, definitions and lenses for policy tests."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MAPPINGS: dict[str, Shape] = {
     "caller": dict.fromkeys(("user", "project", "domain", "roles"), (str,)),
     "waivers": [dict.fromkeys(KEYS, (str,))],
 }
-"""The keys of mappings that a test file takes whole."""
+"""The keys whose mappings a test file takes as a whole."""
 
 
 def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, and the word that they stand for; no key that is there already."""
+    """The completions at an offset, without existing keys, and the word that they replace."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
     written = text[slot.start : offset]
@@ -46,7 +46,7 @@ def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, 
 
 
 def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange]:
-    """The policy or the file that the text at an offset names."""
+    """The definition of the policy, or the file, named at an offset."""
     near = entry_at(workspace.text(path).text, offset)
     if near is None or not near[1]:
         return []
@@ -70,7 +70,7 @@ def case_lenses(text: str, path: Path) -> list[Lens]:
 
 
 def policy_lenses(workspace: Workspace, path: Path) -> list[Lens]:
-    """A lens on each policy of a rule file, with how many cases expect it."""
+    """A lens on each policy of a rule file, with the number of cases that expect it."""
     test = path.with_name(TEST_FILE)
     expected = (entry for entry in read_outline(workspace.text(test).text) if entry.path[2:3] == ("expect",))
     cases = {(entry.path[1], entry.value) for entry in expected if entry.path[-1] == "policy"}
@@ -97,7 +97,7 @@ def policies(folder: RuleFolder) -> Iterator[tuple[str, TextRange]]:
 
 
 def _shape_at(path: tuple[str | int, ...]) -> Shape | None:
-    """The shape of a test file below a path; None where anything may stand."""
+    """The shape of a test file below a path; None if anything is allowed."""
     case: dict[str, Shape] = {**CASE, **_MAPPINGS}
     shape: Shape | None = {"cases": [case]}
     for step in path:
@@ -126,7 +126,7 @@ def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...], writ
 
 
 def _files(workspace: Workspace, path: Path, folder: str) -> Iterator[Completion]:
-    """The templates in a folder, named from the test file, and the folders there."""
+    """The templates and folders in a folder, named relative to the test file."""
     top = path.parent / folder
     for file in sorted(top.iterdir()) if top.is_dir() else ():
         if (file / FOLDER_TEMPLATE).is_file() or (file.suffix in TEMPLATE_ENDINGS and workspace.is_template(file)):
@@ -137,7 +137,8 @@ def _files(workspace: Workspace, path: Path, folder: str) -> Iterator[Completion
 
 
 def _names_of_stacks(workspace: Workspace, path: Path, steps: tuple[str | int, ...], section: str) -> Iterator[str]:
-    """What a section defines in the stack of a case, and in that before it, which stand in the test or in a file."""
+    """The names that a section defines in the stack of a case and in its older state. Either is in the test or in a
+    file."""
     outline = read_outline(workspace.text(path).text)
     names: dict[str, None] = {}
     for stack in ("stack", "against"):

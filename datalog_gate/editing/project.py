@@ -1,4 +1,4 @@
-"""A project, whose configuration says what templates are judged by."""
+"""A project, whose configuration says how templates are judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Project:
         return self.configuration.value(name)
 
     def inputs(self, template: Path) -> dict[str, Any]:
-        """What a template is read with, as arguments of `read_stack`."""
+        """The inputs for reading a template, as arguments of `read_stack`."""
         entry = self.configuration.entry_of(template)
         file = self.configuration.file
         beside = environments_of(str(template))
@@ -51,7 +51,7 @@ class Project:
         }
 
     def request(self) -> dict[str, Any]:
-        """What a template is judged with, as arguments of `decide`; not the inventory."""
+        """The inputs for judging a template, as arguments of `decide`, without the inventory."""
         names = ("action", "services", "now", "mode")
         return {name: self.value(name) for name in names} | {
             "caller": self.caller,
@@ -64,7 +64,7 @@ class Project:
 
 
 def load_project(root: Path) -> Project:
-    """Load the project of a folder. Errors: InputError, also for a file that it names."""
+    """Load the project of a folder. Errors: InputError, also for a file that the configuration names."""
     configuration = load_configuration(root)
     local = root / "rules"
     named = [Path(path) for path in configuration.value("rules")] or [local if local.is_dir() else default_rules()]

@@ -1,4 +1,4 @@
-"""Answers what is written at a prompt: queries and commands."""
+"""Answers the input of a prompt: queries and commands."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ COMMANDS = {
     ":quit": "the end, as Ctrl-D",
 }
 NARROWEST = 4
-"""The least that a column is cut to."""
+"""The minimum width of a column that is cut."""
 
 
 @dataclass
 class Prompt:
-    """What queries are answered by: rules and the facts of stacks."""
+    """The rules and the facts of stacks that answer queries."""
 
     read_rules: Callable[[], RuleFolder]
-    """Reads the rules, as they are on disk now."""
+    """Reads the current rules from disk."""
     lines: Sequence[FactLine]
     edit: Callable[[Path], None] = field(default=lambda _: None)
-    """Lets a person edit a file."""
+    """Opens a file in the user's editor."""
     width: int = 80
     folder: RuleFolder = field(init=False)
 
@@ -56,7 +56,7 @@ class Prompt:
         self.folder = self.read_rules()
 
     def answer(self, text: str) -> Iterator[str]:
-        """The lines that answer a query or command. What is wrong with it is an answer."""
+        """The lines that answer a query or command. An error is an answer too."""
         word, _, rest = text.strip().partition(" ")
         try:
             match word:
@@ -80,7 +80,7 @@ class Prompt:
             yield str(error)
 
     def completions(self, text: str) -> tuple[int, list[Completion]]:
-        """How many characters at the end are a word, and what may stand for it."""
+        """The length of the word at the end, and its completions."""
         word, _, rest = text.partition(" ")
         if text.startswith(":") and word == text:
             return len(word), [
@@ -104,7 +104,7 @@ class Prompt:
             named = [column.name for column in meaning.columns] if meaning else []
             count = len(rows[0]) if rows else 0
             names = named if len(named) == count else [str(at) for at in range(1, count + 1)]
-            if meaning and question.named and rows:  # the columns that it names, not all that there are
+            if meaning and question.named and rows:  # only the columns that it names
                 places = [*range(len(question.arguments)), *(meaning.positions[name.column] for name in question.named)]
                 names = [names[at] for at in places]
                 rows = tuple(dict.fromkeys(tuple(row[at] for at in places) for row in rows))
@@ -121,7 +121,7 @@ class Prompt:
         return ask(self.folder.files, text, self.lines, native.evaluate, False, self.folder.catalogue, now)
 
     def _meaning(self, atom: Atom) -> Relation | None:
-        """The relation of an atom, wherever it is defined."""
+        """The relation of an atom, in any module."""
         owners = [name for name, scope in self.folder.names.scopes.items() if atom.name in scope.relations]
         for module in owners or list(self.folder.names.scopes)[:1]:
             meaning = self.folder.meaning(atom.name, module)
@@ -163,7 +163,7 @@ class Prompt:
             yield from format_lines(failures, "fails")
 
     def _explanation(self, text: str) -> tuple[Relation, Atom, RowExplanation]:
-        """The relation that an atom asks for, and the derivations of all rows. Errors: UsageError, RulesError."""
+        """The relation of an atom, and the derivations of all rows. Errors: UsageError, RulesError."""
         atom, diagnostics = parse_query(text)
         if diagnostics:
             raise RulesError(diagnostics, {"<query>": text})
@@ -227,7 +227,7 @@ class Prompt:
 
 
 def lines_of(facts: FactSet) -> Iterator[FactLine]:
-    """The facts as lines, with what is hidden covered."""
+    """The facts as lines, with hidden values masked."""
     for reference, rows in facts.rows.items():
         for row in rows:
             origin = facts.origin(reference, row)
@@ -236,7 +236,7 @@ def lines_of(facts: FactSet) -> Iterator[FactLine]:
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """A table no wider than the terminal, its widest columns cut, and the number of rows."""
+    """A table that fits the terminal, with its widest columns cut, and the number of rows."""
     if names and rows:
         widths = [max(len(cell) for cell in column) for column in zip(names, *rows, strict=True)]
         while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:

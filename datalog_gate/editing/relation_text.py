@@ -1,4 +1,4 @@
-"""Describes a relation or a builtin in lines."""
+"""Describes a relation or a builtin as lines of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datalog_gate.schema.descriptions import RelationDescription, describe_kinds
 from datalog_gate.schema.signatures import Builtin
 
 WIDEST = 30
-"""The most that the columns of a table are aligned to."""
+"""The maximum width to which the columns of a table are aligned."""
 
 
 def format_relation(description: RelationDescription, catalogue: Catalogue) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What may be written at the cursor in a rule file."""
+"""Completions in a rule file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES = {"null": "Nothing.", "true": "", "false": ""}
 
 
 def complete(folder: RuleFolder, path: Path, text: str, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, and the word that they stand for."""
+    """The completions at an offset, and the word that they replace."""
     before = RuleTokens(text[:offset], str(path)).tokens
     last = before[-2] if before[1:] else before[-1]
     in_text = last.kind == "bad_string" and last.end == offset
@@ -97,7 +97,7 @@ def _names(
 
 
 def _columns(folder: RuleFolder, path: Path, prefix: RuleTokens, level: Level) -> Iterator[Completion]:
-    """The columns of the relation whose arguments are written, which are not there yet."""
+    """The columns of the relation at the cursor that have no argument yet."""
     if prefix.tokens[-2].kind not in ("(", ","):
         return
     meaning = folder.meaning(prefix.tokens[level.owner].text, _module_name(folder, path))
@@ -112,7 +112,7 @@ def _columns(folder: RuleFolder, path: Path, prefix: RuleTokens, level: Level) -
 def _texts(
     folder: RuleFolder, path: Path, prefix: RuleTokens, whole: RuleTokens, index: int | None
 ) -> Iterator[Completion]:
-    """The values of the column or attribute for which a text is being written."""
+    """The values of the column or attribute whose text is being written."""
     level = _level(prefix)
     listed = bool(level and level.bracket == "list")
     at = len(prefix.tokens) - 2
@@ -181,5 +181,5 @@ def _module_name(folder: RuleFolder, path: Path) -> str:
 
 
 def _level(prefix: RuleTokens) -> Level | None:
-    """The bracket that is open at the end."""
+    """The innermost open bracket at the end."""
     return prefix.levels[-1]

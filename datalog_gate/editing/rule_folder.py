@@ -1,4 +1,4 @@
-"""The rule files below one folder, with texts that are open."""
+"""The rule files below one folder, with unsaved texts."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ParsedRules:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The names of the modules that it reads or imports, among names of no module."""
+        """The modules that it reads or imports. May contain names of no module."""
         names = [token.text.removeprefix("old:").removeprefix("all:") for _, token in self.tokens.named("relation")]
         modules = [token.text for _, token in self.tokens.named("module")]
         return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
 
     def may_read(self, modules: Collection[str]) -> bool:
-        """Whether it may read one of the modules; in a pack that is loaded alone, it names more before them."""
+        """Whether it may read one of the modules. In a pack that is loaded alone, names have a longer prefix."""
         return any(name in modules or name.rpartition(":")[2] in modules for name in self.reads)
 
     @cached_property
@@ -53,13 +53,13 @@ class ParsedRules:
 
     @cached_property
     def relations(self) -> frozenset[str]:
-        """The names of relations in it, as they are written."""
+        """The names of the relations in it, as written."""
         return frozenset(token.text for _, token in self.tokens.named("relation"))
 
 
 class RuleFolder:
-    """Rule files, as they are at one moment. Those that did not change are parsed once: `parsed` is shared by all
-    states of a folder, and holds the last text of each file; `lowered` is what checks of one file share."""
+    """Rule files at one moment. Unchanged files are parsed once: all states of a folder share `parsed`, which has the
+    last text of each file. `lowered` is shared by the checks of one file."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class RuleFolder:
         self._by_name = {file.file: file for file in files}
 
     def parsed(self, name: str) -> ParsedRules | None:
-        """The file of that name, None if it is not among them."""
+        """The file with that name; None if there is none."""
         file = self._by_name.get(name)
         if file is None:
             return None
@@ -87,7 +87,7 @@ class RuleFolder:
         return (parsed for file in self.files if (parsed := self.parsed(file.file)))
 
     def pack(self, name: str) -> list[ParsedRules]:
-        """The file with those of its pack, what they import or read, and what reads them."""
+        """The file with those of its pack, those they read or import, and those that read them."""
         home = self._home(name)
         modules = {parsed.module.name: parsed for parsed in self.all()}
         own = {module for module, parsed in modules.items() if Path(parsed.file.file).is_relative_to(home)}
@@ -97,19 +97,19 @@ class RuleFolder:
         return [parsed for module, parsed in modules.items() if module in reached]
 
     def _home(self, name: str) -> Path:
-        """The folder of the pack of a file: the nearest with a description, else its own."""
+        """The folder of a file's pack: the nearest with a description, else its own."""
         folder = Path(name).parent
         above = (path for path in (folder, *folder.parents) if path.is_relative_to(self.top))
         return next((path for path in above if (path / PACK_FILE).is_file()), folder)
 
     @paused()
     def check(self, files: Sequence[ParsedRules]) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
-        """Check files as one program. Returns None if they have errors, and all diagnostics."""
+        """Check files as one program. Return it, or None if there are errors, and all diagnostics."""
         return self._check(files, None)
 
     @paused()
     def check_file(self, name: str) -> tuple[Checked | None, tuple[Diagnostic, ...]]:
-        """Check a file with what it reads, as `check` does, but for its own diagnostics alone."""
+        """Check a file with the files it reads, as `check` does, but report only its own diagnostics."""
         files = list(self.all())
         module = self._by_name[name].module
         own = {module, *(parsed.module.title for parsed in files if parsed.module.name == module)} - {""}
@@ -150,7 +150,7 @@ class RuleFolder:
         return Names([parsed.module for parsed in self.all()], {}, None, True, self.catalogue)
 
     def meaning(self, name: str, module: str) -> Relation | Builtin | None:
-        """What a name of a relation stands for in a module."""
+        """The relation that a name stands for in a module."""
         names = self.names
         if module not in names.scopes:
             return None
@@ -161,7 +161,7 @@ class RuleFolder:
         return None if undefined else meaning
 
     def uses(self, full_name: str) -> Iterator[tuple[ParsedRules, int]]:
-        """Where the relation of that full name is written, by the index of the token."""
+        """The places of the relation with that full name, by token index."""
         bare = full_name.rpartition(":")[2]
         for parsed in self.all():
             for index, token in parsed.tokens.named("relation", "exported"):
@@ -174,10 +174,10 @@ class RuleFolder:
 def read_folder(
     top: Path, unsaved: Mapping[Path, str], catalogue: Catalogue, parsed: dict[str, ParsedRules]
 ) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
-    """Read the rule files below a folder, or one file, and what is wrong with the folder itself."""
+    """Read the rule files below a folder, or one file; also return problems with the folder itself."""
     wrong: tuple[Diagnostic, ...] = ()
     try:
-        files = read_rules([top]) if top.exists() else []  # an editor makes the folder with its first file
+        files = read_rules([top]) if top.exists() else []  # an editor creates the folder with its first file
     except RulesError as error:
         wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
         files = [*_readable(top)]
@@ -185,13 +185,13 @@ def read_folder(
 
 
 def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
-    """The folder with the texts of files below it, new ones among them."""
+    """The folder with other texts for files below it, including new files."""
     files = replace_texts(folder.files, unsaved, [folder.top])
     return RuleFolder(folder.top, files, folder.catalogue, folder._parsed, folder._lowered)
 
 
 def _readable(top: Path) -> Iterator[RuleFile]:
-    """The rule files that can be read, without limits."""
+    """The readable rule files, without limits."""
     for path in list_files(top) if top.is_dir() else [top]:
         if path.suffix == ".dl":
             try:

@@ -1,4 +1,4 @@
-"""The names in rule files: hover, definitions, references and renaming."""
+"""Names in rule files: hover, definitions, references and renaming."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ COLUMN_ATTRIBUTES = ("key", "subject", "worse")
 
 
 def hover(folder: RuleFolder, path: Path, offset: int, checked: Checked | None = None) -> Hover | None:
-    """What is known of the name at the offset. `checked` has the kinds of columns of the rules' own relations."""
+    """The description of the name at an offset. `checked` has the kinds of columns of the rules' own relations."""
     parsed = folder.parsed(str(path))
     index = parsed.tokens.at(offset) if parsed else None
     if parsed is None or index is None:
@@ -82,7 +82,7 @@ def hover(folder: RuleFolder, path: Path, offset: int, checked: Checked | None =
 
 
 def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked | None = None) -> str:
-    """A relation or builtin in Markdown: for one of the catalogue what `datalog-gate relations` prints."""
+    """A relation or builtin in Markdown; for the catalogue as `datalog-gate relations` prints it."""
     if isinstance(meaning, Builtin):
         lines = format_builtin(meaning)
     elif folder.catalogue.relation(meaning.name):
@@ -99,7 +99,7 @@ def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked |
 
 
 def definitions(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
-    """Where the name at the offset is defined: the rules and declarations of a relation, the file of a module, the
+    """The definition of the name at an offset: the rules and declarations of a relation, the file of a module, or the
     first use of a variable."""
     parsed = folder.parsed(str(path))
     index = parsed.tokens.at(offset) if parsed else None
@@ -119,7 +119,7 @@ def definitions(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
 
 
 def references(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
-    """Where the relation or variable at the offset is written, its definitions among them."""
+    """The places of the relation or variable at an offset, including its definitions."""
     parsed = folder.parsed(str(path))
     index = parsed.tokens.at(offset) if parsed else None
     if parsed is None or index is None:
@@ -135,9 +135,9 @@ def references(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
 def rename(
     folder: RuleFolder, path: Path, offset: int, name: str, read: Callable[[Path], SourceText]
 ) -> list[TextEdit]:
-    """Rename the variable or relation at the offset, wherever it is named: in messages, exports, limits and tests too.
-    `read` gives a file as an editor has it, empty where there is none. Errors: UsageError for what can't have the
-    name, or for a name after which the rules have other errors."""
+    """Rename the variable or relation at an offset everywhere, including messages, exports, limits and tests. `read`
+    returns a file as the editor has it, empty if there is none. Errors: UsageError for an invalid new name, or if the
+    rules would have new errors."""
     parsed = folder.parsed(str(path))
     index = parsed.tokens.at(offset) if parsed else None
     role = parsed.tokens.role(index) if parsed and index is not None else "other"
@@ -202,17 +202,17 @@ def _rename_relation(
 
 
 def _check_edits(folder: RuleFolder, edits: list[TextEdit]) -> None:
-    """Check that the rules have no errors after the edits that they did not have before. Errors: UsageError."""
+    """Check that the edits add no errors to the rules. Errors: UsageError."""
     sources: Mapping[str, str] = {file.file: file.text for file in folder.files}
     changed = apply_edits(sources, [edit for edit in edits if edit.range.file in sources])
     if any(edit.range.file not in sources for edit in edits):
-        return  # limits are read from disk, where they have the old name yet
+        return  # limits are read from disk, where they still have the old name
     if wrong := find_new_errors(folder, changed, None):
         raise UsageError(f"with that name the rules would be wrong: {wrong[0].message}")
 
 
 def outline(parsed: ParsedRules) -> list[Symbol]:
-    """The relations of a file, each with its rules one after another, and what is declared."""
+    """The relations of a file, each with its rules, and the declarations."""
     symbols = []
     text = source_text(parsed.file.file, parsed.file.text)
     for statement in parsed.module.statements:
@@ -229,7 +229,7 @@ def outline(parsed: ParsedRules) -> list[Symbol]:
 
 
 def _is_definition(parsed: ParsedRules, index: int) -> bool:
-    """Whether a token is the head of a rule or what a declaration declares."""
+    """Whether a token is the head of a rule, or the name in a declaration."""
     tokens = parsed.tokens
     first = tokens.starts[index]
     if tokens.tokens[first].text == "relation":

@@ -1,6 +1,6 @@
-"""The tokens of a rule file, with what each is used as.
+"""The tokens of a rule file, with their roles.
 
-It reads files that no parser takes, so that names can be looked up while a rule is being written.
+It also reads invalid files, so that names can be looked up while a rule is being written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OPENING: dict[str, Bracket] = {"{": "aggregate", "[": "list"}
 
 
 class Level(NamedTuple):
-    """A bracket that is open: of what sort, and the index of the token that it belongs to."""
+    """An open bracket: its sort, and the index of the token that it belongs to."""
 
     bracket: Bracket
     owner: int
@@ -27,7 +27,7 @@ class Level(NamedTuple):
 
 class RuleTokens:
     """The tokens of a text. `levels` has the innermost bracket of each token, `starts` the index of the first token of
-    its statement; an annotation belongs to the rule below it."""
+    its statement. An annotation belongs to the rule below it."""
 
     def __init__(self, text: str, file: str) -> None:
         self.source = Source(text, file)
@@ -68,7 +68,7 @@ class RuleTokens:
         return "declaration" if is_declared else "atom"
 
     def role(self, index: int) -> Role:
-        """What a token is used as."""
+        """The role of a token."""
         token, level, start = self.tokens[index], self.levels[index], self.starts[index]
         if token.kind not in ("name", "update"):
             return "other"
@@ -92,7 +92,7 @@ class RuleTokens:
         return "other" if is_statement or after == "{" else "variable"  # an aggregate has braces
 
     def at(self, offset: int) -> int | None:
-        """The index of the token that the offset is on, or just behind."""
+        """The index of the token at, or just before, the offset."""
         near = [index for index, token in enumerate(self.tokens[:-1]) if token.start <= offset <= token.end]
         names = [index for index in near if self.tokens[index].kind in ("name", "update", "string")]
         return (names or near)[-1] if near else None
@@ -111,11 +111,11 @@ class RuleTokens:
             index = max(statement.stop, index + 1)
 
     def named(self, *roles: Role) -> Iterator[tuple[int, Token]]:
-        """The tokens that are used as one of these."""
+        """The tokens with one of these roles."""
         return ((index, token) for index, token in enumerate(self.tokens) if self.role(index) in roles)
 
     def variables(self, index: int, of_head: bool = False) -> list[str]:
-        """The variables of the statement of a token, or only those of its head, in order."""
+        """The variables of a token's statement, or only of its head, in order."""
         statement = self.statement(index)
         body = next((at for at in statement if self.tokens[at].kind == ":-" and of_head), statement.stop)
         names = (self.tokens[at].text for at in range(statement.start, body) if self.role(at) == "variable")

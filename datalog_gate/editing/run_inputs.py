@@ -1,4 +1,4 @@
-"""What rules read and a run does not give them."""
+"""Relations that rules read and a run does not fill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef
 
 LIMITS_STEM = "limits"
-"""The module of a pack whose relations `limits.yaml` fills, if with no row."""
+"""The module of a pack whose relations `limits.yaml` fills, even with no rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +33,12 @@ class RunInputs:
     caller_file: str | None
     services: Sequence[str]
     stack: str | None
-    """The stack in Heat that is judged."""
+    """The judged stack in Heat."""
 
 
 def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInputs) -> list[Diagnostic]:
-    """Warn once of what rules read and a run does not fill, unless a ``pack.yaml`` says that its rules are worth having
-    without. The warnings have no place. Errors: RulesError for a ``pack.yaml``."""
+    """Warn once about relations that rules read and a run does not fill, unless a ``pack.yaml`` says that they are
+    optional. The warnings have no place. Errors: RulesError for a ``pack.yaml``."""
     fields: dict[str, Mapping[str, str]] = {}
 
     def is_optional(file: str, field: str) -> bool:
@@ -77,8 +77,8 @@ def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInput
 def _missing_input(
     name: RelationRef, program: CheckedProgram, catalogue: Catalogue, given: RunInputs
 ) -> tuple[str, str, str, str] | None:
-    """The input that would fill a relation, which this run lacks: what a ``pack.yaml`` calls it, the code, what is
-    wrong, and what to give; or None."""
+    """The missing input that would fill a relation, or None: its name in a ``pack.yaml``, the code, the problem, and
+    what to give."""
     if not isinstance(name, str):
         return None
     inventory = given.inventory

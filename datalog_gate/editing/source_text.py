@@ -12,7 +12,7 @@ from datalog_gate.editing.answers import TextRange
 _EDITORS = re.compile(r"\r\n|\n|\r")
 _YAML = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _RULES = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""The ends of lines: of the protocol, of libyaml, and of `str.splitlines`, which the lexer follows."""
+"""The line endings: of the protocol, of libyaml, and of `str.splitlines`, which the lexer follows."""
 
 
 class SourceText:
@@ -31,7 +31,7 @@ class SourceText:
         return line, units(self.text[self._starts[line] : offset])
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column as editors count; one beyond the end of its line is that end."""
+        """The offset of a line and column as editors count. A column beyond the end of the line means its end."""
         if line >= len(self._starts):
             return len(self.text)
         start = self._starts[line]
@@ -47,7 +47,7 @@ class SourceText:
         return start + len(content)
 
     def range(self, span: Span | None) -> TextRange:
-        """The range of a span; of none, or of one beyond the text, what is nearest to it."""
+        """The range of a span. Without one, or outside the text, the nearest range."""
         if span is None or not span.line:
             return TextRange(self.file, 0, 0)
         start = self._at(span.line, span.column)
@@ -61,12 +61,12 @@ class SourceText:
 
 @lru_cache(maxsize=64)
 def source_text(file: str, text: str) -> SourceText:
-    """The text of a file, whose lines are counted once."""
+    """The text of a file. Cached, so that its lines are counted once."""
     return SourceText(file, text)
 
 
 def units(text: str) -> int:
-    """The length of a text in units of UTF-16."""
+    """The length of a text in UTF-16 units."""
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 

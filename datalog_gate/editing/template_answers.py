@@ -54,7 +54,7 @@ FUNCTIONS = {
     "and": ("[CONDITION...]", "Whether all hold."),
     "or": ("[CONDITION...]", "Whether one holds."),
 }
-"""The functions of HOT, with their arguments and what they mean."""
+"""The functions of HOT, with their arguments and meaning."""
 PARAMETER_KEYS = ("type", "default", "description", "label", "hidden", "constraints", "immutable")
 PSEUDO = ("OS::stack_name", "OS::stack_id", "OS::project_id")
 _NAMING: dict[object, tuple[str, ...]] = {
@@ -62,17 +62,17 @@ _NAMING: dict[object, tuple[str, ...]] = {
     "get_param": ("parameters",),
     "Ref": ("parameters", "resources"),
 }
-"""Functions and keys whose value, or first member, is a name, and the sections that have it."""
+"""Functions and keys whose value or first member is a name, and the sections that define it."""
 _CONDITION_KEYS = ("if", "condition", "not", "and", "or", "Fn::If")
 _CFN = {"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}
 _VERSIONS = ("heat_template_version", *_CFN)
 _MEMBERS = (("properties", "resource"), ("properties", "resource_def"))
-"""Where groups of Heat define the resource of their members."""
+"""The places where Heat's groups define the resource of their members."""
 Steps = tuple[str | int, ...]
 
 
 def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, and the word that they stand for; no key that is there already."""
+    """The completions at an offset, without existing keys, and the word that they replace."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
     view = _View(workspace, path, text)
@@ -83,7 +83,7 @@ def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, 
 
 
 def hover(workspace: Workspace, path: Path, offset: int, problems: Sequence[TextProblem] = ()) -> Hover | None:
-    """What is known of the thing at an offset, with why a finding there holds."""
+    """The description of the thing at an offset, and why a finding there holds."""
     text = workspace.text(path).text
     view = _View(workspace, path, text)
     near = entry_at(text, offset)
@@ -101,7 +101,7 @@ def hover(workspace: Workspace, path: Path, offset: int, problems: Sequence[Text
 
 
 def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange]:
-    """Where the parameter, resource, condition or file is that the text at an offset names."""
+    """The definition of the parameter, resource or condition named at an offset, or the file."""
     text = workspace.text(path).text
     near = entry_at(text, offset)
     if near is None:
@@ -116,7 +116,7 @@ def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange
 
 
 def outline(text: str, file: str) -> list[Symbol]:
-    """The sections with what they define."""
+    """The sections with their definitions."""
     entries = read_outline(text)
     symbols = []
     for at, entry in enumerate(entries):
@@ -132,7 +132,7 @@ def outline(text: str, file: str) -> list[Symbol]:
 
 
 def _finding(judged: JudgedTemplate, problem: TextProblem, root: Path) -> str:
-    """A finding with why it holds, and the change that settles it; files below the root are told from there."""
+    """A finding with its explanation, and the change that fixes it. Files are named relative to the root."""
     assert problem.index is not None
     lines = [f"**{problem.code}**: {problem.message}"]
     if problem.help:
@@ -165,7 +165,8 @@ class _View:
         return [str(way[1]) for way in self.entries if len(way) == 2 and way[0] in sections]
 
     def definition(self, path: Steps) -> tuple[Steps, Steps]:
-        """The definition of a resource that a path is in, and the rest of it; that of a member of a group in it."""
+        """The resource definition that contains a path, and the rest of the path. Inside a group, that of its
+        member."""
         depth = 2
         while path[depth : depth + 2] in _MEMBERS and self.type_name(path[:depth]).startswith("OS::Heat::"):
             depth += 2
@@ -250,7 +251,7 @@ class _View:
                 yield Completion(name, "keyword", arguments, meaning, f"{name}: ")
 
     def sections_named(self, path: Steps) -> tuple[str, ...]:
-        """The sections whose names the value at a path is one of."""
+        """The sections that may define the name at a path."""
         *_, last = path or ("",)
         owner = path[-2] if len(path) > 1 and isinstance(last, int) else last
         if owner in ("get_param", "get_attr", "Fn::GetAtt") and last not in (owner, 0):
@@ -273,7 +274,7 @@ class _View:
         return file if file.is_file() or file in self.workspace.unsaved else None
 
     def describe(self, entry: OutlineEntry, on_value: bool) -> str:
-        """What is known of a key or a value, in Markdown."""
+        """The description of a key or value, in Markdown."""
         path, name = entry.path, entry.value if on_value else str(entry.path[-1])
         sections = self.sections_named(path) if on_value else ()
         section = str(path[0]).lower()
@@ -314,7 +315,7 @@ class _View:
 
 
 def property_at(kind: ResourceType, steps: Sequence[str | int]) -> Property | None:
-    """The schema of the property under the steps; a member of a list has that of the list."""
+    """The schema of the property at the steps. List members have that of the list."""
     among, schema = kind.properties, None
     for step in steps:
         if isinstance(step, str):
@@ -329,7 +330,7 @@ def _brief(schema: Property) -> str:
 
 
 def _about(schema: Property) -> str:
-    """What else the catalogue says of a property."""
+    """The other information about a property in the catalogue."""
     parts = []
     if schema.default is not None:
         parts.append(f"default: {json.dumps(schema.default)}")

@@ -1,6 +1,6 @@
 """Findings that a check tolerates.
 
-Ignores in templates, a baseline, and policies that are left out decide it.
+They are tolerated by comments in templates, by a baseline, or because their policy is left out.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from datalog_gate.files.ignores import Ignore, apply_ignores, find_ignores
 
 
 class Tolerated(NamedTuple):
-    """A decision in which comments of the templates ignore findings, and those of the baseline were there before."""
+    """A decision with the comments of templates and the baseline applied."""
 
     decision: Decision
     keys: FindingKeys
     ignores: tuple[Ignore, ...]
     used: frozenset[Ignore]
-    """The ignores that cover a finding."""
+    """The ignores that match a finding."""
 
 
 def tolerate(
@@ -37,7 +37,7 @@ def tolerate(
     program: CheckedProgram,
     baseline: Baseline | None,
 ) -> Tolerated:
-    """Apply the ignores in texts and a baseline to a decision on a template. Bad ignores join its near misses."""
+    """Apply the ignores in texts and a baseline to a template's decision. Invalid ignores become near misses."""
     ignores, warnings = find_ignores(sources, [policy.id for policy in policies])
     keys = compute_keys(policies, program, decision)
     tolerant, used = apply_ignores(decision, ignores)
@@ -48,8 +48,8 @@ def tolerate(
 
 
 def find_modes(policies: Sequence[Policy], select: Sequence[str], ignore: Sequence[str]) -> dict[str, str]:
-    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for a name that no policy has, and if
-    no policy is left."""
+    """The policies that `--select` and `--ignore` switch off. Errors: UsageError for an unknown policy, and if none is
+    left."""
     names = [policy.id for policy in policies]
     chosen: dict[str, set[str]] = {}
     for option, patterns in (("select", select), ("ignore", ignore)):

@@ -1,9 +1,9 @@
 """The open texts of an editor over the files on disk.
 
-The last good state of each is kept.
+The last valid state of each is kept.
 
-An edit only notes a text. What it means is computed by the checks: that of a pack takes tens of milliseconds, those of
-a whole folder of rules and of a template may run beside the edits that come after.
+An edit only stores a text, which the checks evaluate. That of a pack takes tens of milliseconds; those of a whole
+folder of rules and of a template may run while the user edits.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
 
 Problems = dict[str, tuple[TextProblem, ...]]
-"""The problems by file. A file of the check that has none is there too."""
+"""The problems by file. Checked files without problems have an empty entry."""
 TEST_FILE = "test.yaml"
 _LEVELS: dict[str, Severity] = {"deny": "error", "warn": "warning", "record": "note"}
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTemplate:
-    """A template that could be read, with its decision."""
+    """A readable template with its decision."""
 
     text: str
     stack: Stack
     decision: ExplainedDecision
     findings: tuple[Violation, ...]
-    """In the order of the `index` of problems."""
+    """In the order of the problems' `index`."""
 
 
 class Workspace:
-    """One folder that is open in an editor."""
+    """One folder opened in an editor."""
 
     def __init__(self, root: Path) -> None:
         self.root = resolve(root)
@@ -69,7 +69,7 @@ class Workspace:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The resource types of the project; the shipped ones if its configuration is wrong."""
+        """The resource types of the project; the shipped ones if its configuration is invalid."""
         try:
             return self.project().catalogue
         except InputError:
@@ -82,22 +82,22 @@ class Workspace:
         return self._project
 
     def edit(self, path: Path, text: str) -> None:
-        """Take the text that an editor has of a file."""
-        self.unsaved = {**self.unsaved, path: text}  # a check beside may be reading the one before
+        """Store the editor's text of a file."""
+        self.unsaved = {**self.unsaved, path: text}  # a concurrent check may be reading the previous one
 
     def close(self, path: Path) -> None:
-        """Take a file as it is on disk again."""
+        """Use the text of a file on disk again."""
         self.unsaved = {name: text for name, text in self.unsaved.items() if name != path}
         self.judged.pop(path, None)
         self.refresh()
 
     def refresh(self) -> None:
-        """Take it that files on disk may have changed."""
+        """Assume that files on disk may have changed."""
         self._folders.clear()
         self._project = self._rule_files = self._inventory = self._unfilled = None
 
     def text(self, path: Path) -> SourceText:
-        """The text of a file; an empty one if it can't be read."""
+        """The text of a file; empty if it can't be read."""
         if path in self.unsaved:
             return source_text(str(path), self.unsaved[path])
         try:
@@ -106,7 +106,7 @@ class Workspace:
             return source_text(str(path), "")
 
     def folder(self, path: Path) -> RuleFolder:
-        """The rules among which a rule file or a test stands, with the texts that are open."""
+        """The rules around a rule file or test, with unsaved texts."""
         return self._folder(path)[0]
 
     def _folder(self, path: Path) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
@@ -120,11 +120,11 @@ class Workspace:
         return folder, wrong
 
     def checked(self, path: Path) -> Checked | None:
-        """The rules around a rule file as they were checked last without an error."""
+        """The last valid state of the rules around a rule file."""
         return self._checked.get(str(path))
 
     def check_pack(self, path: Path) -> Problems:
-        """Check a rule file with what it reads."""
+        """Check a rule file with the files it reads."""
         folder = self.folder(path)
         if folder.parsed(str(path)) is None:  # it was closed, and is not on disk
             return {str(path): ()}
@@ -142,8 +142,8 @@ class Workspace:
         return empty | self._problems([*wrong, *diagnostics], folder.sources, path)
 
     def rules(self) -> Rules:
-        """The rules that templates are judged by, as they were last without an error. Errors: RulesError if they never
-        were; InputError for the configuration."""
+        """The last valid rules for judging templates. Errors: RulesError if they were never valid; InputError for the
+        configuration."""
         project = self.project()
         try:
             if self._rule_files is None:
@@ -170,7 +170,7 @@ class Workspace:
         return path.name == TEST_FILE
 
     def judge(self, path: Path) -> Problems:
-        """Judge a template with its environments: what is wrong with it, else what the rules find."""
+        """Judge a template with its environments. Return its errors, else the findings of the rules."""
         text = self.text(path).text
         try:
             stack = self.read(path)
@@ -191,7 +191,7 @@ class Workspace:
         return {file: tuple(sorted(own, key=_order)) for file, own in problems.items()}
 
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
-        """Judge a stack as `check` does, and warn of comments that ignore nothing. Errors: GateError."""
+        """Judge a stack as `check` does, and warn about unused ignores. Errors: GateError."""
         project, rules = self.project(), self.rules()
         decision = rules.decide(
             stack,
@@ -215,7 +215,7 @@ class Workspace:
         return tolerant, (*self._find_unfilled(rules), *tolerant.near_misses)
 
     def _find_unfilled(self, rules: Rules) -> Sequence[Diagnostic]:
-        """What the rules read that the configuration does not give."""
+        """Warnings about relations that the rules read and the configuration does not fill."""
         if self._unfilled is None or self._unfilled[0] != rules.digest:
             project = self.project()
             given = RunInputs(
@@ -230,12 +230,13 @@ class Workspace:
         return self._unfilled[1]
 
     def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:
-        """Read a template with its environments and the texts that are open, or others. Errors: InputError."""
+        """Read a template with its environments and unsaved or other texts. Errors: InputError."""
         unsaved = self.unsaved if edits is None else {**self.unsaved, **edits}
         return read_stack(path, unsaved=unsaved, **self.project().inputs(path))
 
     def _read_before(self, path: Path, stack: Stack) -> tuple[Stack, ...]:
-        """The stack before an update, if the configuration names a file: no cloud is asked. Errors: InputError."""
+        """Read the stack before an update, if the configuration names a file. No cloud is queried. Errors:
+        InputError."""
         old = self.project().value("against")
         if not old or old.startswith(LIVE_PREFIX):
             return ()
@@ -257,19 +258,19 @@ class Workspace:
             yield TextProblem(self._place(failure.place, decision.sources, path), "warning", failure.policy, message)
 
     def check_test(self, path: Path) -> Problems:
-        """Check a test file, and that the policies that it names stand beside it."""
+        """Check a test file, and that its policies exist beside it."""
         text = self.text(path).text
         try:
             suite_of(path, read_cases(path, text), unsaved=self.unsaved)
         except InputError as error:
             return self._problems(error.diagnostics, {**error.sources, str(path): text}, path)
         except RulesError:
-            pass  # said where the rules are
+            pass  # reported in the rules
         return {str(path): ()}
 
     def run_cases(self, path: Path, policy: str = "", case: str = "") -> tuple[list[tuple[str, str]], Problems]:
-        """Run cases of a test file: those that name a policy, the one of a name, or all. Returns each with how it
-        differs from what it expects, and that as problems. Errors: InputError, RulesError."""
+        """Run cases of a test file: those for a policy, the one with a name, or all. Return each with its difference
+        from the expectation, and these differences as problems. Errors: InputError, RulesError."""
         suite = suite_of(path, read_cases(path, self.text(path).text), unsaved=self.unsaved)
         reports, problems = [], []
         for member in suite.cases:
@@ -299,7 +300,7 @@ class Workspace:
         return {file: tuple(sorted(dict.fromkeys(own), key=_order)) for file, own in problems.items()}
 
     def _place(self, span: Span | None, sources: Mapping[str, str], path: Path) -> TextRange:
-        """The range of a span in its file; the beginning of the file at `path` if it is in none that can be opened."""
+        """The range of a span in its file; the beginning of the file at `path` if its own can't be opened."""
         if span is None or not Path(span.file).is_absolute():
             return TextRange(str(path), 0, 0)
         text = self.unsaved.get(Path(span.file), sources.get(span.file))

@@ -1,7 +1,7 @@
 """The keys and values of YAML that is being written.
 
-It reads what the reader of documents refuses, and may take a line of a text over several lines for a key. So it serves
-to find places and names, and never to judge.
+It accepts text that the document reader refuses, and may take a line of a multi-line text for a key. So it is used only
+to find places and names, never to judge.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _FLOW_SCALAR = re.compile(
 )
 _WORD = re.compile(r"""[^\s,\[\]{}"']*""")
 _MARK = "\ue000"
-"""Stands for the word at the cursor while its slot is looked for."""
+"""Stands for the word at the cursor while its slot is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutlineEntry:
-    """A key of a mapping, or a member of a list, with the scalar that stands beside it."""
+    """A key of a mapping, or a member of a list, with its scalar if there is one."""
 
     path: Path
     start: int
     end: int
-    """The key; a member's are both at its dash or its value."""
+    """The end of the key; for a member, start and end are both at its dash or value."""
     value: str = ""
     value_start: int = -1
-    """Where its scalar begins; -1 without one."""
+    """The start of its scalar; -1 without one."""
     value_end: int = -1
     column: int = -1
-    """The column of a key that stands on a line of its own; -1 within brackets."""
+    """The column of a key on its own line; -1 within brackets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place where a word may be written: as a key below the path, as its value, or as the one or the other."""
+    """A place for a word: as a key below the path, as its value, or either."""
 
     path: Path
     is_key: bool
@@ -57,7 +57,7 @@ def read_outline(text: str) -> tuple[OutlineEntry, ...]:
 
 
 def slot_at(text: str, offset: int) -> Slot:
-    """The slot at the cursor, with the word that is there."""
+    """The slot at the cursor, with the word there."""
     start = offset
     while start and _WORD.fullmatch(text[start - 1]):
         start -= 1
@@ -75,7 +75,7 @@ def slot_at(text: str, offset: int) -> Slot:
 
 
 def entry_at(text: str, offset: int) -> tuple[OutlineEntry, bool] | None:
-    """The entry whose key or value the offset is on, and whether it is on the value."""
+    """The entry whose key or value contains the offset, and whether it is the value."""
     for entry in read_outline(text):
         if entry.start <= offset <= entry.end and entry.end > entry.start:
             return entry, False
@@ -109,7 +109,7 @@ class _Outline:
         return self.entries
 
     def _line(self, line: int, at: int, end: int) -> tuple[int, int]:
-        """Read a line of block style. Returns where it ends, and the column of a text in the lines below."""
+        """Read a line of block style. Return its end, and the column of a text in the lines below."""
         while self.text[at] == "-" and (at + 1 >= end or self.text[at + 1] in " \t"):
             path = self._item(at - line)
             inner = at + 1 + len(self.text[at + 1 : end]) - len(self.text[at + 1 : end].lstrip(" \t"))
@@ -170,7 +170,7 @@ class _Outline:
         return path
 
     def _flow(self, at: int, path: Path, column: int) -> int:
-        """Read what is within brackets. It ends with them, or where a line is no deeper than what they belong to."""
+        """Read the content of brackets. It ends with them, or at a line that is not indented more than their owner."""
         levels: list[tuple[str, Path]] = []
         key: OutlineEntry | None = None
         index: list[int] = []
