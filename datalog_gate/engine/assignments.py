@@ -1,7 +1,8 @@
-"""Search for the assignments of a body, true or in error.
+"""Search for assignments of a body that are true or in error.
 
-This module defines what an error means: a false literal beats an error, an error beats true, and a row in error fits
-wherever its known values fit. It is slower than a compiled plan: for errors, very deep bodies and explanations only.
+This module defines the semantics of errors: a false literal beats an error, an error beats true, and a row in error
+matches if its known values do. It is slower than a compiled plan, so it is used only for errors, very deep bodies and
+explanations.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from datalog_gate.engine.least_model import IndexedTable
 from datalog_gate.schema.declaration import RelationRef
 
 FEW = 16
-"""Reading this many rows takes less time than building an index."""
+"""The number of rows that are read faster than an index is built."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,13 +33,13 @@ class Cause:
 
 Binding = dict[Var, Value]
 Errors = dict[RelationRef, dict[Row, set[Cause]]]
-"""By relation the rows in error, with None for values that are not known, and their causes."""
+"""By relation the rows in error, with None for unknown values, and their causes."""
 Place = tuple[RelationRef, tuple[int, ...], Row]
 """A relation, some of its columns, and the values there."""
 Verdict = bool | Cause | None
 """The result of a literal: true, false, an error, or None while it waits for a value."""
 Assignment = tuple[Binding, Cause | None]
-"""The values of the variables, and the least error, if any."""
+"""The values of the variables, and the least error if there is one."""
 
 
 @dataclass(slots=True)
@@ -49,24 +50,24 @@ class Assignments:
     errors: Errors = field(default_factory=dict)
     watch: Watch = field(default_factory=lambda: Watch())
     ordered: bool = False
-    """Whether to search in the order of rows. The tables must be finished then, since results are cached."""
+    """Whether to search in the order of rows. Then the tables must be complete, since results are cached."""
     news: IndexedTable | None = None
     """The table that a match of new rows reads."""
     _sorted: dict[Place, list[Row]] = field(default_factory=dict, init=False)
     _bodies: dict[int, tuple[CheckedRule | ScopedLiteral, Sequence[ScopedLiteral]]] = field(
         default_factory=dict, init=False
     )
-    """The body of each rule, negation and aggregate by identity, with what it is of, so that this is not freed."""
+    """The prepared bodies of rules, negations and aggregates, by id. Each keeps its owner alive."""
     _results: dict[tuple[int, Row], tuple[ScopedLiteral, Cause | bool | Value]] = field(
         default_factory=dict, init=False
     )
-    """The result of each negation and aggregate for the values that it needs, with keys like those of `_bodies`."""
+    """The result of each negation and aggregate, by the values that it needs. The keys are as in `_bodies`."""
 
     def of_rule(self, rule: CheckedRule) -> Iterator[Assignment]:
         return self.of_body(self.body(rule), {})
 
     def body(self, of: CheckedRule | ScopedLiteral) -> Sequence[ScopedLiteral]:
-        """The body of a rule, a negation or an aggregate, with what each literal needs."""
+        """The body of a rule, a negation or an aggregate, with the variables that each literal needs."""
         if id(of) not in self._bodies:
             if isinstance(of, CheckedRule):
                 body = scope_body(of.body, [argument for argument in of.arguments if isinstance(argument, Var)])
@@ -77,10 +78,10 @@ class Assignments:
         return self._bodies[id(of)][1]
 
     def rows(self, relation: RelationRef, columns: tuple[int, ...], key: Row) -> Collection[Row]:
-        """The rows that hold `key` in `columns`.
+        """The rows with `key` in `columns`.
 
-        No index is built if the first column, usually an id, leaves few rows. None is needed for a whole row, unless
-        it holds an unknown, which is equal to an unknown of another place.
+        No index is built if the first column, usually an id, leaves few rows, or for whole rows. A whole row with an
+        unknown needs one, since the unknown equals one with another place.
         """
         table = self.tables[relation]
         if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(value, Unknown) for value in key):
@@ -122,7 +123,8 @@ class Assignments:
     def _evaluate_all(
         self, computed: Sequence[ScopedLiteral], binding: Binding, cause: Cause | None
     ) -> tuple[list[ScopedLiteral], Cause | None] | None:
-        """Evaluate what can be; return what waits for values, and the least cause, or None if a literal is false."""
+        """Evaluate the literals that are ready; return those that wait for values, and the least cause, or None if a
+        literal is false."""
         waiting = list(computed)
         progress = True
         while progress:  # each round may bind values for the next one
@@ -139,7 +141,7 @@ class Assignments:
         return waiting, cause
 
     def _best(self, matches: Sequence[Match], binding: Binding) -> Match:
-        """The match with most known terms; of several, if rows are ordered, the first one with the fewest rows."""
+        """The match with the most known terms; if rows are ordered, among these the first one with the fewest rows."""
         counts = [
             sum([isinstance(term, Const) or term in binding for _, term in match.column_terms]) for match in matches
         ]
@@ -151,7 +153,7 @@ class Assignments:
         return best[sizes.index(min(sizes))]
 
     def _fitting(self, match: Match, binding: Binding, before: Cause | None) -> Iterator[Assignment]:
-        """Extend the binding by each row that fits, with the least cause of `before` and the row's own errors."""
+        """Extend the binding by each matching row, with the least cause among `before` and the row's errors."""
         for row in self._rows(match, binding):
             extended = _extend(match, row, binding)
             if extended is not None:
@@ -177,7 +179,7 @@ class Assignments:
         return self._sorted[place]
 
     def _place(self, match: Match, binding: Binding) -> Place | None:
-        """Where to look up the rows of a match; None if a variable is null, which never joins."""
+        """The place to look up the rows of a match; None if a variable is null, which never joins."""
         fixed = [(at, term) for at, term in match.column_terms if isinstance(term, Const) or term in binding]
         columns, key = tuple([at for at, _ in fixed]), tuple([_value(term, binding) for _, term in fixed])
         if any(value is None and isinstance(term, Var) for value, (_, term) in zip(key, fixed, strict=True)):
@@ -213,7 +215,7 @@ class Assignments:
             return Cause(scoped.literal.span, str(error))
 
     def _evaluate_body(self, scoped: ScopedLiteral, binding: Binding) -> Cause | bool | Value:
-        """Whether a negation holds, or the value of an aggregate, null if it has none; or the error in it."""
+        """Whether a negation holds, or the value of an aggregate (null if it has none), or the error."""
         known = {var: binding[var] for var in scoped.needs}
         key = id(scoped), tuple(known.values())
         if key in self._results:
@@ -228,13 +230,13 @@ class Assignments:
 
 
 _Level = tuple[Sequence[Match], Sequence[ScopedLiteral], Iterator[Assignment]]
-"""The matches and the other literals that remain, and the assignments of the matches before."""
+"""The remaining matches and other literals, and the assignments of earlier matches."""
 
 
 def _summarize(literal: Without | Fold, assignments: Iterable[Assignment]) -> Cause | bool | Value:
-    """Whether a negation holds, or the value of an aggregate; the least error if one decides it.
+    """Whether a negation holds, or the value of an aggregate, or the least error if that decides.
 
-    An error of a tuple that is also there without error decides nothing, as with the rows of a rule.
+    An error of a tuple that also exists without error does not count, as with the rows of a rule.
     """
     terms = literal.terms if isinstance(literal, Fold) else ()
     rows: set[Row] = set()
@@ -254,7 +256,7 @@ def _summarize(literal: Without | Fold, assignments: Iterable[Assignment]) -> Ca
 
 
 def head_row(rule: CheckedRule, binding: Binding) -> Row:
-    """The row of the head, with None for variables that are not bound."""
+    """The row of the head, with None for unbound variables."""
     return _values(rule.arguments, binding)
 
 
@@ -263,7 +265,7 @@ def _values(terms: Iterable[Operand], binding: Binding) -> Row:
 
 
 def _extend(match: Match, row: Row, binding: Binding, in_error: bool = False) -> Binding | None:
-    """The binding with the row's values, None if they do not fit; a null of a row in error fits everything."""
+    """The binding with the row's values, or None if they do not match. A null of a row in error matches everything."""
     extended = dict(binding)
     for at, argument in match.column_terms:
         value = row[at]

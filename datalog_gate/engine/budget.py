@@ -1,4 +1,4 @@
-"""Budgets of evaluations, and the watch that enforces one."""
+"""Budgets of evaluations, and the watch that enforces them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.records import dataclass
 
 BETWEEN_CHECKS = 10_000
-"""The rows that may be read between two checks: a few milliseconds of work."""
+"""The number of rows read between two checks: a few milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of an evaluation. None is no limit."""
+    """The limits of an evaluation. None means no limit."""
 
     facts: int | None = None
     seconds: float | None = None
-    """The longest duration by the `clock`."""
+    """The maximum duration, by the `clock`."""
     clock: Callable[[], float] = monotonic
     looks: int | None = None
-    """The most rows that a search for assignments may read."""
+    """The maximum number of rows that a search for assignments reads."""
 
 
 UNLIMITED = Budget()
 BUDGET = Budget(facts=1_000_000, seconds=5.0)
-"""The budget of each group of policies, of all that depends on an inventory alone, and of a query."""
+"""The budget of each group of policies, of all relations that depend only on an inventory, and of a query."""
 
 
 @dataclass(slots=True)
 class Share:
-    """The part of a budget that one rule has used."""
+    """The part of a budget that a rule has used."""
 
     rule: CheckedRule
     facts: int = 0
@@ -51,12 +51,12 @@ class Watch:
     facts: int = 0
     looks: int = 0
     _runs: list[tuple[CheckedRule, int, float]] = field(default_factory=list)
-    """Each run of a rule, with the facts that it added and the time of its end."""
+    """Each run of a rule, with the number of added facts and its end time."""
     _rule: CheckedRule | None = None
     _known: Sized = ()
     _before: int = 0
     left: int = BETWEEN_CHECKS
-    """How many rows may be read before the next check."""
+    """The number of rows that may be read before the next check."""
 
     def __post_init__(self) -> None:
         self.began = self.budget.clock()
@@ -74,7 +74,7 @@ class Watch:
         self.check()
 
     def check(self) -> int:
-        """Check all limits. Returns how many rows may be read before the next check. Errors: BudgetError."""
+        """Check all limits. Return the number of rows that may be read before the next check. Errors: BudgetError."""
         budget = self.budget
         if budget.seconds is not None and budget.clock() - self.began > budget.seconds:
             self._exceed(f"out of time after {budget.seconds:g} s", "seconds")

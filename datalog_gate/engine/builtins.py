@@ -1,6 +1,6 @@
 """The values of builtins, comparisons and aggregates.
 
-Arithmetic is exact up to `DIGITS` digits; only ``/`` rounds. What cannot be computed is an `EvaluationError`.
+Arithmetic is exact up to `DIGITS` digits; only ``/`` rounds. Failures raise `EvaluationError`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 DIGITS = 4000
-"""The most digits of a number. Python itself refuses to print integers of more than 4300 digits."""
+"""The maximum number of digits. Python itself refuses to print integers of more than 4300 digits."""
 SMALL = 10**18
 """Arithmetic on numbers between -SMALL and SMALL can't exceed `DIGITS`."""
 CHARACTERS = 1_000_000
 _UNKNOWN = frozenset((Unknown, Tuples))
 _INPUT_TYPES = {name: [types_of(column.kinds) for column in call.inputs] for name, call in CALLS.items()}
 
-# these contexts raise an error where the decimal module would round a result to fit
+# these contexts raise an error instead of rounding a result to fit
 _TRAPS = [InvalidOperation, Overflow, Subnormal]
 _EXACT = Context(prec=DIGITS, Emin=-DIGITS, Emax=DIGITS, traps=[*_TRAPS, Inexact])
 _QUOTIENT = Context(prec=28, Emin=-DIGITS, Emax=DIGITS, rounding=ROUND_HALF_EVEN, traps=_TRAPS)
@@ -48,14 +48,14 @@ _NUMERAL = re.compile(r"[+-]?\d{1,1000}(?:\.\d{1,1000})?", re.ASCII)
 
 
 class EvaluationError(GateError):
-    """A value that cannot be computed, or a comparison of kinds that have no order."""
+    """A value that cannot be computed, or a comparison of kinds without an order."""
 
 
 def compute(name: str, inputs: Sequence[Value]) -> Value:
-    """Compute the output of a builtin that has one. With an unknown input it is the unknown ``name(inputs)``.
+    """Compute the output of a builtin.
 
-    ``??`` needs its left side only if that is known, or is certainly not null. The last two inputs of an aggregate are
-    the tuples that certainly exist, and those that may exist.
+    With an unknown input it is the unknown ``name(inputs)``. The right side of ``??`` may be unknown if the left one is
+    known or certainly not null. The last two inputs of an aggregate are its certain and its possible tuples.
     """
     if isinstance(inputs[-1], Tuples):
         return _aggregate_partly_known(cast("AggregateFunction", name), inputs)
@@ -87,7 +87,7 @@ def compare(comparator: Comparator, left: Value, right: Value, when_unknown: boo
     """Whether ``left comparator right``; `when_unknown` if unknown values decide it.
 
     `null_test` says that a side is a constant of the rule: only then does null equal null. ``!=`` is the exact
-    complement of ``=``, so two variables that are null are unequal.
+    complement of ``=``, so two null variables are unequal.
     """
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         answer = decide_comparison(comparator, left, right, null_test)
@@ -113,8 +113,8 @@ _OF_INTEGERS: dict[str, Callable[[list[int]], int]] = {"min": min, "max": max, "
 def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     """Compute the aggregate over distinct tuples of terms; tuples that begin with null are skipped.
 
-    The function `tuples` gives the tuples themselves. Null is the min, max and avg of nothing. With an unknown value
-    every function but count gives the unknown ``function(values)``.
+    The function `tuples` returns the tuples themselves. min, max and avg of nothing are null. With an unknown value
+    every function but count returns the unknown ``function(values)``.
     """
     rows = terms if isinstance(terms, set) else set(terms)
     if function == "tuples":
@@ -136,7 +136,7 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     try:
         match function:
             case "min" | "max":
-                # values are sorted by kind first: if the first and the last have an order, all have
+                # values are sorted by kind first: if the first and the last are comparable, all are
                 _compare_order("<=", values[0], values[-1])
                 return values[0] if function == "min" else values[-1]
             case "sum":
@@ -150,13 +150,13 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
 
 
 def _aggregate_partly_known(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
-    """The aggregate of a set: the last two inputs are its certain and its possible tuples, the others name it."""
+    """The aggregate of a set whose certain and possible tuples are the last two inputs; the others name it."""
     *named, certain, possible = inputs
     assert isinstance(certain, Tuples)
     assert isinstance(possible, Tuples)
     if function != "count":
         known = [row for row in certain.rows if not any(isinstance(value, Unknown) for value in row)]
-        value = aggregate(function, known)  # fails if the whole set does
+        value = aggregate(function, known)  # fails if it fails for the whole set
         if value is not None and len(known) == len(possible.rows):
             return value
         texts = {kind_of(row[0]) for row in possible.rows} == {Kind.STRING}
@@ -197,7 +197,7 @@ def _apply(name: str, inputs: Sequence[Value]) -> Value | bool:
 
 
 def _source(value: Value) -> str:
-    """The value as a text that is equal for equal values only."""
+    """A text that is equal for equal values only."""
     match value:
         case str():
             return repr(value)
@@ -228,7 +228,7 @@ _add, _subtract, _multiply = map(_exact, (_EXACT.add, _EXACT.subtract, _EXACT.mu
 
 
 def _divide(left: Number, right: Number) -> Number:
-    if right == 0:  # for 0 / 0 the decimal module raises another error
+    if right == 0:  # the decimal module raises another error for 0 / 0
         raise EvaluationError("division by zero")
     return _normalize(_QUOTIENT.divide(Decimal(left), Decimal(right)))
 
@@ -241,7 +241,7 @@ def _modulo(left: Number, right: Number) -> Number:
 
 
 def _normalize(value: Decimal) -> Number:
-    """The normal form of a number, as `values.number` gives it, but of any length."""
+    """The normal form of a number, as `values.number` returns it, but without a limit."""
     whole = value.to_integral_value()
     return int(whole) if whole == value else _EXACT.normalize(value)
 
@@ -300,7 +300,7 @@ def _find_number_fault(least: Number, most: Number, value: Number | str, whole: 
 
 
 def _find_string_fault(pattern: str, longest: Number, quotes: Value, ignore_case: Value, text: str) -> str:
-    """Why an option does not take the text; empty if it does. With `quotes` one pair of quotes around it is removed."""
+    """Why an option does not accept the text; empty if it does. With `quotes` a pair of quotes around it is removed."""
     if quotes not in (0, FALSE) and text[:1] in ("'", '"'):
         if len(text) < 2 or text[-1] != text[0]:
             return f"{_brief(text)} has no closing quote"
@@ -330,7 +330,7 @@ _DATETIME = (
 )
 _DURATION = r"\d{1,12}(?::\d{1,12}){0,4}"
 _UNITS = (1, 60, 3600, 86400, 7 * 86400)
-"""The seconds of a second, a minute, an hour, a day and a week."""
+"""The seconds of a second, minute, hour, day and week."""
 _EPOCH = datetime(1900, 1, 1)
 _SECOND = timedelta(seconds=1)
 _LONGEST = 10**12
@@ -338,7 +338,7 @@ _LONGEST = 10**12
 
 @lru_cache(maxsize=4096)
 def _parse_datetime(text: str) -> datetime:
-    """The date and time in UTC, without a time zone; a date alone is its midnight."""
+    """The date and time in UTC, without a time zone. A date means its midnight."""
     match = re.fullmatch(_DATETIME, text.strip(), re.ASCII)
     if not match:
         raise ValueError("the text is not a date such as 2027-03-01 or 2027-03-01T12:00:00Z")
@@ -364,7 +364,7 @@ def _matched_time(match: re.Match[str]) -> time:
 
 
 def _parse_time(text: str) -> time:
-    """The time of day of a date and time, or a time alone."""
+    """The time of day in a date and time, or alone."""
     match = re.fullmatch(_TIME, text.strip(), re.ASCII)
     if not match:
         return _parse_datetime(text).time()
@@ -375,7 +375,7 @@ def _parse_time(text: str) -> time:
 
 
 def _parse_duration(value: Number | str) -> timedelta:
-    """A duration: seconds, or a text such as ``1:00:00`` that ends with seconds and begins with weeks at most."""
+    """A duration: seconds, or a text such as ``1:00:00``, from weeks down to seconds."""
     if isinstance(value, str):
         if not re.fullmatch(_DURATION, value, re.ASCII):
             raise ValueError("the text is not a length of time such as 3600 or 1:00:00")
@@ -397,7 +397,7 @@ def _add_duration(text: str, duration: timedelta) -> str:
 
 
 def _pack(form: str, parse: Callable[[str], object]) -> Callable[..., str]:
-    """A function that writes numbers in the form, without leading zeros as in Congress, and checks the result."""
+    """Create a function that formats numbers, without leading zeros as in Congress, and checks the result."""
 
     def pack(*numbers: Number) -> str:
         if not all(isinstance(number, int) and 0 <= number <= 9999 for number in numbers):
@@ -425,7 +425,7 @@ def _unpack(field: str, parse: Callable[[str], object]) -> Callable[[str], int]:
 def _parse_network(text: str) -> Network:
     import ipaddress  # imported here since few rules are about networks
 
-    if "%" not in text:  # a scope id does not belong to the address
+    if "%" not in text:  # a scope id is not part of the address
         try:
             return ipaddress.ip_network(text, strict=False)
         except ValueError:
@@ -514,4 +514,4 @@ IMPLEMENTATIONS: dict[str, Callable[..., Value | bool]] = {
     **{f"datetime_{name}": _compare_parsed(_parse_datetime, comparison) for name, comparison in _COMPARISONS.items()},
     "days_until": lambda day, now: (_parse_datetime(day).date() - _parse_datetime(now).date()).days,
 }
-"""By name in `CALLS`. The inputs are known and of the kinds that the signature names."""
+"""By name in `CALLS`. The inputs are known and have the kinds of the signature."""

@@ -23,9 +23,9 @@ from datalog_gate.engine.plan import MOST_LOOPS, Plan, TooDeepError
 from datalog_gate.schema.declaration import RelationRef
 
 PER_CALL = 200
-"""The cost of a builtin call, as a number of rows read."""
+"""The cost of a builtin call, in rows read."""
 PLAIN = frozenset((int, str))
-"""The types that Python orders as the language does, each within itself."""
+"""The types whose order in Python is that of the language."""
 ARITHMETIC: dict[str, type[ast.operator]] = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult}
 ORDERS: dict[str, type[ast.cmpop]] = {"<": ast.Lt, "<=": ast.LtE, ">": ast.Gt, ">=": ast.GtE}
 GLOBALS: dict[str, object] = {
@@ -39,9 +39,9 @@ GLOBALS: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The table part in which a function looks up rows.
+    """The part of a table in which a function looks up rows.
 
-    With `keys` an index by these columns over the rows with these constants; a list of those rows if `keys` is empty.
+    With `keys` an index by these columns over the rows with these constants; if `keys` is empty, a list of those rows.
     With `distinct` the distinct values of these columns in those rows. With neither, all rows of the relation.
     """
 
@@ -58,7 +58,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The function of a plan, with what to pass to it.
+    """The function of a plan, with its arguments.
 
     ``work(lookups, constants, known, emit, news, check)`` adds each row of the head to `known`. If the plan was
     compiled to emit, it passes each row that was not known to `emit`. `lookups` holds what `accesses` describe, `news`
@@ -94,25 +94,25 @@ def compile_plan(plan: Plan, emits: bool) -> Compiled:
 
 @dataclass(slots=True)
 class _Scan:
-    """A match as a loop over rows: its columns by what they hold."""
+    """A match as a loop over rows, with its columns grouped by content."""
 
     match: ir.Match
     constants: list[tuple[int, ir.Const]] = field(default_factory=list)
     keys: list[tuple[int, ir.Var]] = field(default_factory=list)
     """Columns that hold the value of a variable."""
     binds: list[tuple[int, ir.Var]] = field(default_factory=list)
-    """Columns that give a variable its value."""
+    """Columns that bind a variable."""
     twice: list[tuple[int, int]] = field(default_factory=list)
-    """Pairs of columns that hold the same value, which is not null."""
+    """Pairs of columns that must have the same value, not null."""
 
     @property
     def single(self) -> bool:
-        """Whether one row is as good as all."""
+        """Whether one row is enough."""
         return not (self.binds or self.twice or self.match.new)
 
     @property
     def repeats(self) -> bool:
-        """Whether it gives a part of the columns of all rows, where several rows may have the same values."""
+        """Whether it may return the same values for several rows, since it reads only some columns."""
         is_partial = 0 < len(self.binds) < len(self.match.arguments) - len(self.constants)
         return is_partial and not (self.keys or self.twice or self.match.new)
 
@@ -128,17 +128,17 @@ class _FunctionWriter:
     """Writes the statements of one function."""
 
     constants: dict[ir.Const, str] = field(default_factory=dict)
-    """The constants with their variables, in the order in which they are passed."""
+    """The constants with their variables, in the order of the arguments."""
     accesses: dict[Access, str] = field(default_factory=dict)
-    """The lookups with their variables, in the order in which they are passed."""
+    """The lookups with their variables, in the order of the arguments."""
     bound: set[ir.Var] = field(default_factory=set)
-    """The variables that have a value at the place that is being written."""
+    """The variables that are bound at the current place."""
     not_null: set[ir.Var] = field(default_factory=set)
-    """Those that hold no null there."""
+    """The variables that are not null at the current place."""
     counts: bool = False
-    """Whether the function counts the rows that it reads."""
+    """Whether the function counts the rows it reads."""
     loops: int = 0
-    """The depth of loops at the place that is being written."""
+    """The loop depth of the current place."""
     names: int = 0
 
     def head(self, terms: Iterable[ir.Operand], emits: bool) -> list[ast.stmt]:
@@ -160,11 +160,11 @@ class _FunctionWriter:
         outermost: bool = False,
     ) -> list[ast.stmt]:
         """Statements in a loop that run `last`, which reads the `wanted` variables, for each assignment, until the
-        variable `flag` is set if it is named.
+        variable `flag` is set if given.
 
-        A loop gives no variable a value that nothing reads. From the first loop on that gives no wanted one a value,
-        the literals of the outermost block only have to hold somewhere, unless one may fail. If a costly literal
-        follows, equal values are taken once.
+        Loops bind only variables that are read. From the first loop on that binds no wanted variable, the literals of
+        the outermost block only have to hold once, unless one may fail. Before a costly literal, duplicate values are
+        removed.
         """
         last_read = {var: at for at, literal in enumerate(body) for var in variables(literal)}
         last_read |= dict.fromkeys(wanted, len(body))
@@ -242,7 +242,7 @@ class _FunctionWriter:
         return body
 
     def _loop_once(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """A loop of one round, from which a test can go on with `continue`."""
+        """A loop of one round, in which a test can use `continue`."""
         return self._loop(body, _store("_"), syntax.Tuple([syntax.Constant(None)], ast.Load()))
 
     def _loop(self, body: list[ast.stmt], target: ast.expr, rows: ast.expr) -> list[ast.stmt]:
@@ -272,7 +272,7 @@ class _FunctionWriter:
                 raise AssertionError("a match that is no test is a loop")
 
     def test(self, literal: ir.CheckedLiteral) -> ast.expr | None:
-        """The expression of a comparison, or of whether there is a row; None for what is more than a test."""
+        """The expression of a comparison, or of whether a row exists; None for other literals."""
         if isinstance(literal, ir.Compare) and _variables((literal.left, literal.right)) <= self.bound:
             return self.comparison(literal)
         scan = self.scan_of(literal)
@@ -346,7 +346,7 @@ class _FunctionWriter:
         )
 
     def exists(self, body: Sequence[ir.CheckedLiteral], wanted: bool) -> list[ast.stmt]:
-        """Go on if some assignment makes the body true; or if none does, if not `wanted`."""
+        """Continue if some assignment makes the body true, or with `wanted` false, if none does."""
         if len(body) == 1 and (test := self.test(body[0])):
             return [_unless(test) if wanted else _if_continue(test)]
         flag = self.new("w")
@@ -380,7 +380,7 @@ class _FunctionWriter:
 
     @contextmanager
     def inner_body(self) -> Iterator[None]:
-        """Forget after an inner body which variables have a value in it."""
+        """Restore the bound variables after an inner body."""
         bound, not_null = set(self.bound), set(self.not_null)
         yield
         self.bound, self.not_null = bound, not_null

@@ -1,7 +1,7 @@
-"""Bounds of values that are not all known: aggregates, arithmetic and comparisons.
+"""Bounds of partly known values: aggregates, arithmetic and comparisons.
 
-A possible tuple stands for one tuple at most, unless it holds an unknown of `several` values. Values of an unknown that
-make a computation fail are ignored: the least of 5 and an unknown is at most 5, though it may turn out to be a string.
+A possible tuple stands for at most one tuple, unless it holds an unknown for `several` values. Values of an unknown for
+which a computation fails are ignored: the minimum of 5 and an unknown is at most 5, though the unknown may be a string.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Number = int | Decimal
 
 @dataclass(frozen=True, slots=True)
 class Tuples(Unknown):
-    """The set of tuples that the aggregate `tuples` collects; their first value is not null."""
+    """The tuples that the aggregate `tuples` collects; their first value is not null."""
 
     rows: frozenset[Row] = frozenset()
 
 
 def bound_aggregate(function: str, unknown: Unknown, certain: Collection[Row], possible: Collection[Row]) -> Value:
-    """The aggregate over tuples that exist and that may exist: the unknown with its kinds and bounds, or a value."""
+    """The aggregate over certain and possible tuples: an unknown with its kinds and bounds, or a value."""
     several = unknown.several or any(map(_several, possible))
     if function == "count":
         bounds = Bounds(_distinct(certain), OPEN.high if any(map(_several, possible)) else len(possible))
@@ -54,17 +54,17 @@ def bound_aggregate(function: str, unknown: Unknown, certain: Collection[Row], p
 
 
 def bound_result(name: str, unknown: Unknown, inputs: Sequence[Value]) -> Value:
-    """The result of a builtin of inputs that are not all known: the unknown with its bounds, or a value."""
+    """The result of a builtin with partly known inputs: an unknown with its bounds, or a value."""
     if len(inputs) != 2 or name not in _ARITHMETIC or not all(Kind.NUMBER & kinds_of(value) for value in inputs):
         return unknown
     try:
         return _within(unknown, _ARITHMETIC[name](*map(_ends, inputs)))
-    except (ValueError, DecimalException):  # more digits than a number has
+    except (ValueError, DecimalException):  # too many digits for a number
         return unknown
 
 
 def decide_comparison(comparator: Comparator, left: Value, right: Value, null_test: bool) -> bool | None:
-    """How a comparison with an unknown turns out for all its values; None if they decide it, or if it fails."""
+    """The result of a comparison with an unknown for all its values; None if it depends on them, or fails."""
     if left == right and isinstance(left, Unknown) and not left.several:
         return comparator in ("=", "<=", ">=")
     equal = comparator == "="
@@ -122,7 +122,7 @@ def _kinds(values: Iterable[Value]) -> Kind:
 
 
 def _distinct(certain: Collection[Row]) -> int:
-    """The least number of tuples: those that differ in known values."""
+    """The minimum number of tuples: those that differ in known values."""
     sure = [row for row in certain if not Kind.NULL & kinds_of(row[0])]
     columns = [column for column in zip(*sure, strict=True) if _known(column)]
     apart = len(set(zip(*columns, strict=True))) if columns else min(len(sure), 1)
@@ -130,7 +130,7 @@ def _distinct(certain: Collection[Row]) -> int:
 
 
 def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
-    """The bounds of a sum: a possible tuple adds its number or nothing, a certain and known one always."""
+    """The bounds of a sum. A possible tuple may add its number; a certain and known one always does."""
     bounds = Bounds(0, 0)
     try:
         for row in possible:
@@ -143,7 +143,7 @@ def _sum(certain: Collection[Row], possible: Collection[Row]) -> Bounds:
             value = row[0]
             assert isinstance(value, int | Decimal)
             bounds = _add(bounds, Bounds(max(value, 0), min(value, 0)))
-    except (ValueError, DecimalException):  # more digits than a number has
+    except (ValueError, DecimalException):  # too many digits for a number
         return OPEN
     return bounds
 

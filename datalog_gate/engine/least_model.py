@@ -16,13 +16,13 @@ from datalog_gate.engine.budget import UNLIMITED, Budget
 from datalog_gate.schema.declaration import RelationRef
 
 Constants = tuple[tuple[int, Value], ...]
-"""Columns with the values that they hold."""
+"""Columns with their required values."""
 Index = dict[Any, list[Row]]
-"""Rows by the values of some columns: one value as it is, several values as a tuple. No key holds a null."""
+"""Rows by the values of some columns: a plain value for one column, a tuple for several. Keys contain no nulls."""
 
 
 class IndexedTable:
-    """The rows of a relation, the keys of `rows` in order of arrival, with an index for each way to look them up."""
+    """The rows of a relation in order of arrival, the keys of `rows`, with an index for each kind of lookup."""
 
     __slots__ = ("_distinct", "_groups", "_indexes", "rows")
 
@@ -33,13 +33,13 @@ class IndexedTable:
         self._indexes: dict[tuple[Constants, tuple[int, ...]], Index | list[Row]] = {}
 
     def index(self, constants: Constants, keys: tuple[int, ...]) -> Index | list[Row]:
-        """The rows with these constants by the columns `keys`, without nulls there; a list if there are no keys."""
+        """The rows with these constants by the columns `keys`, without nulls; a list if there are no keys."""
         index = self._indexes.get((constants, keys))
         if index is None:
             if constants or len(keys) != 1:
                 rows = self._group(constants)
                 index = _fill_index({}, keys, rows) if keys else list(rows)
-            else:  # the groups that lookups of a constant in this column made serve too
+            else:  # reuses the groups made by lookups of a constant in this column
                 index = self._grouped(keys)
                 if None in index:
                     index = {key: rows for key, rows in index.items() if key is not None}
@@ -47,13 +47,13 @@ class IndexedTable:
         return index
 
     def distinct(self, constants: Constants, columns: tuple[int, ...]) -> dict[Any, None]:
-        """The distinct values of these columns in the rows with these constants; several columns as a tuple."""
+        """The distinct values of these columns in the rows with these constants; tuples for several columns."""
         if (constants, columns) not in self._distinct:
             self._distinct[constants, columns] = dict.fromkeys(map(itemgetter(*columns), self._group(constants)))
         return self._distinct[constants, columns]
 
     def extend(self, rows: Sequence[Row]) -> None:
-        """Add rows to the indexes that are in `rows` already."""
+        """Add rows, which are already in `rows`, to the indexes."""
         self._groups.clear()
         self._distinct.clear()
         for (constants, keys), index in self._indexes.items():
@@ -92,15 +92,15 @@ class IndexedTable:
         return self._grouped(columns).get(values[0] if len(values) == 1 else values, ())
 
     def _grouped(self, columns: tuple[int, ...]) -> Index:
-        """All rows by their values in these columns, nulls too."""
+        """All rows by their values in these columns, including nulls."""
         if columns not in self._groups:
             self._groups[columns] = _fill_index({}, columns, self.rows, nulls=True)
         return self._groups[columns]
 
 
 def _fill_index(index: Index, keys: tuple[int, ...], rows: Collection[Row], nulls: bool = False) -> Index:
-    """Add rows to the index; those that hold a null in `keys` only with `nulls`."""
-    if len(keys) == 1:  # most are, and a call for each row would take a sixth longer
+    """Add rows to the index. Rows with a null in `keys` are added only with `nulls`."""
+    if len(keys) == 1:  # the usual case: a call for each row would take a sixth longer
         (at,) = keys
         for row in rows:
             key = row[at]
@@ -119,13 +119,13 @@ def _fill_index(index: Index, keys: tuple[int, ...], rows: Collection[Row], null
 
 @dataclass(frozen=True, slots=True)
 class ModelError:
-    """An error of one assignment."""
+    """An error of an assignment."""
 
     relation: RelationRef
     span: Span
     message: str
     row: Row
-    """The row of the head, with None for values that are not known."""
+    """The row of the head, with None for unknown values."""
 
 
 @dataclass(slots=True)
@@ -137,18 +137,16 @@ class Model:
     exceeded: BudgetError | None = None
 
     def rows(self, relation: RelationRef) -> Collection[Row]:
-        """The rows of a relation; empty for a relation that is missing."""
+        """The rows of a relation; empty for a missing relation."""
         table = self.tables.get(relation)
         return table.rows if table else ()
 
 
 class Engine(Protocol):
-    """A function that evaluates a program over the `facts` of its inputs. Other facts are ignored.
+    """A function that evaluates a program over the `facts` of its inputs.
 
-    All relations of the model `before`, inputs and derived ones, are taken over as they are. If the budget is exceeded
-    the model holds the relations that are finished.
-
-    Errors: EngineError if the engine cannot give the answer.
+    Other facts are ignored. All relations of the model `before`, inputs and derived ones, are reused unchanged. If the
+    budget is exceeded, the model holds the finished relations. Errors: EngineError if the engine has no answer.
     """
 
     def __call__(

@@ -1,6 +1,6 @@
 """The native engine: bottom-up evaluation by strata, semi-naive within a recursive stratum.
 
-Programs, plans and tables of facts keep nothing of an evaluation, so threads can share them.
+Evaluations do not change programs, plans or tables of facts, so threads can share these.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from datalog_gate.schema.declaration import RelationRef
 
 Emit = Callable[[Row], None]
 Rounds = Mapping[RelationRef, Mapping[Row, int]]
-"""By relation the round, counted from 1, in which each row is first derived."""
+"""By relation, the round in which each row is first derived, counted from 1."""
 MOST_VARIANTS = 64
-"""The most functions that are kept for one rule."""
+"""The maximum number of compiled functions for a rule."""
 FEW_ROWS, FEW_LOOKS = 64, 1000
-"""A rule that reads tables of so few rows is searched rather than compiled if it runs once, and ends after so many."""
+"""The maximum number of rows in the tables of a rule that runs once and is searched instead of compiled, and the
+maximum number of rows that the search reads."""
 
 
 @paused()
@@ -40,10 +41,8 @@ def evaluate(
     before: Model | None = None,
     once: bool = False,
 ) -> Model:
-    """Compute all rows and errors of the program over the facts and the model `before`, which does not change.
-
-    With `once`, functions are made only of what takes longer without: no other evaluation follows that would use them.
-    """
+    """Compute all rows and errors of the program over the facts and the model `before`, which is not changed. `once`
+    says that no evaluation follows that could reuse functions, so rules are compiled only if that saves time."""
     tables = dict(before.tables) if before else {}
     evaluation = _Evaluation(Watch(budget), tables, errors_of(before) if before else {}, once=once)
     exceeded = None
@@ -65,7 +64,7 @@ def evaluate(
                 if evaluation.failed or evaluation.errors:
                     evaluation.find_errors(split.stratum)
             except BudgetError as error:
-                exceeded = error.with_traceback(None)  # its frames hold every table
+                exceeded = error.with_traceback(None)  # its frames keep every table alive
                 for name in relations:
                     del tables[name]
                 break
@@ -79,7 +78,7 @@ evaluate_once = partial(evaluate, once=True)
 
 
 def rounds(stratum: Stratum, model: Model, errors: Errors) -> Rounds:
-    """Compute the round in which each row of a recursive stratum is first derived, from rows of earlier rounds."""
+    """Compute the round in which each row of a recursive stratum is first derived from rows of earlier rounds."""
     filled = {name for name, table in model.tables.items() if table.rows}
     evaluation = _Evaluation(Watch(), dict(model.tables), errors, filled)
     evaluation.derive(_SplitStratum.of(stratum), by_round=True)
@@ -99,18 +98,18 @@ class _Part:
 
     rule: CheckedRule
     body: CheckedRule
-    """The rule as it is run, with the match of new rows marked."""
+    """The body to run, with the match of new rows marked."""
     new_relation: RelationRef | None
-    """The relation of which the new rows are read."""
+    """The relation whose new rows are read."""
     needs: frozenset[RelationRef]
-    """The relations that must have rows, or else the part gives none."""
+    """The relations that must have rows for the part to derive any."""
     read: tuple[RelationRef, ...]
     compiled: dict[tuple[int, ...], Compiled | None] = field(default_factory=dict)
-    """The functions by the sizes of the relations that are read."""
+    """The compiled functions, by the sizes of the tables."""
 
     @staticmethod
     def of(rule: CheckedRule, own: Collection[RelationRef], at: int | None = None) -> _Part:
-        """The part of a rule of the stratum with the relations `own`. The match at `at` reads new rows."""
+        """The part for a rule of the stratum with the relations `own`. The match at `at` reads new rows."""
         body = rule
         new_relation = None
         if at is not None:
@@ -129,7 +128,7 @@ class _Part:
         return len(own) == 1 and self.new_relation == self.rule.relation
 
     def compile(self, tables: Mapping[RelationRef, IndexedTable], emits: bool) -> Compiled | None:
-        """The function for tables of about these sizes, up to powers of 8; None if the rule is too deep."""
+        """The function for tables of about these sizes, rounded to powers of 8; None if the rule is too deep."""
         magnitudes = tuple([(len(tables[name].rows).bit_length() + 2) // 3 * 3 for name in self.read])
         if magnitudes in self.compiled:
             return self.compiled.get(magnitudes)
@@ -146,13 +145,14 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _SplitStratum:
-    """A stratum with its rules as parts: those that run once, and those that run in each round of a recursion."""
+    """A stratum with its rules as parts: those that run once, and those that run in each round."""
 
     stratum: Stratum
     once: tuple[_Part, ...]
     each_round: tuple[_Part, ...]
     needs: tuple[frozenset[RelationRef], ...]
-    """What each of the parts that run once needs: the stratum has no rows unless one of them has all of that."""
+    """For each part that runs once, the relations that must have rows. The stratum derives nothing unless one part has
+    all."""
 
     @staticmethod
     def of(stratum: Stratum) -> _SplitStratum:
@@ -179,13 +179,13 @@ class _Evaluation:
     filled: set[RelationRef] = field(default_factory=set)
     """The inputs and the relations of earlier strata that have rows."""
     failed: set[int] = field(default_factory=set)
-    """The rules that met an error, by identity."""
+    """The rules that met an error, by id."""
     once: bool = False
     searched: set[int] = field(default_factory=set)
-    """The parts that were searched rather than compiled, by identity."""
+    """The parts that were searched instead of compiled, by id."""
 
     def derive(self, stratum: _SplitStratum, by_round: bool = False) -> None:
-        """Derive the rows of a stratum. With `by_round` each row of a recursive one is mapped to its round."""
+        """Derive the rows of a stratum. With `by_round` rows of a recursive stratum are mapped to their rounds."""
         relations = stratum.stratum.relations
         for relation in relations:
             self.tables[relation] = IndexedTable()
@@ -199,7 +199,7 @@ class _Evaluation:
         if is_chain and not by_round:
             self._derive_chain(parts, each_round[0])
             return
-        # a row is usually known, and may join, as soon as it is derived; to separate rounds it must not be known yet
+        # usually a derived row is known and may join at once; separate rounds must not know it yet
         known = {name: {} if by_round else self.tables[name].rows for name in relations}
         last: dict[RelationRef, list[Row]] = {}
         number = 0
@@ -218,7 +218,7 @@ class _Evaluation:
             parts = [part for part in each_round if part.new_relation and last[part.new_relation]]
 
     def _derive_chain(self, once: Sequence[_Part], recursive: _Part) -> None:
-        """Run all rounds of one linear rule as one: its loop over the new rows reaches the rows that it appends."""
+        """Run all rounds of one linear rule as one: its loop over the new rows also visits the rows that it appends."""
         rows: list[Row] = []
         known = self.tables[recursive.rule.relation].rows
         for part in once:
@@ -228,7 +228,7 @@ class _Evaluation:
             done += self._run(recursive, known, rows.append, rows[done:] if done else rows)
 
     def _run(self, part: _Part, known: dict[Row, None], emit: Emit | None, news: Sequence[Row]) -> int:
-        """Run a part by its function, or else by a search for assignments; return how many new rows it has read."""
+        """Run a part by its function, or by a search for assignments. Return the number of new rows it has read."""
         self.watch.start(part.rule, known)
         if self.once and self._is_small(part):
             count = len(news)
@@ -253,7 +253,7 @@ class _Evaluation:
         return count
 
     def _is_small(self, part: _Part) -> bool:
-        """Whether the part has not run yet, and reads tables of few rows alone."""
+        """Whether the part has not run yet, and its tables have few rows."""
         if id(part) in self.searched:
             return False
         self.searched.add(id(part))
@@ -277,11 +277,11 @@ class _Evaluation:
                     emit(row)
 
     def _reads_errors(self, rule: CheckedRule) -> bool:
-        """Whether a relation that stands within a literal of the rule has rows in error."""
+        """Whether a relation inside a literal of the rule has rows in error."""
         return any(nested and match.relation in self.errors for nested, match in reads(rule.body))
 
     def find_errors(self, stratum: Stratum) -> None:
-        """Collect the rows in error, with those that follow from others. A row that is derived is not in error."""
+        """Collect the rows in error, and those that follow from them. A derived row is not in error."""
         search = Assignments(self.tables, self.errors, self.watch)
         grown = True
         while grown:

@@ -17,15 +17,16 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_LOOPS = 18
-"""The most nested loops of a function: Python allows 20 nested blocks."""
+"""The maximum number of nested loops of a function: Python allows 20 nested blocks."""
 PER_CONSTANT, PER_VARIABLE = 2.5, 0.4
-"""How a known column reduces the expected rows: a constant by the factor 2**2.5, a variable to their power of 0.4."""
+"""How a known column reduces the estimated rows: a constant divides them by 2**2.5, a variable raises them to the power
+0.4."""
 
 NEW_ROWS, TESTS, VALUES, NEGATIONS, AGGREGATES, MATCHES = range(6)
-"""The ranks of literals: those of a lower rank come first."""
+"""The ranks of literals; lower ranks come first."""
 
 Size = Callable[[RelationRef], int]
-"""The rows of a relation, about, as the logarithm to base 2."""
+"""The approximate number of rows of a relation, as its binary logarithm."""
 
 
 class TooDeepError(EngineError):
@@ -34,15 +35,15 @@ class TooDeepError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The head and the body of a rule. The body is in order, and the variables are ``v0``, ``v1``, ... in the order in
-    which they get their values; one that occurs only in a match is left out there. A plan does not know whose it is."""
+    """The head and the ordered body of a rule. Variables are named ``v0``, ``v1``, ... in the order in which they are
+    bound; one that occurs only in a match is left out. A plan does not know its rule, so that equal rules share it."""
 
     head: tuple[ir.Operand, ...]
     body: tuple[ir.CheckedLiteral, ...]
 
 
 def plan(rule: ir.CheckedRule, size: Size) -> Plan:
-    """Plan a rule; a match of new rows comes first. Errors: TooDeepError, before a long body takes much time."""
+    """Plan a rule. A match of new rows comes first. Errors: TooDeepError, before a long body takes much time."""
     planner = _Planner(size, _find_single_use(rule))
     head = [argument for argument in rule.arguments if isinstance(argument, ir.Var)]
     body = planner.order(scope_body(rule.body, head))
@@ -54,7 +55,7 @@ class _Planner:
     size: Size
     single_use: frozenset[ir.Var]
     names: dict[ir.Var, ir.Var] = field(default_factory=dict)
-    """The variables that have a value, with their names in the plan."""
+    """The bound variables, with their names in the plan."""
     loops: int = 0
 
     def order(self, body: Sequence[ScopedLiteral]) -> tuple[ir.CheckedLiteral, ...]:
@@ -86,7 +87,7 @@ class _Planner:
         return None if pattern is None else self.term(pattern)
 
     def variable(self, var: ir.Var) -> ir.Var:
-        """The name of a variable, which has a value from here on."""
+        """The name of a variable, which is bound from here on."""
         return self.names.setdefault(var, ir.Var(f"v{len(self.names)}"))
 
     def _rank(self, literal: ir.CheckedLiteral) -> tuple[int, float]:
@@ -114,7 +115,7 @@ class _Planner:
         return any(var not in self.names and var not in self.single_use for var in binds(literal))
 
     def _named(self, scoped: ScopedLiteral) -> ir.CheckedLiteral:
-        """The literal with the names of the plan."""
+        """The literal with the plan's names."""
         match scoped.literal:
             case ir.Match(arguments=arguments) as literal:
                 patterns = [argument if argument not in self.single_use else None for argument in arguments]

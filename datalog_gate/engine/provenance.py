@@ -1,7 +1,7 @@
 """Provenance: the first derivation of each row of a model.
 
-The first is that of the rule written first, then of the rows that come first in the order of values, whatever the
-engine. No row supports itself: within a recursive stratum it is derived from rows of earlier rounds only.
+The first is by the order of rules as written, then by the order of values, whatever the engine. No row supports itself:
+within a recursive stratum it is derived only from rows of earlier rounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedRule:
-    """A rule with what finding its derivations needs."""
+    """A rule with the data for finding its derivations."""
 
     rule: ir.CheckedRule
     body: Sequence[ScopedLiteral]
@@ -43,9 +43,9 @@ class _PreparedRule:
     matched: frozenset[ir.Var]
     """The variables that the matches bind."""
     lookups: tuple[tuple[ir.Match, tuple[tuple[int, ir.Operand], ...]], ...]
-    """The matches that bind variables which the head does not have, each with the columns that are known by then."""
+    """The matches that bind variables not in the head, each with the columns that are known by then."""
     equations: tuple[tuple[ir.Var, ir.Operand], ...] | None
-    """Equations that bind, after the lookups, the remaining variables; None if these need something else."""
+    """Equations that bind the remaining variables after the lookups; None if other literals are needed."""
 
     @staticmethod
     def of(rule: ir.CheckedRule, body: Sequence[ScopedLiteral]) -> _PreparedRule:
@@ -56,12 +56,12 @@ class _PreparedRule:
 
 
 _RULES = ir.ProgramCache[dict[RelationRef, tuple[ir.Stratum, tuple[_PreparedRule, ...]]]]()
-"""The stratum of each relation, and its rules in the order of their places."""
+"""The stratum of each relation, and its rules in source order."""
 
 
 @dataclass(slots=True)
 class Provenance:
-    """The derivations of the rows of one model. It caches them, and the rounds of recursive strata."""
+    """The derivations of the rows of one model, cached, with the rounds of recursive strata."""
 
     program: ir.CheckedProgram
     model: Model
@@ -81,14 +81,14 @@ class Provenance:
         return self._derivations[fact]
 
     def contributors(self, derivation: Derivation) -> Iterator[Matched]:
-        """Find the rows that come first in each aggregate of a derivation. Errors: BudgetError."""
+        """Find the first rows in each aggregate of a derivation. Errors: BudgetError."""
         for scoped in self._search.body(derivation.rule):
             if isinstance(scoped.literal, ir.Fold):
                 yield from self._contributor(scoped, derivation.binding)[1]
 
     def failure(self, cause: Cause) -> tuple[list[Value], list[Matched]]:
-        """Find what the expression that failed was computed of: the values, and the rows of the matches around it, in
-        the first assignment at which it failed. Errors: BudgetError."""
+        """Find the inputs of an expression that failed: the values, and the rows of the matches around it, in its first
+        failing assignment. Errors: BudgetError."""
         for stratum in self.program.strata:
             for rule in stratum.rules:
                 if _holds(rule.body, cause) and (found := self._failure(self._search.body(rule), {}, cause)):
@@ -124,7 +124,7 @@ class Provenance:
     def _contributor(
         self, fold: ScopedLiteral, binding: Binding, at_fault: bool = False
     ) -> tuple[list[Value], list[Matched]]:
-        """The first value of an aggregate, if one is `at_fault` the first that is no number, and its rows."""
+        """The first value of an aggregate, or with `at_fault` the first that is not a number, and its rows."""
         literal = fold.literal
         assert isinstance(literal, ir.Fold)
         body, known = self._search.body(fold), {var: binding[var] for var in fold.needs if var in binding}
@@ -182,7 +182,8 @@ class Provenance:
         return prepared[relation]
 
     def _bindings(self, rule: _PreparedRule, row: Row, is_last: bool) -> Iterator[Binding]:
-        """The bindings that give the row, in order; without a search if the last rule has one row for each match."""
+        """The bindings that derive the row, in order. If the last rule has only one row for each match, no search is
+        needed."""
         pairs = zip(rule.rule.arguments, row, strict=True)
         head: Binding = {var: value for var, value in pairs if isinstance(var, ir.Var)}
         if is_last and rule.equations is not None and (binding := self._only_binding(rule, head)) is not None:
@@ -207,7 +208,7 @@ class Provenance:
         return binding
 
     def _matched(self, match: ir.Match, binding: Binding, reached: Rounds, latest: int) -> Iterator[Fact]:
-        """The first row that fits the match and was derived before round `latest`, if there is one."""
+        """The first row that matches and was derived before round `latest`, if any."""
         key = tuple([term.value if isinstance(term, ir.Const) else binding[term] for _, term in match.column_terms])
         rows = self._search.rows(match.relation, match.columns, key)
         if match.relation in reached:
@@ -222,13 +223,13 @@ def _fails(literal: ir.CheckedLiteral, cause: Cause) -> bool:
 
 
 def _holds(body: Sequence[ir.CheckedLiteral], cause: Cause) -> bool:
-    """Whether the literal that failed is in the body, or in an inner one."""
+    """Whether the failed literal is in the body, or in an inner one."""
     inner = (literal.body for literal in body if isinstance(literal, ir.Nesting))
     return any(_fails(literal, cause) for literal in body) or any(_holds(part, cause) for part in inner)
 
 
 def _sources(literal: ir.CheckedLiteral, body: Sequence[ScopedLiteral]) -> dict[ir.Var, None]:
-    """The variables of a literal, and those that the body computes them from."""
+    """The variables of a literal, and those that they are computed from."""
     sources = {term: None for term in operands(literal) if isinstance(term, ir.Var)}
     for _ in body:
         for scoped in body:
@@ -269,7 +270,7 @@ def _order_equations(
         if isinstance(literal, ir.Compare) and literal.comparator == "=" and not literal.when_unknown:
             pairs += [(literal.left, literal.right), (literal.right, literal.left)]
     equations: list[tuple[ir.Var, ir.Operand]] = []
-    for _ in pairs:  # each round binds one variable at least, or is the last that does anything
+    for _ in pairs:  # each round binds at least one variable, or is the last
         for var, term in pairs:
             if isinstance(var, ir.Var) and var not in bound and (isinstance(term, ir.Const) or term in bound):
                 equations.append((var, term))

@@ -14,7 +14,7 @@ from datalog_gate.engine.budget import UNLIMITED, Budget
 from datalog_gate.engine.least_model import IndexedTable, Model
 from datalog_gate.schema.declaration import RelationRef
 
-# -P: nothing may be imported from the current folder, which may hold files of others
+# -P: do not import from the current folder, which may hold files of other users
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.engine.pydatalog_worker")
 
 
@@ -24,11 +24,9 @@ def evaluate(
     budget: Budget = UNLIMITED,
     before: Model | None = None,
 ) -> Model:
-    """Compute all rows of the program over the facts and the model `before`. Of the budget only the time is used.
-
-    Errors: EngineError if pyDatalog is not installed, or if an expression fails: only the native engine can tell which
-    rows are in error then.
-    """
+    """Compute all rows of the program over the facts and the model `before`. Only the time of the budget is used.
+    Errors: EngineError if pyDatalog is not installed, or if an expression fails, since only the native engine knows
+    which rows are then in error."""
     earlier = before or Model()
     strata = tuple(stratum for stratum in program.strata if not earlier.tables.keys() >= set(stratum.relations))
     known = program.inputs | (program.relations.keys() & earlier.tables.keys())

@@ -3,9 +3,9 @@
 pyDatalog does the joins and the recursion, one stratum at a time, on opaque codes of values. Comparisons, builtins,
 negation and aggregates are resolvers: predicates that call back into this module.
 
-It searches top down, and does not end where the queries of a recursion wait for each other in a circle of three or
-more. So all relations of a stratum share one predicate, and each rule begins with one query for all its rows. Where a
-rule matches its stratum again it reads the rows known so far, and the query is repeated while their number grows.
+It searches top down, and does not terminate if the queries of a recursion form a cycle of three or more. So all
+relations of a stratum share one predicate, and each rule begins with one query for all its rows. Further matches of the
+stratum read the rows known so far, and the query is repeated while their number grows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALWAYS = pyEngine.Const("always")
 
 
 def main() -> None:
-    """Answer the request of stdin on stdout: all rows by relation, or the text of an error."""
+    """Answer the request on stdin: write all rows by relation, or the text of an error, to stdout."""
     program, facts = pickle.load(sys.stdin.buffer)
     result: dict[RelationRef, list[Row]] | str
     try:
@@ -61,11 +61,11 @@ class _Worker:
         self.codes: dict[Value, str] = {}
         self.values: dict[str, Value] = {}
         self.known: dict[RelationRef, str] = {}
-        """The predicates of rows that are facts: inputs, earlier strata, and earlier rounds of the current stratum."""
+        """The predicates for rows that are facts: inputs, earlier strata, and earlier rounds of the current stratum."""
         self.own: Sequence[RelationRef] = ()
         self.width = 0
         self.growing = ""
-        """The predicate of the current stratum: the relation, its row, and nulls up to the width of the widest row."""
+        """The predicate of the current stratum: the relation, its row, and nulls up to the widest row."""
         self.rule: ir.CheckedRule | None = None
         self.names = 0
 
@@ -99,7 +99,7 @@ class _Worker:
     def assert_clause(
         self, name: str, head: Iterable[ir.Operand], body: Iterable[ScopedLiteral], bound: frozenset[ir.Var]
     ) -> None:
-        """Assert ``name(head) :- body`` in an order that binds every variable before it is needed."""
+        """Assert ``name(head) :- body`` in an order that binds each variable before it is needed."""
         literals: list[Any] = []
         pending = list(body)
         while pending:
@@ -142,7 +142,7 @@ class _Worker:
                 yield from self.binding_resolver(needs, target, bound, aggregated)
 
     def match_growing(self, match: ir.CheckedLiteral) -> Iterator[Any]:
-        """A query for all rows of the stratum, and the tests that a row is of the relation and fits the match."""
+        """A query for all rows of the stratum, with tests that a row is of the relation and matches."""
         assert isinstance(match, ir.Match)
         terms: list[ir.Var] = []
         tests: list[tuple[ir.Var, ir.Operand]] = []
@@ -168,7 +168,7 @@ class _Worker:
         bound: frozenset[ir.Var],
         function: Callable[..., Sequence[Value]],
     ) -> Iterator[Any]:
-        """A resolver that binds its output, or a test of the output if it has a value already."""
+        """A resolver that binds its output, or tests it if it has a value already."""
         if isinstance(output, ir.Var) and output not in bound:
             yield self.resolver(inputs, output, function)
             return
@@ -184,7 +184,7 @@ class _Worker:
         return name, leading
 
     def resolver(self, inputs: Sequence[ir.Operand], output: ir.Var | None, function: Callable[..., object]) -> Any:
-        """A literal that calls the function with the values of the inputs, for a truth or for the output's values."""
+        """A literal that calls the function with the values of the inputs, to test them or to compute an output."""
         name, arity = self.fresh_name(), len(inputs) + 1 + (output is not None)
         rule = self.rule
         assert rule
@@ -211,7 +211,7 @@ class _Worker:
         return [tuple(self.values[code] for code in row[1 + len(known) :]) for row in answers]
 
     def assert_facts(self, relation: RelationRef, rows: Iterable[Row]) -> None:
-        """Make the rows facts of the relation's predicate, which exists from then on even if there are none."""
+        """Assert the rows as facts of the relation's predicate, which exists afterwards even without rows."""
         name = self.known.setdefault(relation, f"f{len(self.known)}_")
         pyEngine.insert(pyEngine.Pred(name, self.arities[relation] + 1))
         for row in rows:
@@ -235,13 +235,13 @@ class _Worker:
         return code
 
     def fresh_name(self) -> str:
-        """A new name. It ends with an underscore, since pyDatalog tries ``x12/2`` if it has no resolver ``x1/2``."""
+        """A new name. It ends with an underscore, since pyDatalog tries ``x12/2`` if there is no resolver ``x1/2``."""
         self.names += 1
         return f"x{self.names}_"
 
 
 def _rank(literal: ir.CheckedLiteral, bound: frozenset[ir.Var]) -> int:
-    """The rank of a literal, lower first: what can fail comes late, but before a product of rows."""
+    """The rank of a literal, lower first. Literals that may fail come late, but before a product of rows."""
     match literal:
         case ir.Compare("=" | "!="):
             return 0

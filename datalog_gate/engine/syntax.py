@@ -1,6 +1,6 @@
-"""Nodes of Python's syntax trees that all have one place.
+"""Nodes of Python syntax trees that all have one place.
 
-To give each node of a tree a place would take longer than to compile the tree.
+Setting a place for each node of a tree would take longer than compiling it.
 """
 
 from __future__ import annotations
