@@ -1,4 +1,4 @@
-"""Edits that fix diagnostics and findings. Each was tried before it is offered."""
+"""Edits that fix diagnostics and findings, tried before they are offered."""
 
 from __future__ import annotations
 

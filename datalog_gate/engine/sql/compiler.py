@@ -9,8 +9,9 @@ values that it shares with the outside, joined as a whole, so that no subquery i
     LEFT JOIN (SELECT x, COUNT(*) AS v FROM (SELECT DISTINCT x, z FROM s) GROUP BY x) AS c ON c.x = a.x
     WHERE b.present IS NULL AND COALESCE(c.v, 0) > 3
 
-What may fail is NULL where it does, and a second query gives the roots in which something may: more than there are, but
-none is missing. A builtin without exact SQL is a table, which the evaluation fills by the builtin itself: see `Demand`.
+A failed expression is NULL, and a second query returns the roots in which something may have failed: perhaps too many,
+never too few. A builtin without an exact SQL equivalent is a table, which the evaluation fills by calling the builtin:
+see `Demand`.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.schema.signatures import CALLS, KIND_TESTS
 
 NEW = "new"
-"""The role of the table that holds the rows of the last round of a recursion."""
+"""The role of the table with the rows of the last round of a recursion."""
 NEXT = "next"
-"""The role of the table in which a round collects them."""
+"""The role of the table in which a round collects new rows."""
 FAILED = "failed"
 RESULT = "result"
 _SAME = {"plus": "+", "minus": "-"}
@@ -86,7 +87,7 @@ _SAME = {"plus": "+", "minus": "-"}
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The inputs for which a query needs the results of a builtin, as tagged texts; the empty text is null."""
+    """The inputs for which a query needs results of a builtin, as tagged texts; an empty text is null."""
 
     builtin: str
     query: Statement
@@ -98,25 +99,25 @@ class RuleQuery:
 
     relation: RelationRef
     needs: frozenset[RelationRef]
-    """The relations that must have rows, or else the rule has none."""
+    """The relations that must have rows for the rule to derive any."""
     new_relation: RelationRef | None
-    """The relation of which the new rows are read."""
+    """The relation whose new rows are read."""
     demands: tuple[Demand, ...]
     insert: Statement
-    """Adds the rows that are not there yet."""
+    """Adds the rows that do not exist yet."""
     errors: Statement | None
-    """Gives the roots in which the rule may meet an error, NULL if it is not lifted. None if it never does."""
+    """Returns the roots in which the rule may meet an error; NULL if it is not lifted. None if it never does."""
 
 
 @dataclass(frozen=True, slots=True)
 class StratumQueries:
-    """The queries of a stratum. Those of `rounds` are run until no row is new."""
+    """The queries of a stratum. Those of `rounds` run until there are no new rows."""
 
     relations: tuple[RelationRef, ...]
     once: tuple[RuleQuery, ...]
     rounds: tuple[RuleQuery, ...]
     recursive: tuple[RuleQuery, ...]
-    """The recursive rules over all rows: what they may fail in is looked for at the end."""
+    """The recursive rules over all rows, for finding possible errors at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class SqlProgram:
 
     lifted: Lifted
     program: ir.CheckedProgram
-    """The part of the lifted program that the wanted relations rest on."""
+    """The part of the lifted program that the wanted relations depend on."""
     wanted: frozenset[RelationRef]
     dialect: str
     tables: dict[RelationRef, RelationTable]
@@ -134,7 +135,7 @@ class SqlProgram:
     """The relations with a rule that has no query, and why."""
 
     def readers(self, relation: RelationRef, column: int | None) -> frozenset[RelationRef]:
-        """The relations with a rule that reads this column of an input, or with None the input at all."""
+        """The relations with a rule that reads this column of an input, or with None the input itself."""
         return frozenset(
             rule.relation
             for rule in self.program.rules
@@ -143,7 +144,7 @@ class SqlProgram:
         )
 
     def dependants(self, relations: Set[RelationRef]) -> frozenset[RelationRef]:
-        """The wanted relations that rest on one of these, or are among them."""
+        """These relations, and the wanted relations that depend on them."""
         reached = set(relations)
         for stratum in self.program.strata:
             if any(match.relation in reached for rule in stratum.rules for _, match in reads(rule.body)):
@@ -155,8 +156,8 @@ _COMPILED = ir.ProgramCache[SqlProgram]()
 
 
 def compile_program(lifted: Lifted, wanted: frozenset[RelationRef], dialect: str) -> SqlProgram:
-    """Compile what the wanted relations rest on, for `duckdb`, `postgres` or `spark`. The same arguments have the same
-    result, which is kept as long as the program."""
+    """Compile the part that the wanted relations depend on, for `duckdb`, `postgres` or `spark`. Results are cached as
+    long as the program exists."""
     return _COMPILED.get(lifted.program, (wanted, dialect), lambda: _compile(lifted, wanted, dialect))
 
 
@@ -185,9 +186,9 @@ class _Compiler:
     dialect: str
     unsupported: dict[RelationRef, str] = field(default_factory=dict)
     demands: list[Demand] = field(default_factory=list)
-    """The demands of the rule that is being compiled."""
+    """The demands of the current rule."""
     begun: set[RelationRef] = field(default_factory=set)
-    """The relations of which a rule is compiled."""
+    """The relations with a compiled rule."""
     aliases: int = 0
 
     def stratum(self, stratum: ir.Stratum) -> StratumQueries:
@@ -235,8 +236,8 @@ class _Compiler:
         )
 
     def insertion(self, rows: exp.Select, table: RelationTable, is_variant: bool) -> exp.Expr:
-        """The statement that adds rows to a table, but those that are there; those of a variant to the next round's.
-        The first rule of a relation finds it empty."""
+        """The statement that adds new rows to a table; for a variant, to the table of the next round. The first rule of
+        a relation finds it empty."""
         target = table_name(table.relation, NEXT) if is_variant else table.name
         is_first = table.relation not in self.begun
         self.begun.add(table.relation)
@@ -257,24 +258,24 @@ class _Compiler:
 
 @dataclass(slots=True)
 class _Block:
-    """A conjunction as a SELECT that refers to nothing around it."""
+    """A conjunction as a SELECT that refers to nothing outside."""
 
     compiler: _Compiler
     values: dict[ir.Var, SqlExpression] = field(default_factory=dict)
     tables: list[exp.Expr] = field(default_factory=list)
     joins: list[tuple[exp.Expr, list[exp.Expr]]] = field(default_factory=list)
-    """Subqueries and tables that are joined to those before on conditions, or without a row."""
+    """Subqueries and tables that are joined on conditions, or required to have no matching row."""
     conditions: list[exp.Expr] = field(default_factory=list)
-    """What is TRUE of an assignment that makes the body true."""
+    """Expressions that are TRUE for an assignment that makes the body true."""
     hard: list[exp.Expr] = field(default_factory=list)
-    """What is TRUE too of one in error."""
+    """Those that are also TRUE for an assignment in error."""
     failures: list[exp.Expr] = field(default_factory=list)
-    """One of these is TRUE of an assignment in error."""
+    """At least one is TRUE for an assignment in error."""
     shaky: dict[ir.Var, list[exp.Expr]] = field(default_factory=dict)
-    """The variables whose value is wrong where something failed, with what that is."""
+    """The variables whose value is wrong after a failure, with the condition of that failure."""
 
     def take(self, body: Iterable[ScopedLiteral]) -> None:
-        """Add the literals: first the matches, and what needs a table of its own last."""
+        """Add the literals: matches first, and literals that need their own table last."""
         pending = sorted(body, key=lambda scoped: not isinstance(scoped.literal, ir.Match))
         while pending:
             ready = [scoped for scoped in pending if scoped.ready(self.values)]
@@ -293,7 +294,7 @@ class _Block:
                     self.fold(literal, scoped.needs)
 
     def select(self, projections: Sequence[exp.Expr], conditions: Iterable[exp.Expr]) -> exp.Select:
-        """The distinct values of the projections where the conditions are true."""
+        """The distinct values of the projections for which the conditions are true."""
         query = exp.select(*projections, copy=False).distinct(copy=False)
         first, *others = self.tables or [subquery(exp.select(named(exp.true(), NOTHING)), self.compiler.alias())]
         query = query.from_(first.copy(), copy=False)
@@ -309,20 +310,20 @@ class _Block:
         return constant(term) if isinstance(term, ir.Const) else self.values[term]
 
     def test(self, condition: exp.Expr, *terms: ir.Pattern, failing: Sequence[exp.Expr] = ()) -> None:
-        """Add a condition on these terms, and when it fails."""
+        """Add a condition on these terms, and the condition under which it fails."""
         self.conditions.append(condition)
         self.failures += failing
         reasons = [*failing, *self.reasons(terms)]
         self.hard.append(exp.or_(condition.copy(), any_of(reasons), copy=False) if reasons else condition)
 
     def reasons(self, terms: Iterable[ir.Pattern]) -> list[exp.Expr]:
-        """What may have failed so that a value of these terms is wrong."""
+        """The conditions under which a value of these terms is wrong."""
         return [reason for term in terms if isinstance(term, ir.Var) for reason in self.shaky.get(term, ())]
 
     def bind(
         self, target: ir.Pattern, value: SqlExpression, *terms: ir.Pattern, failing: Sequence[exp.Expr] = ()
     ) -> None:
-        """Give a variable the value, or compare what it has, or a constant, with it."""
+        """Bind a variable to the value, or compare its value, or that of a constant, with it."""
         if isinstance(target, ir.Const) or target in self.values:
             self.test(equal(value, self.value(target)), target, *terms, failing=failing)
             return
@@ -391,7 +392,7 @@ class _Block:
             self.test(value.expression, *literal.inputs, failing=failing)
 
     def test_kind(self, name: str, value: SqlExpression, term: ir.Operand) -> None:
-        """Test the kind of a value. A variable is from there on a value of that kind."""
+        """Test the kind of a value. From there on a variable has that kind."""
         representation = Representation.of(KIND_TESTS[name])
         narrowed = converted(value, representation)
         self.test(not_null(narrowed.expression), term)
@@ -428,7 +429,7 @@ class _Block:
             alias = self.compiler.alias()
             self.joins.append((subquery(query, alias), on(alias)))
             failing.append(not_null(column_of("present", alias)))
-        if value.null:  # of nothing there is no value, which makes the literal false
+        if value.null:  # without a value the literal is false
             self.test(not_null(value.expression), *needs, failing=failing)
             value = replace(value, null=False)
         self.bind(literal.target, value, *needs, failing=failing)
@@ -436,7 +437,8 @@ class _Block:
     def aggregate(
         self, function: str, first: SqlExpression, tuples: exp.Expr, keys: Sequence[exp.Alias], on: _On
     ) -> tuple[SqlExpression, list[exp.Expr]]:
-        """Join the aggregate of tuples by their keys; its value, which may be NULL of none, and when it fails."""
+        """Join the aggregate of tuples by their keys. Return its value, which may be NULL for no tuples, and when it
+        fails."""
         v0, names = exp.column("v0"), [identifier(key.alias) for key in keys]
         failing: list[exp.Expr] = []
         alias = self.compiler.alias()
@@ -503,10 +505,8 @@ class _Block:
                 ]
 
     def inner(self, literal: ir.Without | ir.Fold, needs: frozenset[ir.Var]) -> tuple[_Block, Sequence[exp.Alias], _On]:
-        """The block of an inner body, its keys, which are the values that it needs from here, and how to join them.
-
-        Where its matches do not give all of these, it begins with the values that they can have here.
-        """
+        """The block of an inner body, its keys (the values that it needs from outside), and the join. If its matches do
+        not bind all keys, it begins with the values that they can have outside."""
         block = _Block(self.compiler)
         shared = sorted(needs, key=str)
         block.values = {var: self.values[var] for var in shared if self.values[var].constant}
@@ -537,7 +537,7 @@ class _Block:
         return block, columns, on
 
     def look_up(self, builtin: str, inputs: Sequence[SqlExpression], failing: list[exp.Expr]) -> SqlExpression:
-        """The result of a builtin from its table, which holds it for all inputs that can be here."""
+        """The result of a builtin from its table, which holds it for all possible inputs."""
         table = builtin_table(builtin)
         arguments = []
         for value in inputs:
@@ -564,7 +564,7 @@ _DIRECT = frozenset((*ORDER_TESTS, "equal", "??", "+", "-", "starts_with", "ends
 
 
 def _rank(literal: ir.CheckedLiteral) -> int:
-    """Literals of a lower rank come first: tests narrow the inputs for which builtins are computed."""
+    """Literals of a lower rank come first, since tests reduce the inputs for which builtins are computed."""
     match literal:
         case ir.Match():
             return 0
@@ -579,4 +579,4 @@ def _rank(literal: ir.CheckedLiteral) -> int:
 
 
 _On = Callable[[str], list[exp.Expr]]
-"""The conditions on which a subquery of this alias is joined."""
+"""The conditions on which the subquery with this alias is joined."""

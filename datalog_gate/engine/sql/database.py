@@ -16,25 +16,25 @@ from datalog_gate.engine.sql.tables import SqlValue, identifier
 Parameters = Sequence[SqlValue]
 """The values of `parameter`, in order."""
 LOCK = 0x67617465
-"""The number of the advisory lock of those who write."""
+"""The number of the advisory lock for writers."""
 AT_ONCE = 50_000
-"""The rows that an insert passes to DuckDB at once."""
+"""The number of rows per insert into DuckDB."""
 
 
 class Statement(NamedTuple):
-    """The text of a statement in a dialect, to be run often."""
+    """The text of a statement in a dialect, for repeated use."""
 
     text: str
     tree: exp.Expr
 
 
 def parameter(number: int) -> exp.Parameter:
-    """A place in a statement for the parameter of this number, counted from 1."""
+    """The placeholder for the parameter with this number, counted from 1."""
     return exp.Parameter(this=exp.Literal.number(number))
 
 
 class Database:
-    """A connection. Each statement is a transaction of its own, except within `transaction`."""
+    """A connection. Each statement is its own transaction, except within `transaction`."""
 
     dialect: str
 
@@ -53,7 +53,7 @@ class Database:
         self.connection.close()
 
     def prepare(self, expression: exp.Expr) -> Statement:
-        """The statement as this database reads it."""
+        """The statement in the dialect of this database."""
         return Statement(expression.sql(self.dialect), expression)
 
     def execute(self, statement: exp.Expr | Statement, parameters: Parameters = ()) -> None:
@@ -71,16 +71,16 @@ class Database:
         return {name for (name,) in self.fetch(names)}
 
     def lock(self) -> bool:
-        """Become the only connection that writes, until it is closed; whether none other is."""
-        return True  # a file of DuckDB takes one connection alone
+        """Become the only writer until the connection is closed; return whether that succeeded."""
+        return True  # a DuckDB file permits only one writing connection
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
-        """Add many rows, all or none, in the fastest way that the database has."""
+        """Add many rows, all or none, in the fastest way of the database."""
         raise NotImplementedError
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is run within is kept as a whole, or not at all after an exception."""
+        """Commit the statements inside as a whole, or none after an exception."""
         raise NotImplementedError
 
     def _run(self, statement: exp.Expr | Statement, parameters: Parameters) -> Any:
@@ -89,13 +89,13 @@ class Database:
 
 
 class DuckDB(Database):
-    """A file of DuckDB, or a database in memory."""
+    """A DuckDB file, or a database in memory."""
 
     dialect = "duckdb"
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[SqlValue]]) -> None:
-        """Pass arrays of texts by column, which DuckDB casts to the columns' types: it would guess the type of other
-        values by a sample of them."""
+        """Pass arrays of texts by column, which DuckDB casts to the column types. It would guess the types of other
+        values from a sample."""
         if not rows:
             return
         import numpy
@@ -157,7 +157,7 @@ class PostgreSQL(Database):
     dialect = "postgres"
 
     def lock(self) -> bool:
-        """Take a lock of the session, which the server frees also after a kill."""
+        """Take a session lock, which the server frees even if the process is killed."""
         [(is_alone,)] = self.fetch(exp.select(exp.func("pg_try_advisory_lock", exp.Literal.number(LOCK))))
         return bool(is_alone)
 
@@ -176,8 +176,8 @@ class PostgreSQL(Database):
 
 
 def open_database(url: str = ":memory:", memory: str = "2GB", read_only: bool = False) -> Database:
-    """Open ``postgresql://...``, or a file of DuckDB, which is made if it is missing, within this memory. With
-    `read_only` others may read the file too. Errors: those of the driver."""
+    """Open ``postgresql://...``, or a DuckDB file, with this memory limit. A missing file is created. With `read_only`
+    others may read the file too. Errors: those of the driver."""
     scheme, _, rest = url.partition("://")
     if rest and scheme.partition("+")[0] == "postgresql":
         import psycopg
@@ -196,7 +196,7 @@ def open_database(url: str = ":memory:", memory: str = "2GB", read_only: bool = 
 
 
 def list_driver_errors() -> tuple[type[Exception], ...]:
-    """The errors of the drivers that are installed."""
+    """The exception classes of the installed drivers."""
     import duckdb
 
     try:

@@ -1,7 +1,8 @@
 """Evaluates a compiled program over the facts of a database.
 
-The answer has the rows of the wanted relations, and what SQL does not settle: those belong to another engine. It is
-told by root and relation where a value did not fit its column, or an expression may have failed, and what rests on it.
+The answer has the rows of the wanted relations, and the roots and relations that SQL does not settle, for another
+engine. These are the ones where a value did not fit its column or an expression may have failed, and those that depend
+on them.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ Root = str | None
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """A value that is not in the database since its column cannot hold it, or with the column None a row that may or
-    may not be there. Columns count as those of the lifted relation. The root is None in a relation of no stack."""
+    """A value that does not fit its column and is missing in the database. With the column None, a row that may not
+    exist. Columns are numbered as in the lifted relation. The root is None in a relation that is not lifted."""
 
     root: Root
     relation: RelationRef
@@ -46,19 +47,21 @@ class Unfit:
 
 @dataclass(frozen=True, slots=True)
 class SqlAnswer:
-    """The rows of the wanted relations that are settled, with the root first where they are lifted."""
+    """The settled rows of the wanted relations, with the root first in lifted ones."""
 
     rows: Mapping[RelationRef, Collection[Row]]
     unsettled: frozenset[tuple[Root, RelationRef]]
-    """The roots whose rows of a wanted relation are not settled; None is every root."""
+    """The roots whose rows of a wanted relation are not settled; None means every root."""
     counts: Mapping[RelationRef, Collection[tuple[Root, int]]] = field(default_factory=dict)
-    """In place of rows, where only their number is asked for: that by root, or for None if they are not lifted."""
+    """The number of rows by root, instead of rows, if only counts are requested. None is the key if not lifted."""
 
 
 def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = (), counted: bool = False) -> SqlAnswer:
-    """Evaluate over the tables of the inputs; an input without a table has no rows. Tables of PostgreSQL need an index
-    on the root. Nothing but temporary tables is written, and none is left. The rows are only counted if that is
-    enough."""
+    """Evaluate over the tables of the inputs. An input without a table has no rows.
+
+    Tables of PostgreSQL need an index on the root. Only temporary tables are written, and all are dropped. Rows are
+    only counted if that is enough.
+    """
     evaluation = _SqlEvaluation(program, database)
     try:
         evaluation.run()
@@ -74,7 +77,7 @@ def load_facts(
     temporary: bool = False,
     inputs: Collection[RelationRef] | None = None,
 ) -> list[Unfit]:
-    """Store the facts of a lifted program, or of some of its inputs, and return what does not fit."""
+    """Store the facts of a lifted program, or of some of its inputs. Return the values that do not fit."""
     unfit: list[Unfit] = []
     for name in lifted.program.inputs if inputs is None else inputs:
         table = RelationTable.of(name, lifted.program.relations[name])
@@ -93,8 +96,8 @@ def load_facts(
 def temporary_facts(
     lifted: Lifted, facts: Mapping[RelationRef, Collection[Row]], database: Database, inputs: Iterable[RelationRef]
 ) -> Iterator[list[Unfit]]:
-    """Store the facts of these inputs for a while, in tables that hide others of their names. Yields what does not
-    fit."""
+    """Store the facts of these inputs in temporary tables that hide others of the same name. Yield the values that do
+    not fit."""
     unfit: list[Unfit] = []
     created: list[exp.Table] = []
     try:
@@ -108,7 +111,7 @@ def temporary_facts(
 
 
 def index_roots(database: Database, table: RelationTable) -> None:
-    """Index the roots of a table in PostgreSQL, which without this finds no way to join."""
+    """Index the roots of a table in PostgreSQL, which otherwise plans the joins badly."""
     if database.dialect == "postgres":
         place = exp.Table(this=identifier(table.name))
         index = exp.Index(table=place, params=exp.IndexParameters(columns=[exp.column(identifier(ROOT))]))
@@ -127,7 +130,7 @@ class _SqlEvaluation:
     errors: set[tuple[Root, RelationRef]] = field(default_factory=set)
     """The roots and relations in which a rule may have failed."""
     computed: dict[str, set[SqlRow]] = field(default_factory=dict)
-    """The inputs for which the table of a builtin holds the result."""
+    """The inputs for which a builtin's table has the result."""
 
     def run(self) -> None:
         stored = self.database.tables()
@@ -160,7 +163,7 @@ class _SqlEvaluation:
                 self.errors |= {(root, query.relation) for (root,) in self.database.fetch(query.errors)}
 
     def derive_rounds(self, stratum: StratumQueries) -> None:
-        """Run the recursive rules over the rows that are new until there are none."""
+        """Run the recursive rules over the new rows until there are none."""
         names = {relation: self.program.tables[relation].name for relation in stratum.relations}
         for relation in names:
             self.create(self.program.tables[relation], NEW)
@@ -187,7 +190,7 @@ class _SqlEvaluation:
         self.database.execute(query.insert)
 
     def fill(self, demands: Iterable[Demand]) -> None:
-        """Compute builtins for the inputs that are not in their tables yet."""
+        """Compute builtins for inputs that their tables lack."""
         for demand in demands:
             table = builtin_table(demand.builtin)
             if demand.builtin not in self.computed:
@@ -250,7 +253,7 @@ class _SqlEvaluation:
         return SqlAnswer(rows, frozenset(unsettled), counts)
 
     def count(self, relation: RelationRef) -> list[tuple[Root, int]]:
-        """The number of rows of each root, or of all for None."""
+        """The number of rows of each root; None stands for all."""
         table, number = self.program.tables[relation], exp.Count(this=exp.Star())
         if relation not in self.program.lifted.relations:
             return [(None, count) for (count,) in self.database.fetch(exp.select(number).from_(_table(table.name)))]
@@ -259,7 +262,7 @@ class _SqlEvaluation:
 
 
 def _compute(builtin: str, inputs: SqlRow, representation: Representation) -> tuple[SqlValue, bool]:
-    """The result of a builtin for inputs as its table has them, and whether it failed."""
+    """The result of a builtin for inputs in the form of its table, and whether it failed."""
     values = [Representation.TAGGED.decode(text or None) for text in inputs]
     try:
         if CALLS[builtin].outputs:

@@ -1,4 +1,4 @@
-"""The SQL of values: constants, comparisons, and builtins."""
+"""SQL for values: constants, comparisons and builtins."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ORDER_TESTS = {"lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
 
 
 class UnsupportedError(Exception):
-    """A rule that has no query: what rests on it is left to another engine."""
+    """A rule that has no query. Relations that depend on it are left to another engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlExpression:
-    """An expression; `null` if it may be NULL though nothing failed."""
+    """An expression; `null` says that it may be NULL without a failure."""
 
     expression: exp.Expr
     representation: Representation
@@ -43,7 +43,7 @@ class SqlExpression:
 
 
 def converted(value: SqlExpression, representation: Representation) -> SqlExpression:
-    """The value in another representation; NULL if it has none there."""
+    """The value in another representation; NULL if that is impossible."""
     own, expression = value.representation, value.expression.copy()
     if own is representation or value.is_null:
         return replace(value, representation=representation)
@@ -74,7 +74,7 @@ def converted(value: SqlExpression, representation: Representation) -> SqlExpres
 
 
 def needed(value: SqlExpression, representation: Representation, failing: list[exp.Expr]) -> exp.Expr:
-    """The value as an input of this representation; anything else, null too, fails."""
+    """The value as an input of this representation. Other values, including null, fail."""
     narrowed = converted(value, representation)
     if narrowed.null or narrowed.is_null:
         failing.append(is_null(narrowed.expression))
@@ -82,7 +82,7 @@ def needed(value: SqlExpression, representation: Representation, failing: list[e
 
 
 def collated(dialect: str, expression: exp.Expr, representation: Representation) -> exp.Expr:
-    """The expression as it is to be ordered: texts by code points."""
+    """The expression for ordering: texts by code points."""
     expression = paren(expression.copy())
     if representation is not NUMBER and dialect == "postgres":
         return exp.Collate(this=expression, expression=identifier("C"))
@@ -90,7 +90,7 @@ def collated(dialect: str, expression: exp.Expr, representation: Representation)
 
 
 def shown(dialect: str, value: SqlExpression) -> tuple[exp.Expr, list[exp.Expr]]:
-    """The value as it is shown, and what to order values by."""
+    """The value as shown, and an expression to order values by."""
     if value.representation in (TEXT, Representation.RESOURCE):
         return value.expression, [collated(dialect, value.expression, TEXT)]
     tagged = converted(value, TAGGED)
@@ -110,7 +110,7 @@ def shown(dialect: str, value: SqlExpression) -> tuple[exp.Expr, list[exp.Expr]]
 
 
 def equal(left: SqlExpression, right: SqlExpression) -> exp.Expr:
-    """Whether two values are equal. Null equals only a null that is a constant."""
+    """Whether two values are equal. Null equals only a constant null."""
     for value, other in ((left, right), (right, left)):
         if value.is_null:
             return is_null(other.expression)
@@ -157,7 +157,7 @@ def ordered(dialect: str, order: str, left: SqlExpression, right: SqlExpression)
 
 
 def compute(dialect: str, name: str, inputs: Sequence[SqlExpression], failing: list[exp.Expr]) -> SqlExpression:
-    """The result of a builtin that databases compute as ours does."""
+    """The result of a builtin that databases compute exactly as the engine does."""
     if name in ORDER_TESTS:
         condition, wrong = ordered(dialect, ORDER_TESTS[name], *inputs)
         failing += wrong
@@ -206,7 +206,7 @@ def compute(dialect: str, name: str, inputs: Sequence[SqlExpression], failing: l
 
 
 def compared(term: ir.Operand) -> SqlExpression | None:
-    """A number that is too large for any column as the least or greatest that none holds: it compares as that does."""
+    """A number that is too large for any column, replaced by the nearest limit, with which it compares alike."""
     value = term.value if isinstance(term, ir.Const) else None
     if isinstance(value, int | Decimal) and not -LIMIT < value < LIMIT:
         limit = cast_to(number_literal(LIMIT), NUMBER)
@@ -286,7 +286,7 @@ def not_null(expression: exp.Expr) -> exp.Expr:
 
 
 def letter_of(tagged: exp.Expr) -> exp.Expr:
-    """The letter of a tagged text that names its kind."""
+    """The letter of a tagged text that marks its kind."""
     return exp.Substring(this=tagged.copy(), start=number_literal(1), length=number_literal(1))
 
 

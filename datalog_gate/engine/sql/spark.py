@@ -2,8 +2,8 @@
 
 Its tables are views of a session, and an insert makes a new view.
 
-Spark differs from other databases where it is left to itself, so a session is told what SQL means here: a cast that
-fails gives NULL, and a sum of two decimals keeps their places.
+By default Spark differs from other databases, so sessions are configured: a failed cast returns NULL, and a sum of
+decimals keeps their scale.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 CONFIGURED = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
-"""The variables that say that somebody configured Spark, and where it runs."""
+"""The environment variables of a Spark installation."""
 
 
 @contextmanager
 def open_session(processes: int = 1, memory: str = "1g") -> Iterator[SparkSession]:
-    """Start Spark where the environment says, or else in this machine with so many processes and that memory. It ends
-    with the context. Errors: UsageError without PySpark, or without Java."""
+    """Start Spark as the environment says, or else on this machine with so many processes and memory. It ends with the
+    context. Errors: UsageError without PySpark or Java."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -59,7 +59,7 @@ def open_session(processes: int = 1, memory: str = "1g") -> Iterator[SparkSessio
 
 
 class Spark(Database):
-    """A session of Spark. Rows of its tables are where the executors are; closing it leaves Spark running."""
+    """A Spark session. Rows of its tables stay on the executors; closing it leaves Spark running."""
 
     dialect = "spark"
 
@@ -81,7 +81,7 @@ class Spark(Database):
         return self._frames[name]
 
     def show(self, name: str, frame: DataFrame) -> None:
-        """Make a table of these rows, or give it these in place of its own."""
+        """Create a table of these rows, or replace its rows."""
         frame.createOrReplaceTempView(f"`{name}`")
         self._frames[name] = frame
 
@@ -114,7 +114,7 @@ class Spark(Database):
             self._add(table, self.connection.createDataFrame([[*map(_plain, row)] for row in rows], schema))
 
     def _add(self, name: str, frame: DataFrame) -> None:
-        """Add rows, which are computed now and then kept: what made them is forgotten."""
+        """Add rows. They are computed now and cached without their lineage."""
         self.show(name, self._frames[name].union(frame).localCheckpoint())
 
     def _drop(self, name: str) -> None:
@@ -128,7 +128,7 @@ class Spark(Database):
 
 
 class _Rows:
-    """What a query gives, as other drivers do."""
+    """The result of a query, in the form of other drivers."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
@@ -138,6 +138,6 @@ class _Rows:
 
 
 def _plain(value: SqlValue) -> SqlValue:
-    """A value as Spark takes it, which has no integers in a column of decimals."""
+    """A value in the form for Spark, which accepts no integers in decimal columns."""
     is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
     return Decimal(format(value, "f")) if is_number else value

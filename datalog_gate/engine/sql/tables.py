@@ -1,8 +1,8 @@
 """Relations as tables, and their rows as SQL values and back.
 
-A column of one kind is a plain one; a column of several holds texts with a letter before that names the kind. Null is
-NULL. What fits no column is told by row and column: unknowns, kinds that the relation does not name, texts that a
-database refuses, and numbers of more than 20 digits before the point or 9 after it.
+A column of one kind is plain. A column of several kinds holds tagged texts: a letter for the kind before each text.
+Null is NULL. Values that fit no column are reported by row and column: unknowns, undeclared kinds, texts that a
+database refuses, and numbers with more than 20 digits before the point or 9 after it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ ROOT = "_root"
 """The column of the root stack, the first of a lifted relation."""
 NOTHING = "_nothing"
 LIMIT = 10**20
-"""Numbers between -LIMIT and LIMIT fit, so that the sum of a billion of them is a number of the same type."""
+"""Numbers between -LIMIT and LIMIT fit, so that a sum of a billion of them has the same type."""
 PLACES = 9
 NAME_BYTES = 63
-"""The longest name in bytes that PostgreSQL does not cut."""
+"""The maximum length of a name in bytes that PostgreSQL does not truncate."""
 
 SqlValue = None | bool | int | Decimal | str
 SqlRow = tuple[SqlValue, ...]
 
 
 class Representation(Enum):
-    """How values are written in a column, with the letter before a tagged text."""
+    """How values are written in a column, with the letter of tagged texts."""
 
     BOOLEAN = "B"
     NUMBER = "N"
@@ -45,7 +45,7 @@ class Representation(Enum):
 
     @staticmethod
     def of(kinds: Kind) -> Representation:
-        """The representation of values of these kinds, whether or not they may be null."""
+        """The representation for values of these kinds, which may be null."""
         return _OF_ONE_KIND.get(kinds & NOT_NULL, Representation.TAGGED)
 
     @property
@@ -95,7 +95,7 @@ _TYPES = {Representation.NUMBER: f"DECIMAL(38, {PLACES})", Representation.BOOLEA
 
 
 def encode_alone(value: Value) -> tuple[Representation, SqlValue]:
-    """The representation of a value alone, and its plain SQL value. Errors: ValueError."""
+    """The representation of a single value, and its plain SQL value. Errors: ValueError."""
     match value:
         case Boolean():
             return Representation.BOOLEAN, value.truth
@@ -119,7 +119,7 @@ def _check_text(text: str) -> str:
 
 
 def _text_of(plain: SqlValue) -> str:
-    """The part of a tagged text after its letter: equal for equal values only."""
+    """The part of a tagged text after its letter, equal only for equal values."""
     match plain:
         case bool():
             return "1" if plain else "0"
@@ -138,7 +138,7 @@ class SqlColumn:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
-    """Rows as SQL values, and the positions of row and column of what does not fit, which is NULL there."""
+    """Rows as SQL values, and the row and column positions of values that do not fit, which are NULL."""
 
     rows: list[SqlRow]
     unfit: list[tuple[int, int]]
@@ -146,13 +146,13 @@ class EncodedRows:
 
 @dataclass(frozen=True, slots=True)
 class RelationTable:
-    """The table of a relation. Names are identifiers of letters, digits and ``_``, to be quoted."""
+    """The table of a relation. Its names consist of letters, digits and ``_``, and must be quoted."""
 
     relation: RelationRef
     columns: tuple[SqlColumn, ...]
     name: str = field(init=False)
     names: tuple[str, ...] = field(init=False)
-    """The names of the columns. A relation without any has one that is true, since no database has such a table."""
+    """The names of the columns. A relation without columns has one that is always true, since databases need one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", table_name(self.relation))
@@ -160,7 +160,7 @@ class RelationTable:
 
     @staticmethod
     def of(reference: RelationRef, relation: Relation, lifted: bool = False) -> RelationTable:
-        """The table of a relation. With `lifted` the column of the root is added, for a declaration without it."""
+        """The table of a relation. With `lifted` the column of the root is added to the declaration."""
         columns = ((Column(ROOT, Kind.STRING),) if lifted else ()) + relation.columns
         representations = [Representation.of(column.kinds) for column in columns]
         names = _distinct_names(column.name for column in columns)
@@ -187,7 +187,7 @@ class RelationTable:
         return (tuple([decode(value) for decode, value in zip(decoders, row, strict=True)]) for row in rows)
 
     def create(self, role: str = "", temporary: bool = False) -> exp.Create:
-        """The statement that creates it, or one like it of that role."""
+        """The statement that creates it, or a table like it for that role."""
         definitions = [
             exp.ColumnDef(this=identifier(column.name), kind=column.representation.type) for column in self.columns
         ] or [exp.ColumnDef(this=identifier(NOTHING), kind=exp.DataType.build("BOOLEAN"))]
@@ -198,8 +198,8 @@ class RelationTable:
 
 
 def table_name(relation: RelationRef, role: str = "") -> str:
-    """The name of the table of a relation: ``os__nova__server``. One that would not be unique, or is too long, ends in
-    a digest. The `role` names another table for the same relation, of the new rows of a round."""
+    """The name of a relation's table: ``os__nova__server``. Ambiguous or long names end in a digest. The `role` names
+    another table of the same relation, such as that of new rows."""
     text = str(relation)
     name = text.replace(":", "__") + (f"__{role}" if role else "")
     if _PLAIN.fullmatch(text) and "__" not in text and len(name) <= NAME_BYTES:
@@ -220,7 +220,7 @@ def _with_digest(name: str, text: str) -> str:
 
 
 def _distinct_names(names: Iterable[str]) -> list[str]:
-    """The names of columns: those that no database mistakes as they are. Names that differ in case only do not."""
+    """Column names that differ in more than case, since databases ignore case."""
     chosen: dict[str, str] = {}
     for at, name in enumerate(names):
         plain = "_root" if name == "root#" else name
@@ -231,8 +231,8 @@ def _distinct_names(names: Iterable[str]) -> list[str]:
 
 
 def _encode_column(representation: Representation, values: Sequence[Value]) -> tuple[Sequence[SqlValue], list[int]]:
-    """The SQL values of a column, and the positions of what does not fit. Mostly all are of one type, and are checked
-    at once then."""
+    """The SQL values of a column, and the positions of values that do not fit. Usually all have one type, which is
+    checked at once."""
     types = set(map(type, values))
     types.discard(type(None))
     fast = _AT_ONCE.get(representation)
