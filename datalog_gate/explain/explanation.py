@@ -1,6 +1,6 @@
 """The explanation of a decision, in lines for people.
 
-Each line has its place in the user's own files or in the rules. Secrets are covered, long values are cut.
+Each line has its place in the user's files or in the rules. Secrets are masked, long values are cut.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from datalog_gate.schema.declaration import RelationRef, certain_version, given_
 from datalog_gate.schema.relations import FIXED
 
 BYTES = 1700
-"""The most bytes of the steps of one finding, as text or as JSON: 2 kB with what stands around them."""
+"""The maximum size of the steps of one finding, as text or JSON: 2 kB with the rest of the finding."""
 LONGEST = 160
-"""The most characters of a line, without its place."""
+"""The maximum number of characters of a line, without its place."""
 LONGEST_VALUE = 60
-"""The most characters of a value."""
+"""The maximum number of characters of a value."""
 JOINED = 90
-"""The most characters of a line that joins several checks."""
+"""The maximum number of characters of a line that joins several checks."""
 WIDTH = 72
-"""The widest text before the column of places."""
+"""The maximum width of the text before the column of places."""
 LineKind = OneOf["row", "absent", "aggregate", "holds", "fails", "fix"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExplanationLine:
-    """A step of an explanation. A row depends on the deeper ones after it."""
+    """A step of an explanation. A row depends on the deeper lines after it."""
 
     depth: int
-    """How deep below the finding it stands."""
+    """The depth below the finding."""
     word: LineKind
     text: str
     place: Span | None
@@ -66,22 +66,22 @@ class ExplanationLine:
 
 @dataclass(frozen=True, slots=True)
 class FindingExplanation:
-    """Why a finding holds, and a change under which it does not, if one was found."""
+    """Why a finding holds, and a change that fixes it, if one was found."""
 
     lines: tuple[ExplanationLine, ...]
     fix: ExplanationLine | None
     change: TemplateChange | None = None
-    """The change of the fix."""
+    """The change that the fix describes."""
 
     def to_json(self) -> dict[str, object]:
-        """As JSON data: the steps, as many as have room, how many more there are, and the fix."""
+        """As JSON data: as many steps as fit, the number of others, and the fix."""
         steps = [line.to_json() for line in self.lines]
         shown = _count_fitting([json.dumps(step, ensure_ascii=False) for step in steps])
         return {"steps": steps[:shown], "more": len(steps) - shown, "fix": self.fix and self.fix.text}
 
 
 class RowExplanation:
-    """The derivations of the rows of one model, in lines. `place` tells where a fact was written."""
+    """The derivations of a model's rows, as lines. `place` returns where a fact was written."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class RowExplanation:
         self._place = place
 
     def of(self, relation: RelationRef, row: Row) -> tuple[ExplanationLine, ...]:
-        """Why a row holds; nothing for a fact."""
+        """The lines that explain a row; none for a fact."""
         tree = self.why.why(relation, row)
         return self.lines(tree) if tree.rule or not tree.followed else ()
 
@@ -107,8 +107,8 @@ class RowExplanation:
         return tuple(lines) or (ExplanationLine(0, "holds", "the rule has no conditions", tree.rule.span),)
 
     def failures(self, relation: RelationRef, pattern: RowPattern) -> tuple[ExplanationLine, ...] | None:
-        """For each rule, by place, the literal at which it fails to give such a row; None if there is one. Errors:
-        EngineError if it takes too long."""
+        """For each rule, in source order, the literal at which it fails to derive such a row. None if there is one.
+        Errors: EngineError if it takes too long."""
         failures = self.why.why_not(relation, pattern)
         return None if failures is None else tuple(map(self._failure, failures))
 
@@ -133,7 +133,7 @@ class RowExplanation:
         return _line(0, "fails", text, place)
 
     def _below(self, node: Node, depth: int, lines: list[ExplanationLine], seen: set[Fact]) -> None:
-        """Add the premises of a row: rows, then what else holds, with as many checks on a line as have room."""
+        """Add the premises of a row: rows, then other conditions, with as many on a line as fit."""
         assert node.rule
         messages = _RuleMessages(self.messages, node.rule, node.binding)
         for premise in node.premises:
@@ -175,8 +175,7 @@ class RowExplanation:
 
 
 class Explanation:
-    """The explanation of one decision: of its findings, and of rows that do not hold. Nothing is computed before it is
-    asked for, and nothing twice."""
+    """The explanation of one decision: of its findings, and of rows that do not hold. Computed on demand and cached."""
 
     def __init__(self, judgement: Judgement) -> None:
         self.judgement = judgement
@@ -188,7 +187,7 @@ class Explanation:
         self._explained: dict[Violation, FindingExplanation] = {}
 
     def of(self, violation: Violation) -> FindingExplanation:
-        """Why a finding of this decision holds, and what to change."""
+        """Why a finding of this decision holds, and how to fix it."""
         if violation not in self._explained:
             tree = self._rows.why.why(*self._evidence[violation])
             change = None if violation.waiver else self._fixes.find(violation, tree)
@@ -200,18 +199,18 @@ class Explanation:
         return self._explained[violation]
 
     def stand_for(self, violation: Violation, other: Violation) -> None:
-        """Explain `other`, which a door made of a finding of this decision, as that one."""
+        """Explain `other`, which a door derived from a finding of this decision, as that finding."""
         self._evidence[other] = self._evidence[violation]
 
     def why(self, violation: Violation) -> tuple[ExplanationLine, ...]:
         return self._rows.lines(self._rows.why.why(*self._evidence[violation]))
 
     def why_not(self, relation: RelationRef, row: Sequence[object]) -> tuple[ExplanationLine, ...]:
-        """Why no row like this one holds: for each rule, by place, the literal at which it fails. `row` is plain data,
-        a resource as its path, `...` for anything. Nothing if there is such a row.
+        """Why no row like this holds: for each rule, in source order, the literal at which it fails.
 
-        Errors: KeyError for a relation that no rule derives, ValueError for a row of another width, EngineError if it
-        takes too long."""
+        `row` is plain data, a resource as its path, `...` for any value. Empty if there is such a row. Errors: KeyError
+        for a relation that no rule derives, ValueError for a row of another width, EngineError if it takes too long.
+        """
         program = self._program
         relation = parse_reference(relation)
         if not any(relation in stratum.relations for stratum in program.strata):
@@ -225,7 +224,8 @@ class Explanation:
         return self._rows.failures(relation, wanted) or ()
 
     def clean(self) -> dict[str, dict[str, int]]:
-        """By id of each policy without a finding or error, how many rows each relation of facts has that it reads."""
+        """For each policy without finding or error, by id, the number of rows in each relation of facts that it
+        reads."""
         decision, program = self.judgement.decision, self._program
         return {
             policy.id: {
@@ -238,7 +238,7 @@ class Explanation:
         }
 
     def _place(self, node: Node) -> Span | None:
-        """Where a fact was written: if its literal reads one value of it, that one."""
+        """The place of a fact: if its literal reads only one value, that of the value."""
         name = certain_version(node.relation)
         origin = self._facts.origin(name, node.row)
         if origin is None:
@@ -252,7 +252,7 @@ class Explanation:
 
 
 def _count_fitting(texts: Sequence[str]) -> int:
-    """How many of the texts have room in `BYTES`."""
+    """How many of the texts fit in `BYTES`."""
     size = 0
     for at, line in enumerate(texts):
         size += len(line.encode("utf-8", "surrogatepass")) + 2
@@ -262,7 +262,7 @@ def _count_fitting(texts: Sequence[str]) -> int:
 
 
 def format_lines(steps: Sequence[ExplanationLine], heading: str = "why") -> Iterator[str]:
-    """Format lines below each other under a heading, their places in a column, as many as have room."""
+    """Format as many lines as fit under a heading, with their places in a column."""
     texts = [f"{'  ' * step.depth}{step.text}" for step in steps]
     width = min(WIDTH, max(map(len, texts), default=0))
     lines = [f"{text:{width}}   {line.where}".rstrip() for text, line in zip(texts, steps, strict=True)]
@@ -286,14 +286,15 @@ def _line(depth: int, word: LineKind, text: str, place: Span | None) -> Explanat
 
 @dataclass(frozen=True, slots=True)
 class _Messages:
-    """Words rows of one model."""
+    """Formats rows of one model."""
 
     program: ir.CheckedProgram
     model: Model
     secrets: Secrets
 
     def row(self, node: Node) -> str:
-        """Format a row: of a resource type's relation the key, and what is read if it is little; of others all."""
+        """Format a row: for a resource type's relation the key and the columns that are read, if few; for others all
+        columns."""
         name, described = certain_version(node.relation), self.program.relations[node.relation]
         row = self.secrets.row(name, node.row)
         if described.generated == "in":
@@ -307,7 +308,7 @@ class _Messages:
         return f"{self.name(name)}({', '.join(cells)}{', ...' if len(cells) < len(row) else ''})"
 
     def name(self, relation: RelationRef) -> str:
-        """Format the name of a relation as its own file has it; of the catalogue the whole name."""
+        """Format the name of a relation: short for a module's own, full for the catalogue's."""
         described = self.program.relations[relation]
         if described.generated:
             return described.generated
@@ -321,7 +322,7 @@ class _Messages:
 
 
 class _RuleMessages:
-    """Words the literals of one rule, with the values of its variables."""
+    """Formats the literals of one rule, with the values of its variables."""
 
     def __init__(self, messages: _Messages, rule: ir.CheckedRule, binding: Binding) -> None:
         self._messages, self._binding = messages, binding
@@ -340,7 +341,7 @@ class _RuleMessages:
         return f"{literal.function} of {values} = {_word(total.value)}{first}"
 
     def absent(self, literal: ir.Without) -> str:
-        """Format a negation that holds: what nothing matched."""
+        """Format a negation that holds: the pattern that nothing matched."""
         match literal.body:
             case (ir.Match(relation, (argument,)),) if self._messages.program.relations[relation].generated == "in":
                 return f"{self.operand(argument)} not in [{self._messages.members(relation)}]"
@@ -376,7 +377,7 @@ class _RuleMessages:
         return "_"
 
     def check(self, literal: ir.Compare | ir.Call) -> str:
-        """Format a check; empty for one that only gives a value another name, or a default that was not needed."""
+        """Format a check; empty for one that only renames a value, or for an unused default."""
         match literal:
             case ir.Compare("=", ir.Var(name) as left, right) if literal.left not in self._secret:
                 generated = left.generated or (isinstance(right, ir.Var) and right.generated)
@@ -387,7 +388,7 @@ class _RuleMessages:
         return self.literal(literal)
 
     def _mask_operands(self, literal: ir.Compare | ir.Call, operands: Sequence[ir.Pattern]) -> list[str]:
-        """Format operands; all are covered if the literal reveals something of a secret."""
+        """Format operands; all are masked if the literal reveals a secret."""
         secret = any(variable in self._secret for variable in variables(literal))
         return [MASK if secret and term is not None else self.operand(term) for term in operands]
 

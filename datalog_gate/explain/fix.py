@@ -1,7 +1,7 @@
 """The search for a change of the template that fixes a finding.
 
 A change of one property, or a grant, is a fix if judging again gives no such finding, no other one and no error. It
-need not be the smallest. A change that only takes a thing out of the rule's sight is none: see decision 55.
+need not be the smallest. A change that only hides something from the rule does not count: see decision 55.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.stack.property_values import coerce, path_text
 
 TRIES = 64
-"""How many changes are tried for one finding."""
+"""The maximum number of changes tried for one finding."""
 WORK = 100_000
-"""How many facts are judged anew for all findings of a decision together: a few seconds."""
+"""The maximum number of facts judged again for all findings of a decision together: a few seconds."""
 OFFERS = 20
-"""How many rows of a relation are looked through for values that a rule accepts."""
+"""The maximum number of rows of a relation that are searched for values that a rule accepts."""
 IDENTIFYING = ("name", "type", "protocol", "ipprotocol", "direction", "ethertype")
-"""Properties that say which thing it is, in lower case: with another one it would not be safer but another thing."""
+"""Properties that identify a thing, in lower case. With another value it would be another thing, not a safer one."""
 COPYING = ("??", "int", "lower", "trim", "upper")
-"""Builtins whose output stands for their first input."""
+"""Builtins whose output is their first input."""
 
 
 class TemplateChange(NamedTuple):
-    """A resource with other properties, or a new one, of the stack `home`; in words, where the value stands now, and
-    how many findings it settles. The `value` is plain data for the property at the path; a new resource has no path."""
+    """A changed or new resource of the stack `home`, with a description, the current place of the value, and the number
+    of findings that it fixes. The `value` is plain data for the property at the path; a new resource has no path."""
 
     home: str
     resource: Resource
@@ -57,22 +57,22 @@ class TemplateChange(NamedTuple):
 
 
 class _Role(IntEnum):
-    """What a test of the rules asks of a value, the one to meet first being the least."""
+    """How a test of the rules uses a value. The smallest is tried first."""
 
     NETWORK = 0
-    """To be a network that is small enough, or within another one."""
+    """The value must be a small enough network, or lie within one."""
     BOUND = 1
-    """To lie on the other side of a bound."""
+    """The value must be beyond a bound."""
     LISTED = 2
-    """To be in a relation, or to equal what stands elsewhere."""
+    """The value must be in a relation, or equal another value."""
     EXCEPTED = 3
-    """To be a constant: the rule is about all others."""
+    """The value must be a constant: the rule applies to all others."""
     CHOSEN = 4
-    """Not to be a constant: the rule is about that one."""
+    """The value must not be a constant: the rule applies to that one."""
 
 
 class _Offer(NamedTuple):
-    """A value to try, and in words what to do where that is more than to set it."""
+    """A value to try, and a description if more has to be done than to set it."""
 
     role: _Role
     value: Value
@@ -80,7 +80,7 @@ class _Offer(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A row of a derivation, and the literal of the rule of the row above that it fits."""
+    """A row of a derivation, and the literal that it matches in the rule of the row above."""
 
     node: Node
     above: _Step | None = None
@@ -88,7 +88,7 @@ class _Step(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """A term that holds the value of a cell in the rule of a row, or how many addresses that `network` has."""
+    """A term with the value of a cell in the rule of a row, or the number of addresses of `network`."""
 
     step: _Step
     term: Operand
@@ -96,7 +96,7 @@ class _Use(NamedTuple):
 
 
 class _Cell(NamedTuple):
-    """A value of a template that a finding rests on: in which stack, whose, where, and what it is used as."""
+    """A template value that a finding depends on: its stack, resource, path and uses."""
 
     home: str
     resource: Resource
@@ -105,7 +105,7 @@ class _Cell(NamedTuple):
     uses: Sequence[_Use]
 
     def reaches(self, tree: Node) -> bool:
-        """Whether the row of the finding has the value."""
+        """Whether the row of the finding contains the value."""
         arguments = tree.rule.arguments if tree.rule else ()
         return any(use.step.node is tree and use.term in arguments for use in self.uses)
 
@@ -123,8 +123,7 @@ class Fixes:
         self._left = WORK
 
     def find(self, violation: Violation, tree: Node) -> TemplateChange | None:
-        """Find a change under which the finding, explained by the tree, does not hold; None if no tried one settles
-        it."""
+        """Find a change that fixes the finding, which the tree explains; None if none of the tried ones does."""
         for change in islice(self._changes(tree), TRIES):
             if self._left <= 0:
                 break
@@ -134,14 +133,14 @@ class Fixes:
         return None
 
     def _count_settled(self, change: TemplateChange, violation: Violation) -> int:
-        """How many findings the change settles; 0 if not this one, or if there is a new finding or error."""
+        """Count the findings that the change fixes; 0 if this one stays, or if there is a new finding or error."""
         stacks = [_with_resource(stack, change.home, change.resource) for stack in self._stacks]
         try:
             decision = decide(self._rules, stacks, self._request, evaluate)
         except EngineError:
             return 0
         if any(error.code == "budget" for error in decision.errors):
-            self._left = 0  # the next one would take as long
+            self._left = 0  # the next one would take equally long
             return 0
         after = _count_findings(decision)
         key = violation.policy, violation.row
@@ -150,8 +149,7 @@ class Fixes:
         return sum(count for (_, row), count in (self._before - after).items() if not isinstance(row, str))
 
     def _changes(self, tree: Node) -> Iterator[TemplateChange]:
-        """The changes to try: values, the tightest kind first, of each kind those that the finding's row has, then
-        grants."""
+        """The changes to try: values in order of role, those in the finding's row first, then grants."""
         walk = [_Step(tree)]
         for step in walk:
             walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
@@ -175,7 +173,7 @@ class Fixes:
             yield from self._grants(step.node)
 
     def _grants(self, node: Node) -> Iterator[TemplateChange]:
-        """A grant for each resource that a premise wants a service to be unlocked for."""
+        """A grant for each resource that a premise requires to be unlocked for a service."""
         for premise in node.premises:
             match premise:
                 case Without((Match(relation, (service, wanted)),)) if certain_version(relation) == UNLOCKED:
@@ -193,8 +191,11 @@ class Fixes:
         return next((stack for stack in stacks if any(member.id == resource for member in stack.resources)), None)
 
     def _cells(self, step: _Step) -> Iterator[_Cell]:
-        """The values of resources that the rule of a row reads. What is secret is left alone, so is what is not known,
-        what refers to another resource, and what says which thing it is: the template would be another one."""
+        """The values of resources that the rule of a row reads.
+
+        Secrets, unknowns, references to other resources and identifying properties are left out: changing these would
+        make another template.
+        """
         for match, leaf in _rows(step.node):
             name = certain_version(leaf.relation)
             of, path = self._facts.origin(name, leaf.row) or (None, ())
@@ -212,7 +213,7 @@ class Fixes:
                     yield _Cell(home.id, of, whole, value, _uses(step, term))
 
     def _offers(self, cell: _Cell) -> Iterator[_Offer]:
-        """The values under which a test of the rules on the cell fails, as far as it says which these are."""
+        """The values for which a test of the rules on the cell fails, as far as they are known."""
         for use in cell.uses:
             if isinstance(use.term, Const):
                 if use.term.value is not None:
@@ -222,7 +223,7 @@ class Fixes:
                 yield from self._offers_of_premise(cell, use, premise)
 
     def _offers_of_premise(self, cell: _Cell, use: _Use, premise: Premise) -> Iterator[_Offer]:
-        """The values that one premise asks for in the place of what a variable holds."""
+        """The values that a premise requires instead of a variable's value."""
         node, term = use.step.node, use.term
         secret = self._secrets.values(node.rule, node.binding) if node.rule else ()
         match premise:
@@ -261,19 +262,20 @@ class Fixes:
                     yield from self._other_values(cell)
 
     def _other_values(self, cell: _Cell) -> Iterator[_Offer]:
-        """What else Heat allows there. The value itself comes first: it tells that the rule is about a constant."""
+        """The other values that Heat allows there. The current value comes first: it shows that the rule is about a
+        constant."""
         yield from (_Offer(_Role.CHOSEN, value) for value in (cell.value, *self._allowed(cell)))
 
     def _column(self, match: Match, term: Operand) -> list[Value]:
-        """What the first rows of a relation have where a literal has the term."""
+        """The values of a relation's first rows at the term's position in a literal."""
         at = match.arguments.index(term)
         if self._secrets.guarded(certain_version(match.relation), at):
             return []
         return [row[at] for row in sorted(self._model.rows(match.relation), key=row_key)[:OFFERS]]
 
     def _allowed(self, cell: _Cell) -> Iterator[Value]:
-        """The values that Heat allows there, and the one that it takes if nothing is said. Where that is none, nothing
-        may mean everything: to leave a value out is never a fix."""
+        """The values that Heat allows there, and the default. Without a default, leaving out a value is never a fix,
+        since that may mean everything."""
         kind = self._rules.catalogue.type(cell.resource.type)
         schema: Property | None = None
         among = kind.properties if kind else ()
@@ -290,7 +292,7 @@ class Fixes:
 
 
 def _with_resource(stack: Stack, home: str, resource: Resource) -> Stack:
-    """The stack in which this resource stands in place of its namesake in the stack `home`, or beside the others."""
+    """The stack with this resource replaced, or added, in the stack `home`."""
     if stack.id == home:
         others = tuple(resource if other.id == resource.id else other for other in stack.resources)
         return replace(stack, resources=others if resource in others else (*others, resource), source=None)
@@ -318,14 +320,14 @@ def _value(term: Pattern, binding: Mapping[Var, Value]) -> Value | EllipsisType:
 
 
 def _rows(node: Node) -> Iterator[tuple[Match, Node]]:
-    """The rows that a row follows from, each with its literal."""
+    """The rows that a row is derived from, each with its literal."""
     matches = [literal for literal in node.rule.body if isinstance(literal, Match)] if node.rule else []
     matches.sort(key=lambda match: match.span)
     return zip(matches, (premise for premise in node.premises if isinstance(premise, Node)), strict=True)
 
 
 def _list_conditions(node: Node) -> Iterator[CheckedLiteral]:
-    """The literals of a rule that compare and compute, in negations too."""
+    """The comparisons and builtin calls of a rule, including those in negations."""
     for premise in node.premises:
         match premise:
             case Compare() | Call():
@@ -335,7 +337,7 @@ def _list_conditions(node: Node) -> Iterator[CheckedLiteral]:
 
 
 def _uses(step: _Step, term: Operand) -> list[_Use]:
-    """The terms that hold the value of a term: what it is copied to, up to the row of the finding."""
+    """The terms with the value of a term, through copies up to the row of the finding."""
     uses = [_Use(step, term)]
     seen = {(id(step.node), term, "")}
     for at_step, source, network in uses:
@@ -362,7 +364,7 @@ def _uses(step: _Step, term: Operand) -> list[_Use]:
 
 
 def _limits(premise: Premise) -> bool:
-    """Whether a premise asks for more than that a value is, or is not, a constant."""
+    """Whether a premise requires more than that a value is, or is not, a constant."""
     match premise:
         case Compare(comparator):
             return comparator not in ("=", "!=")
@@ -373,7 +375,8 @@ def _limits(premise: Premise) -> bool:
 
 
 def _narrower(network: str, most: int) -> Iterator[_Offer]:
-    """Networks within it of at most so many addresses, the largest first. Of all addresses they are private ones."""
+    """Networks inside it with at most so many addresses, the largest first. If it contains all addresses, private
+    ones."""
     whole = ip_network(network, strict=False)
     longest = whole.max_prefixlen
     for length in range(longest - most.bit_length() + 1, longest + 1, 8) if most > 0 else ():
@@ -397,8 +400,8 @@ def _make_change(cell: _Cell, value: Value, words: str) -> TemplateChange | None
 
 
 def _put(data: Data, path: Path, value: Data) -> Any:
-    """A copy of the data with the value at the path. Errors: ValueError where the data has no such place, and for a
-    least above a most."""
+    """A copy of the data with the value at the path. Errors: ValueError if the path does not exist, or if a minimum
+    exceeds its maximum."""
     step, *rest = path
     match data, step:
         case dict(), str():
@@ -411,7 +414,7 @@ def _put(data: Data, path: Path, value: Data) -> Any:
 
 
 def _in_order(data: Mapping[str, Data], changed: str) -> bool:
-    """Whether the least is no more than the most where one of them was changed, `port_range_min` and `_max`."""
+    """Whether a changed minimum is at most its maximum, as in `port_range_min` and `_max`."""
     stem, _, end = changed.rpartition("_")
     if end not in ("min", "max") or not {f"{stem}_min", f"{stem}_max"} & data.keys():
         return True
@@ -420,7 +423,7 @@ def _in_order(data: Mapping[str, Data], changed: str) -> bool:
 
 
 def _likeness(offer: _Offer, cell: _Cell) -> int:
-    """With how many characters both begin; networks stay in their order."""
+    """The length of the common prefix, to sort values by; networks keep their order."""
     if offer.role == _Role.NETWORK:
         return 0
     pairs = zip(str(offer.value), str(cell.value), strict=False)

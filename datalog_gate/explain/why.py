@@ -1,7 +1,7 @@
 """The derivation of a row, or why another does not hold.
 
-A tree of first derivations has facts as its leaves, and no row supports itself in it. Premises stand in the order in
-which their literals were written, rows first.
+The leaves of a tree of first derivations are facts, and no row supports itself in it. Premises are in source order of
+their literals, rows first.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from datalog_gate.schema.declaration import RelationRef
 
 ROWS = 40
 DEPTH = 6
-"""How many rows of a tree are followed, those nearest to its root first, and how deep they lie at most."""
+"""The maximum number of rows of a tree, nearest to the root first, and its maximum depth."""
 FIRST = 5
-"""How many contributors of an aggregate are kept."""
+"""The maximum number of stored contributors of an aggregate."""
 STEPS = 5000
 BRANCHES = 1000
-"""How long the search for the furthest-reaching assignment is: steps in all, rows that one of them tries."""
+"""The limits of the search for the furthest-reaching assignment: steps in total, and rows that each step tries."""
 LOOKS = 200_000
-"""How many rows are looked at in all for what aggregates and negations found: some seconds."""
+"""The maximum number of rows read in total for the contents of aggregates and negations: some seconds."""
 RowPattern = tuple[Value | EllipsisType, ...]
-"""A row that may be there, `...` where any value will do."""
+"""A row, with `...` for any value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """An aggregate with its value, how many values it has, and the first of them."""
+    """An aggregate with its value, the number of its values, and the first of them."""
 
     literal: ir.Fold
     value: Value
@@ -52,9 +52,9 @@ class Total:
 
 @dataclass(slots=True)
 class Node:
-    """A row, the columns of it that its literal reads, and unless it is a fact its first derivation: a rule, the values
-    of its variables, and a premise for each literal. One that is not `followed` has a derivation too, left out, or too
-    long to find."""
+    """A row, the columns that its literal reads, and unless it is a fact its first derivation: a rule, the values of
+    its variables, and a premise for each literal. A node that is not `followed` has a derivation too, which is left out
+    or too long to find."""
 
     relation: RelationRef
     row: Row
@@ -70,8 +70,8 @@ Premise = Node | Total | ir.Compare | ir.Call | ir.Without
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The literal of a rule at which the assignment that reaches furthest fails, None if it is the head. What a
-    negation found is in the binding; of an aggregate `total` is what it is; `error` is what went wrong instead."""
+    """The literal at which the furthest-reaching assignment of a rule fails; None for the head. The row that a negation
+    found is in the binding, the value of an aggregate in `total`, an error in `error`."""
 
     rule: ir.CheckedRule
     literal: ir.CheckedLiteral | None
@@ -81,7 +81,7 @@ class Failure:
 
 
 class Why:
-    """Explains rows of one model. Ask one about many rows: it remembers what it found."""
+    """Explains rows of one model. It caches results, so use one for many rows."""
 
     def __init__(self, provenance: Provenance) -> None:
         self.provenance = provenance
@@ -90,7 +90,7 @@ class Why:
         self._derived = {name for stratum in provenance.program.strata for name in stratum.relations}
 
     def why(self, relation: RelationRef, row: Row, most: int = ROWS, deepest: int = DEPTH) -> Node:
-        """The tree of a row of the model, of which the `most` rows next to the root are followed, down to `deepest`."""
+        """The tree of a row of the model, with at most `most` rows nearest to the root, down to `deepest`."""
         root = Node(relation, row)
         waiting = deque([(root, 0)])
         looked_at = 0
@@ -104,7 +104,7 @@ class Why:
         return root
 
     def why_not(self, relation: RelationRef, pattern: RowPattern) -> tuple[Failure, ...] | None:
-        """Where each rule of the relation fails, by place; None if such a row holds after all. Errors: BudgetError."""
+        """The failures of the relation's rules, in source order; None if such a row exists. Errors: BudgetError."""
         model = self.provenance.model
         for row in model.rows(relation):
             if all(wanted is ... or value == wanted for value, wanted in zip(row, pattern, strict=True)):
@@ -114,7 +114,7 @@ class Why:
         return tuple(self._furthest(rule, pattern) for rule in rules if rule.relation == relation)
 
     def total(self, rule: ir.CheckedRule, literal: ir.Fold, binding: Binding) -> Total:
-        """What an aggregate of the rule's body is. Errors: BudgetError."""
+        """The value of an aggregate in the rule's body. Errors: BudgetError."""
         needs = next(scoped.needs for scoped in _scoped(rule) if scoped.literal is literal)
         bindings = self._search.of_body(scope_inner(literal, needs), {var: binding[var] for var in needs})
         terms = {tuple(_value(term, extended) for term in literal.terms) for extended, _ in bindings}
@@ -127,7 +127,7 @@ class Why:
         return Total(literal, aggregate(literal.function, rows), len(rows), tuple(row[0] for row in rows[:FIRST]))
 
     def _follow(self, node: Node) -> list[Node]:
-        """Add the first derivation to a derived row, if it is not too long to find. Returns the rows in it."""
+        """Add the first derivation to a derived row, if it can be found in time. Return its rows."""
         try:
             derivation = self.provenance.derive(node.relation, node.row)
             assert derivation, f"{node.relation}{node.row} has no derivation"
@@ -141,7 +141,7 @@ class Why:
                     case ir.Match():
                         pass
                     case ir.Call() if literal.inputs[-1:] and literal.inputs[-1] in aggregates:
-                        pass  # told with the tuples that may be there
+                        pass  # part of the possible tuples
                     case ir.Fold("tuples") if literal.target not in aggregates:
                         pass
                     case ir.Fold():
@@ -209,14 +209,14 @@ def _scoped(rule: ir.CheckedRule) -> tuple[ScopedLiteral, ...]:
 
 
 def _aggregates(rule: ir.CheckedRule) -> dict[ir.Operand, ir.Call]:
-    """The calls that make an aggregate of tuples, by the variable of those that may be there."""
+    """The calls that compute aggregates of tuples, by the variable of their possible tuples."""
     folds = {literal.target for literal in rule.body if isinstance(literal, ir.Fold) and literal.function == "tuples"}
     calls = [literal for literal in rule.body if isinstance(literal, ir.Call) and folds.intersection(literal.inputs)]
     return {call.inputs[-1]: call for call in reversed(calls)}
 
 
 def _next(waiting: Sequence[ScopedLiteral], binding: Binding) -> ScopedLiteral:
-    """The first literal that can be told now, or else the match that is known best."""
+    """The first literal that can be evaluated now, else the match with the most known terms."""
     computed = [scoped for scoped in waiting if not isinstance(scoped.literal, ir.Match) and scoped.ready(binding)]
     if computed:
         return min(computed, key=lambda scoped: scoped.literal.span)
