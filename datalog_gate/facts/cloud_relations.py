@@ -19,8 +19,8 @@ def add_cloud_facts(
     catalogue: Catalogue,
     wanted: Collection[RelationRef],
 ) -> None:
-    """Add the rows of the `wanted` relations `all:`: those of every stack, each with the project of its root.
-    `projects` are those of the roots by id."""
+    """Add the rows of the `wanted` relations `all:`: those of every stack, with the project of its root. `projects` are
+    by the id of the root."""
     names = {relation_name(relation) for relation in wanted if is_all(relation)}
     for stack in stacks if names else ():
         project: Value = projects.get(stack.id)

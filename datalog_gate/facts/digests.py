@@ -1,4 +1,4 @@
-"""Digests of facts, whatever the order and the places of their rows."""
+"""Digests of facts, independent of the order and places of rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from datalog_gate.schema.declaration import RelationRef
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a set of facts contains, by relation."""
+    """The content of a set of facts, by relation."""
 
     digests: dict[RelationRef, str]
-    """The digest of the rows, and of what decides which of them exist."""
+    """The digest of the rows, and of the unknowns that decide which rows exist."""
     unknown: dict[RelationRef, frozenset[int]]
-    """The columns that hold an unknown in some row; a relation without any is missing."""
+    """The columns with an unknown in some row; relations without any are missing."""
 
 
 def _known_to_json(value: object) -> object:
@@ -41,11 +41,11 @@ def _to_json(value: object) -> object:
 
 _KNOWN = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_known_to_json)
 _JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_to_json)
-"""They write a resource, which is a tuple, as an array of its path; no other value is written as an array."""
+"""Write a resource, which is a tuple, as an array of its path; no other value is written as an array."""
 
 
 def summarize(facts: FactSet) -> Summary:
-    """Summarize facts. A digest depends on a hidden value's presence only, since it could prove a guess otherwise."""
+    """Summarize facts. A digest only depends on whether a value is hidden, since it could otherwise confirm a guess."""
     digests: dict[RelationRef, str] = {}
     unknown: dict[RelationRef, frozenset[int]] = {}
     for relation, rows in facts.rows.items():
@@ -70,12 +70,13 @@ def summarize(facts: FactSet) -> Summary:
 
 
 def _shrink(values: Sequence[Value]) -> Sequence[Value]:
-    """A column; if all rows share a value, as most rows of a resource type do, this value alone."""
+    """A column, reduced to one value if all rows share it, as most rows of a resource type do."""
     return values[:1] if values[0] == values[-1] and values.count(values[0]) == len(values) else values
 
 
 def _encode_known(number: int, columns: Iterable[Sequence[Value]]) -> str | None:
-    """The text of certain rows, as `_encode` gives it; None if a value is unknown, which takes longer to look for."""
+    """The text of certain rows, as `_encode` returns it; None if a value is unknown, since finding that out takes
+    longer."""
     try:
         return _encode(number, columns, _KNOWN)
     except TypeError:
@@ -83,19 +84,19 @@ def _encode_known(number: int, columns: Iterable[Sequence[Value]]) -> str | None
 
 
 def _encode(number: int, columns: Iterable[Sequence[Value]], encoder: json.JSONEncoder = _JSON) -> str:
-    """The text of certain rows in order, by column since that takes less time."""
+    """The text of certain rows in order, by column because that is faster."""
     return encoder.encode([number, [_paths(column) if type(column[0]) is ResourceId else column for column in columns]])
 
 
 def _paths(values: Sequence[Value]) -> object:
-    """A column; if it holds several resources only, an object of their paths, which takes a third of the time."""
+    """A column; if it holds only resources, an object of their paths, which takes a third of the time."""
     if len(values) > 1 and set(map(type, values)) == {ResourceId}:
         return {"$resource": [*map(attrgetter("path"), values)]}
     return values
 
 
 def _encode_any(facts: FactSet, relation: RelationRef) -> str:
-    """The text of any rows. They are sorted as shown, so that their order tells nothing about a hidden value."""
+    """The text of any rows. They are sorted as shown, so that their order reveals nothing about a hidden value."""
     reasons = facts.maybe.get(relation, {})
     cells = ([facts.shown(relation, row), reasons.get(row)] for row in facts.rows[relation])
     return _JSON.encode(sorted(map(_JSON.encode, cells)))

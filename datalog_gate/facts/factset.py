@@ -21,12 +21,12 @@ class Located(Protocol):
 
 
 Origin = tuple[Located, Path]
-"""Where a row comes from: the resource, stack or file, and the path in it."""
+"""The source of a row: a resource, stack or file, and the path in it."""
 StoredOrigin = Origin | Callable[[str], Located] | None
 """An origin as a fact set stores it.
 
-A function gives the resource that the first value of the row names, and the path follows from the relation and the row.
-Storing one function for all rows takes less time than one origin for each row.
+A function returns the resource named by the row's first value, and the path follows from the relation and the row.
+Storing one function for all rows is faster than one origin for each row.
 """
 
 
@@ -51,7 +51,7 @@ class FactSet:
     """The rows that hold values from a hidden parameter, with the columns of these values."""
 
     def add(self, relation: RelationRef, row: Row, origin: StoredOrigin = None, maybe: Unknown | None = None) -> None:
-        """Add a row. A row keeps its first origin, and is certain if it was added as certain once."""
+        """Add a row. A row keeps its first origin, and is certain if it was ever added as certain."""
         self.extend(relation, ((row, origin, maybe),))
 
     def extend(self, relation: RelationRef, added: Iterable[tuple[Row, StoredOrigin, Unknown | None]]) -> None:
@@ -70,7 +70,7 @@ class FactSet:
             del self.rows[relation], self.maybe[relation]
 
     def fill(self, relation: RelationRef, rows: dict[Row, StoredOrigin]) -> None:
-        """Add certain rows all at once."""
+        """Add certain rows at once."""
         if relation in self.rows:
             self.extend(relation, ((row, origin, None) for row, origin in rows.items()))
         elif rows:
@@ -85,7 +85,7 @@ class FactSet:
         return stored(row[0].name), _path_of(relation, row)
 
     def hide(self, relation: RelationRef, row: Row, columns: Iterable[int]) -> None:
-        """Mark columns of a row that hold values from a hidden parameter. References and nulls are no secrets."""
+        """Mark columns of a row that hold values of a hidden parameter. References and nulls are not secrets."""
         secret = frozenset(at for at in columns if row[at] is not None and not isinstance(row[at], ResourceId))
         if secret:
             rows = self.hidden.setdefault(relation, {})

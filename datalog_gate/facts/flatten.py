@@ -1,4 +1,4 @@
-"""Flattening: the facts of a stack and of the stacks within it."""
+"""Flattening: the facts of a stack and of its nested stacks."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from datalog_gate.stack.translation import as_heat_reads, to_move
 _IDENTITY_COLUMNS = frozenset({"id", "stack", "_id", "_stack", "_index", "_index2"})
 """Columns that identify the resource, or the item of a list."""
 _OF_PARENT = frozenset({"id", "stack", "depth", "parent"})
-"""Columns of a stack that its own template does not decide."""
+"""Columns of a stack that its own template does not determine."""
 _VALUE_COLUMNS = frozenset({"value", "_value"})
-"""Columns that hold everything at the path of the row."""
+"""Columns with the whole value at the path of the row."""
 
 _Wants = Callable[[str], object]
 """Whether a relation is wanted."""
@@ -51,15 +51,15 @@ def flatten(
 ) -> FactSet:
     """Compute the facts of a stack and of all stacks within it, or of the `wanted` relations; add them to `facts`.
 
-    All rows of a resource under an undecided condition, and of what it holds, are maybe rows. So are the wildcards for
-    a list, map or group of unknown extent. A group with members that were not read gives one wildcard for each relation
-    of the types of the members that were, or for every relation if none was read. Errors: InputError.
+    All rows of a resource under an undecided condition, and of its contents, are maybe rows. So are the wildcards for a
+    list, map or group of unknown size. A group with unread members adds one wildcard for each relation of its read
+    members' types, or for every relation if none was read. Errors: InputError.
     """
     wants: _Wants = (lambda _: True) if wanted is None else frozenset(wanted).__contains__
     facts = FactSet() if facts is None else facts
     try:
         _add_stack(stack, catalogue, wants, facts)
-    except TooLongError as error:  # in data that was no text: readers of texts refuse it, and know where
+    except TooLongError as error:  # only in parsed data: readers of texts refuse it with its place
         raise InputError.of(f"the stack {stack.id} has {error}", "too-large") from None
     return facts
 
@@ -90,7 +90,7 @@ def _tables(catalogue: Catalogue, type_name: str) -> tuple[TableRows, ...]:
 
 
 def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknown | None]]:
-    """The stack and all stacks within it, each with the undecided condition under which it exists."""
+    """Yield the stack and all nested stacks, each with the undecided condition under which it exists."""
     yield stack, maybe
     for resource in stack.apart.others.values():
         if resource.nested:
@@ -100,7 +100,7 @@ def _stacks(stack: Stack, maybe: Unknown | None) -> Iterator[tuple[Stack, Unknow
 def _batches(
     stack: Stack, catalogue: Catalogue, maybe: Unknown | None, outer: StackContext | None = None
 ) -> Iterator[Batch]:
-    """The batches of the stack and the stacks within: resources that are external or under a condition stand alone."""
+    """The batches of the stack and its nested stacks. Resources that are external or conditional are alone."""
     context = StackContext(stack, catalogue.type, outer)
     certain: dict[str, list[Resource]] = defaultdict(list)
     for resource in stack.apart.others.values():
@@ -122,7 +122,7 @@ def _batches(
 
 
 def _batch(resources: Sequence[Resource], context: StackContext, maybe: Unknown | None) -> Batch:
-    """A batch of resources of one type that are not simple, or that Heat reads under other property names."""
+    """A batch of resources of one type that are not simple, or whose properties Heat reads under other names."""
     name = resources[0].type
     properties = [resource.properties for resource in resources]
     property_names = set[str]().union(*properties)
@@ -154,8 +154,8 @@ def _add_resource_rows(facts: FactSet, catalogue: Catalogue, wants: _Wants, batc
 
 
 def _with_read_properties(batch: Batch) -> Batch | None:
-    """The batch; None if the resources are external, of which Heat reads no property (heat/engine/resource.py:1187).
-    One that may be external is treated like one under an undecided condition."""
+    """The batch; None if the resources are external, since Heat reads none of their properties
+    (heat/engine/resource.py:1187). A resource that may be external is treated as conditional."""
     external = bool(batch.built) and batch.built[0].external
     if isinstance(external, bool):
         return None if external else batch
@@ -179,7 +179,7 @@ def _add_rows(facts: FactSet, relation: str, add_rows: AddRows, batches: Iterabl
 def _for_each_resource(
     rows_of: Callable[[Resource, StackContext], Iterable[LocatedRow]], needed: str = "id"
 ) -> AddRows:
-    """Turn a function of one resource into one of a batch. Resources whose attribute `needed` is empty are skipped."""
+    """Convert a function of one resource to one of a batch. Resources with an empty attribute `needed` are skipped."""
     has_needed = attrgetter(needed)
 
     def add_rows(batch: Batch, rows: RelationRows) -> None:
@@ -196,13 +196,13 @@ EVERY_RESOURCE: Mapping[str, AddRows] = {
         for name, rows in (of_stack.RESOURCE_ROWS | SOURCE_ROWS).items()
     },
 }
-"""The relations that a resource of any type may have rows in."""
+"""The relations in which a resource of any type may have rows."""
 
 
 def _add_member_wildcards(
     facts: FactSet, catalogue: Catalogue, wants: _Wants, group: Resource, maybe: Unknown | None
 ) -> None:
-    """Add a wildcard for each relation to which the members that were not read may add rows."""
+    """Add a wildcard for each relation to which unread members may add rows."""
     assert group.open_members
     stacks = tuple(group.nested.walk()) if group.nested else ()
     types = {resource.type for stack in stacks for resource in stack.resources}
@@ -233,12 +233,12 @@ def _add_member_wildcards(
 
 
 def _leaves_out(stacks: Iterable[Stack]) -> bool:
-    """Whether the template of a stack has resources that the stack does not: another may decide their conditions."""
+    """Whether the template has resources that the stack lacks. Other parameters may change their conditions."""
     return any(stack.template and stack.template.resources.keys() - stack.apart.named.keys() for stack in stacks)
 
 
 def _are_alike(group: Resource) -> bool:
-    """Whether the members of a group differ in nothing but their names."""
+    """Whether the members of a group differ only in their names."""
     if group.type != RESOURCE_GROUP:
         return True
     variable = group.properties.get("index_var", "%index%")
@@ -248,7 +248,7 @@ def _are_alike(group: Resource) -> bool:
 
 
 def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack], batches: Iterable[Batch]) -> None:
-    """Mark the values that came from hidden parameters. In an environment these are found by their names."""
+    """Mark the values of hidden parameters. In an environment they are found by name."""
     names, paths, files = set[str](), set[Path](), set[str]()
     for stack in stacks:
         hidden = [("parameters", parameter.name) for parameter in stack.parameters if parameter.hidden]
@@ -264,7 +264,7 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
             for row in rows:
                 match facts.origin(relation_name, row):
                     case Resource() as resource, path if resource.id in veiled:
-                        if relation_name not in SOURCE_ROWS or resource.hides((), False):  # a text is no value
+                        if relation_name not in SOURCE_ROWS or resource.hides((), False):  # text is not a value
                             facts.hide(relation_name, row, _secret_columns(relation, path, resource))
                     case Stack() as stack, _ if (stack.id,) in paths:
                         secret = (at for at, name in enumerate(relation.positions) if name not in _OF_PARENT)
@@ -272,7 +272,7 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
                     case Stack() as stack, () if relation_name == "heat:file" and (stack.id, "files", row[1]) in paths:
                         facts.hide(relation_name, row, range(1, len(row)))
                     case Stack(), () if relation_name == "heat:file" and row[1] in files:
-                        facts.hide(relation_name, row, [2, 3])  # the digest of a file with a default proves a guess
+                        facts.hide(relation_name, row, [2, 3])  # its digest would confirm a guess of a default
                     case Stack() as stack, path if (stack.id, *path) in paths:
                         facts.hide(relation_name, row, [relation.positions["value"]])
                     case EnvironmentFile(), ("parameters" | "parameter_defaults", name, *keys) if name in names:
@@ -282,7 +282,7 @@ def _hide_secrets(facts: FactSet, catalogue: Catalogue, stacks: Iterable[Stack],
 
 
 def _hide_deployments(facts: FactSet, veiled: Mapping[Value, Resource]) -> None:
-    """Hide what deployments take of a secret, and their digests: the digest of a short secret proves a guess."""
+    """Hide secrets in deployments and their digests, since the digest of a short secret would confirm a guess."""
     positions = FIXED[of_stack.DEPLOYMENT].positions
     for row in facts.rows.get(of_stack.DEPLOYMENT, ()):
         deployment, config = veiled.get(row[0]), veiled.get(row[1])
@@ -294,7 +294,7 @@ def _hide_deployments(facts: FactSet, veiled: Mapping[Value, Resource]) -> None:
 
 
 def _secret_columns(relation: Relation, path: Path, resource: Resource) -> Iterator[int]:
-    """The columns that hold values from a hidden parameter; for a key on the path, that is if its whole map does."""
+    """The columns with values of a hidden parameter. The key of a path is one if its whole map is."""
     scaling = of_stack.SCALING.get(resource.type, ()) if relation.name == "heat:scaling" else ()
     written = {"declared": "type", **dict(zip(("min", "max", "desired"), scaling, strict=False))}
     last_key = max((at for at, step in enumerate(path) if isinstance(step, str)), default=0)

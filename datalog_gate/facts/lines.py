@@ -23,14 +23,14 @@ from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 LONG = 1000
-"""The longest text that is shown as it is, in characters."""
+"""The maximum length of a text that is shown in full."""
 _PLAIN = {"true": "write true", "false": "write false", "none": "write null"}
-"""The suggestions for texts that Congress's drivers, and some services, write instead of these values."""
+"""The correct values for texts that Congress's drivers, and some services, write instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactLine:
-    """A fact as it was read, with its values by column or in order."""
+    """A fact as read, with its values by column or in order."""
 
     relation: str
     row: Mapping[str, Value] | Row
@@ -39,7 +39,8 @@ class FactLine:
     def positional(self, relation: Relation) -> Row:
         """The row in the order of the relation's columns, with null for missing columns. Errors: InputError.
 
-        Rows in order that were written before a relation of an inventory got more columns stay valid."""
+        Rows in order stay valid when an inventory relation gets more columns.
+        """
         columns = [column.name for column in relation.columns]
         if isinstance(self.row, tuple):
             if len(self.row) == cloud.OLD_WIDTHS.get(relation.name):
@@ -55,7 +56,8 @@ class FactLine:
         return tuple(self.row.get(name) for name in columns)
 
     def typed(self, relation: Relation) -> Row:
-        """The positional row, its values of the columns' kinds if it is of no resource type. Errors: InputError."""
+        """The positional row, with its values checked against the columns' kinds unless it is of a resource type.
+        Errors: InputError."""
         row = self.positional(relation)
         for column, value in zip(relation.columns, row, strict=True):
             kind = values.kind_of(value)
@@ -75,7 +77,7 @@ def write(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
 
 
 def write_text(facts: FactSet, catalogue: Catalogue = SHIPPED) -> Iterator[str]:
-    """Write the facts for a person, sorted: the columns that are not null, long texts as digests, then the place."""
+    """Write the facts for people, sorted: the columns that are not null, long texts as digests, then the place."""
     for reference, relation, row, span in _sorted_rows(facts, catalogue):
         cells = [
             f"{column.name}={_brief(value) if isinstance(value, str) else values.show(value)}"
@@ -98,7 +100,7 @@ def read(text: str, file: str) -> list[FactLine]:
     """Read the facts of a file of lines; empty lines are skipped. Errors: InputError with every bad line."""
     lines: list[FactLine] = []
     diagnostics: list[Diagnostic] = []
-    for at, line in enumerate(text.split("\n"), 1):  # JSON leaves U+2028 and U+0085 as they are
+    for at, line in enumerate(text.split("\n"), 1):  # JSON does not escape U+2028 and U+0085
         if not line.strip():
             continue
         span = Span(file, at, 1, at, len(line) + 1)

@@ -18,7 +18,7 @@ from datalog_gate.stack.update import Outcome, outcomes, reads_stirred
 
 CHANGE, DISRUPTION = "heat:change", "heat:disruption"
 BEFORE = "before: "
-"""The prefix of an unknown of the old state that may have had another value than the same unknown has now."""
+"""The prefix of an unknown of the old state that may have had another value than the same unknown now."""
 
 
 def add_old_facts(
@@ -26,8 +26,9 @@ def add_old_facts(
 ) -> FactSet:
     """Add the rows of the `wanted` relations about the old stacks and their change to the facts of the new stacks.
 
-    Returns the facts of the old stacks alone, without ``old:`` in the names of the relations. Resources of one id are
-    the same. Unknowns are too, if they have one expression and depend on no resource that the change may touch.
+    Returns the facts of the old stacks alone, without ``old:`` in the names of the relations. Resources with the same
+    id are equal. Unknowns are equal if they have the same expression and depend on no resource that the change may
+    affect.
     """
     old_relations = {relation_name(relation) for relation in wanted if is_old(relation)}
     old_facts = FactSet()
@@ -72,7 +73,7 @@ def _add_member_wildcards(facts: FactSet, relation: str, roots: Sequence[Stack])
 
 
 def _mark_unknowns(facts: FactSet, stirred: Collection[ResourceId]) -> FactSet:
-    """The facts with marked unknowns where the old value may differ: those that depend on the stirred resources."""
+    """The facts with unknowns marked if they depend on the affected resources, so that the old value may differ."""
 
     def mark(value: Value) -> Value:
         if isinstance(value, Unknown) and reads_stirred(value, stirred):

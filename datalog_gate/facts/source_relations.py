@@ -1,6 +1,6 @@
-"""Rows about the text of a template before any function is resolved.
+"""Rows about the source of a template before functions are resolved.
 
-Every branch of an `if` is read, taken or not, and every named condition wherever it is used.
+Every branch of an `if` is read, taken or not, and every named condition at each of its uses.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from datalog_gate.stack.property_values import path_text
 _PARTS = ("properties", "metadata", "deletion_policy", "update_policy", "depends_on", "external_id", "condition")
 _CONNECTIVES = frozenset({"and", "or", "not", "Fn::And", "Fn::Or", "Fn::Not"})
 _LOGIC = _CONNECTIVES | {"equals", "Fn::Equals"}
-"""Functions that are plain data outside of conditions."""
+"""Functions that are plain data outside conditions."""
 _OF_TEXT = frozenset({"str_replace", "str_replace_strict", "str_replace_vstrict", "list_join"})
 _OF_TEXT |= {"Fn::Replace", "Fn::Join", "Fn::Base64"}
 """Functions that compose texts."""
 _PLACEHOLDER = "$"
-"""Stands in a text for a part that another function gives."""
+"""Stands in a text for the result of another function."""
 _MOST_WORK = 10**8
-"""The most characters that are searched, over all keys that are replaced in a text."""
+"""The maximum number of characters searched for all keys that are replaced in a text."""
 _CONTAINERS = (dict, list)
 
 
 @lru_cache(maxsize=32)
 def _value_functions(functions: frozenset[str]) -> frozenset[str]:
-    """The functions of a template version that are functions everywhere."""
+    """The functions of a template version that work everywhere."""
     return functions - _LOGIC
 
 
@@ -54,7 +54,7 @@ def _find_uses(resource: Resource, context: StackContext) -> Iterator[FunctionUs
 
 
 def _calls(data: Data, place: Path, template: Template, outermost: str | None = "") -> list[FunctionUse]:
-    """The calls in data at a place; `outermost` is the path of the outermost call around it, None outside of any."""
+    """The calls in data at a place. `outermost` is the path of the outermost surrounding call, or None."""
     calls: list[FunctionUse] = []  # one list for all levels takes half the time of generators within generators
     _add_calls(calls, data, place, template, outermost)
     return calls
@@ -81,7 +81,7 @@ def _add_calls(calls: list[FunctionUse], data: Data, place: Path, template: Temp
 
 
 def _condition(data: Data, template: Template, place: Path, outermost: str, visited: set[str]) -> Iterator[FunctionUse]:
-    """The calls in a condition and in the conditions that it names, at the path of the name."""
+    """The calls in a condition and in the conditions it names, at the path of the name."""
     if isinstance(data, str) and data in template.conditions and data not in visited:
         visited.add(data)
         yield from _condition(template.conditions[data], template, place, outermost, visited)
@@ -131,14 +131,14 @@ def _parameters(resource: Resource, context: StackContext) -> Iterator[LocatedRo
 
 
 def _parameter(function: str, arguments: Data, resources: Collection[str]) -> Data:
-    """The name of the parameter that a function reads, if any; `Ref` reads one if no resource has the name."""
+    """The parameter that a function reads, if any. `Ref` reads one if no resource has the name."""
     name = arguments[0] if isinstance(arguments, list) and arguments else arguments
     names_resource = isinstance(name, str) and name in resources
     return name if function == "get_param" or (function == "Ref" and not names_resource) else None
 
 
 def used_parameters(stack: Stack) -> Iterator[LocatedRow]:
-    """The rows of ``heat:used_parameter``. Members of a group belong to the template that holds the group."""
+    """The rows of ``heat:used_parameter``. Group members belong to the template of the group."""
     template = stack.template
     if template is None or template.stack != stack.id:
         return
@@ -170,8 +170,8 @@ def _texts(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
 
 
 def _text(data: Data) -> str:
-    """The text that a function composes, with `_PLACEHOLDER` for what other functions give. Values that replace keys
-    stand at the end, so that it is never longer than the template's."""
+    """The text that a function composes, with `_PLACEHOLDER` for results of other functions. Replacement values are
+    appended at the end, so that the text is never longer than the template's."""
     match data:
         case str():
             return data
@@ -200,7 +200,7 @@ def _name(use: FunctionUse, name: Data, resource: Resource) -> Value:
 
 
 def _computed(use: FunctionUse, name: Data, resource: Resource) -> Unknown:
-    """A name that is itself the result of a function: Heat knows it, but it is not in the text."""
+    """A name that is the result of a function: Heat knows it, but it is not in the text."""
     return Unknown(phrase(f"name {json.dumps(name, default=str)} of {use.function} in {resource.id.path}"), unread=True)
 
 

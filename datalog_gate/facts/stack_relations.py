@@ -24,10 +24,10 @@ SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "max_size", "desired_capacity"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "MaxSize", "DesiredCapacity"),
 }
-"""The properties of autoscaling groups with the least, the most and the first number of members."""
+"""The properties of autoscaling groups with the minimum, maximum and initial size."""
 _DEPLOYMENTS = frozenset({"OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"})
 TYPES: Mapping[str, Collection[str]] = {DEPLOYMENT: _DEPLOYMENTS, "heat:scaling": SCALING}
-"""The types that alone have rows in a relation."""
+"""The only types with rows in a relation."""
 _CONFIG_BODIES = {
     "OS::Heat::SoftwareConfig": "config",
     "OS::Heat::StructuredConfig": "config",
@@ -35,7 +35,7 @@ _CONFIG_BODIES = {
     "OS::Heat::CloudConfig": "cloud_config",
     "OS::Heat::MultipartMime": "parts",
 }
-"""The property of each type that holds the body of the configuration."""
+"""The property with the configuration body, by type."""
 
 
 def _parameters(stack: Stack) -> Iterator[LocatedRow]:
@@ -46,7 +46,7 @@ def _parameters(stack: Stack) -> Iterator[LocatedRow]:
 
 
 def _parameter_attributes(stack: Stack) -> Iterator[LocatedRow]:
-    """The attributes as leaves, but the default as a whole. The default of a hidden parameter is hidden too."""
+    """The attributes as leaves, except the default, which is a whole. The default of a hidden parameter is hidden."""
     for parameter in stack.parameters:
         attributes, path = dict(parameter.attributes), ("parameters", parameter.name)
         if "default" in attributes:
@@ -64,8 +64,8 @@ def _environment(stack: Stack) -> Iterator[tuple[Located, LocatedRow]]:
 
 
 def _live(stack: Stack, values_of: Callable[[Live], tuple[str, ...]]) -> Iterator[tuple[Located, LocatedRow]]:
-    """A row for each live resource that has values, located by its resource, or by the stack if the template has none
-    of the id."""
+    """A row for each live resource with values, located at its resource, or at the stack if the template lacks the
+    id."""
     read = {resource.id: resource for part in stack.walk() for resource in part.resources} if stack.live else {}
     for live in stack.live:
         if values := values_of(live):
@@ -126,7 +126,7 @@ def _members(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]
 
 
 def _scaling(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]:
-    """A group starts with the desired number of members, or with the least."""
+    """A group starts with the desired number of members, else the minimum."""
     if names := SCALING.get(resource.type):
         least, most, desired = (coerce("integer", resource.properties.get(name)) for name in names)
         yield (resource.id, least, most, least if desired is None else desired), ("properties",), None
@@ -149,8 +149,8 @@ def _deployment(resource: Resource, context: StackContext) -> Iterator[LocatedRo
 
 
 def _actions(resource: Resource, source: Resource | None) -> Iterator[tuple[Value, Unknown | None]]:
-    """The actions that trigger the deployment, and what stands for those that nobody knows. A component names them in
-    each of its parts."""
+    """The actions that trigger the deployment, and an unknown for unknown ones. A component lists them in each of its
+    parts."""
     parts: Data = [dict(resource.properties)]
     if source and source.type == "OS::Heat::SoftwareComponent":
         parts = source.properties.get("configs")
@@ -167,7 +167,7 @@ def _actions(resource: Resource, source: Resource | None) -> Iterator[tuple[Valu
 
 
 def _digest(resource: Resource, config: Data, source: Resource | None) -> str | Unknown:
-    """The digest; unknown if a part of the data is unknown, or only in the cloud."""
+    """The digest; unknown if a part of the data is unknown or known only to the cloud."""
     if config is not None and (source is None or source.type not in _CONFIG_BODIES):
         return _unread_digest(_unread(config, "config", resource), resource)
     if source and source.maybe:
@@ -199,7 +199,7 @@ def _digest(resource: Resource, config: Data, source: Resource | None) -> str | 
 
 
 def _unread_digest(unknown: Unknown, resource: Resource) -> Unknown:
-    """The digest of the configuration of a resource that rests on one unknown."""
+    """The unknown digest for the configuration of a resource that depends on one unknown."""
     source = derived(f"digest of {resource.id.path}: ", unknown)
     return Unknown(source, unread=unknown.unread, of=bases((unknown,)), place=unknown.place)
 
@@ -212,7 +212,7 @@ def _input(declared: Data, values: Mapping[str, Data]) -> Data:
 
 
 def _unread(data: Data, name: str, resource: Resource) -> Unknown:
-    """The unknown for data that is unknown, that only the cloud holds, or that Heat does not accept."""
+    """The unknown for data that is unknown, known only to the cloud, or not accepted by Heat."""
     if isinstance(data, Unknown):
         return data
     return Unknown(
@@ -241,7 +241,7 @@ ROOT_ROWS: dict[str, Callable[[Stack], Iterable[tuple[Located, LocatedRow]]]] = 
     "heat:physical": lambda stack: _live(stack, lambda live: (live.physical,) if live.physical else ()),
     "heat:updated": lambda stack: _live(stack, lambda live: (live.updated,) if live.updated else ()),
 }
-"""The relations of a whole tree of stacks. Each function takes the root and gives each row with what locates it."""
+"""The relations of a whole tree of stacks. Each function takes the root and yields each row with its locator."""
 NEEDED = {
     "heat:hook": "hooks",
     "heat:member": "nested",
@@ -251,7 +251,7 @@ NEEDED = {
     "heat:restricted": "restricted",
     "heat:update_policy": "update_policy",
 }
-"""The attribute without which a resource has no rows of the relation."""
+"""The attribute that a resource must have for rows of the relation."""
 RESOURCE_ROWS: dict[str, Callable[[Resource, StackContext], Iterable[LocatedRow]]] = {
     "heat:property": lambda resource, context: entries(
         FIXED["heat:property"], (resource.id,), _leaves(resource, context), ("properties",)
@@ -288,7 +288,7 @@ def _options(resource: Resource, _context: StackContext) -> Iterator[LocatedRow]
 
 
 def _scope(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
-    """The resources that the scope names. A name without a resource gives no row, an unknown name a wildcard."""
+    """The resources in the scope. A name without a resource gives no row, an unknown name a wildcard."""
     scope = resource.properties.get("scope")
     path = ("properties", "scope")
     if scope is None:
@@ -304,7 +304,7 @@ def _scope(resource: Resource, context: StackContext) -> Iterator[LocatedRow]:
 
 
 def default_scope(named: Mapping[str, Resource]) -> list[Resource]:
-    """The scope of a grant that names none: all resources but grants and what any grant requires."""
+    """The scope of a grant without one: all resources except grants and those that a grant requires."""
     outside = find_required(named, [name for name, resource in named.items() if resource.type == POLICY])
     return [resource for name, resource in named.items() if name not in outside]
 
@@ -319,7 +319,7 @@ def find_addressed(name: Data, named: Mapping[str, Resource]) -> Resource | None
 
 
 def find_required(named: Mapping[str, Resource], names: Iterable[str]) -> set[str]:
-    """Find these names and those of all resources that they require, directly or not."""
+    """Find these names and those of all resources that they require, directly or indirectly."""
     names_required: set[str] = set()
     waiting = list(names)
     while waiting:

@@ -1,6 +1,6 @@
 """Tables of resources of one type.
 
-A list or map of unknown extent gives a *wildcard*: a maybe row that stands for all rows that may be in it.
+A list or map of unknown size gives a *wildcard*: a maybe row that stands for all rows it may contain.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class FunctionUse(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StackContext:
-    """The stack around a resource, with caches by resource name of what several relations are made of."""
+    """The stack around a resource, with cached data about its resources, by name."""
 
     stack: Stack
     type_of: Callable[[str], ResourceType | None]
     """The schema of a resource type; None if the catalogue has none."""
     outer: StackContext | None = None
-    """The context of the resource that holds this stack as its nested stack."""
+    """The context of the resource whose nested stack this is."""
     translated: dict[str, Resource] = field(default_factory=dict, init=False, repr=False)
-    """The resources with properties that Heat reads under other names, as Heat reads them."""
+    """The resources whose properties Heat reads under other names, as Heat reads them."""
     function_uses: dict[str, Sequence[FunctionUse]] = field(default_factory=dict, init=False, repr=False)
-    """The function uses in the text of each resource."""
+    """The function uses in the source of each resource."""
     leaves: dict[str, Sequence[Leaf]] = field(default_factory=dict, init=False, repr=False)
     """The scalars in the properties of each resource."""
     schemas: dict[str, Property | None] = field(default_factory=dict, init=False, repr=False)
-    """The properties of each resource type as one schema; None for a type that the catalogue does not have."""
+    """The properties of each resource type as one schema; None for types not in the catalogue."""
 
     @cached_property
     def own(self) -> Resources:
@@ -58,13 +58,13 @@ class StackContext:
         return self.stack.apart
 
     def resource(self, name: str) -> Resource:
-        """A resource of the stack, with the properties as Heat reads them. Errors: KeyError."""
+        """A resource of the stack, with properties as Heat reads them. Errors: KeyError."""
         if resource := self.translated.get(name) or self.own.resource(name):
             return resource
         raise KeyError(name)
 
     def find(self, id: ResourceId) -> Resource | None:
-        """The resource with this id in this stack or in one around it."""
+        """The resource with this id in this stack or an outer one."""
         resource = self.own.resource(id.name)
         if resource and resource.id == id:
             return resource
@@ -79,24 +79,24 @@ class Batch:
     alike: Alike
     """The ids and properties of the resources."""
     property_names: Set[str]
-    """The names of all properties that any of the resources has."""
+    """The names of all properties of the resources."""
     context: StackContext
     maybe: Unknown | None
     """The undecided condition under which the resources exist."""
     declared: Iterable[str]
     """The type of each resource as the template declares it."""
     built: Sequence[Resource] = ()
-    """The resources, if they were built before; empty for resources that are `Simple`."""
+    """The resources that already exist as objects; empty for resources that are `Simple`."""
 
     @cached_property
     def resources(self) -> Sequence[Resource]:
-        """The resources, with the properties as Heat reads them."""
+        """The resources, with properties as Heat reads them."""
         return self.built or [self.context.resource(name) for name in self.alike.properties]
 
 
 @dataclass(slots=True)
 class RelationRows:
-    """The rows of one relation with their origins; each uncertain one with the unknown that decides it."""
+    """The rows of one relation with their origins; uncertain ones with the unknown that decides them."""
 
     certain: dict[Row, StoredOrigin] = field(default_factory=dict)
     uncertain: list[tuple[Row, StoredOrigin, Unknown]] = field(default_factory=list)
@@ -111,25 +111,25 @@ class RelationRows:
 
 
 AddRows = Callable[[Batch, RelationRows], None]
-"""Adds the rows that a batch has in one relation."""
+"""Adds the rows of a batch to one relation."""
 
 _PROPERTIES = ("properties",)
 _ABSENT = object()
 _SMALL = 2**63
-"""Smaller integers are values as they are; larger ones are checked by `coerce`."""
+"""Integers below this are values without conversion; larger ones are checked by `coerce`."""
 
 
 class _Column(NamedTuple):
     property: Property
     own_types: frozenset[type]
-    """The types whose data are values of the column as they are."""
+    """The types of data that are values of the column without conversion."""
     blank: Value
-    """The value where the data has none: the default, or null."""
+    """The value for missing data: the default, or null."""
     kinds: Kind
     """The kinds of its values."""
 
     def values(self, data: Collection[Mapping[str, Data]]) -> list[Value]:
-        """The values of the column in all the data. Mostly they have one type, which is checked once then."""
+        """The values of the column in all the data. Usually they have one type, which is checked once."""
         name, kind = self.property.name, self.property.kind
         values: list[Any]
         try:
@@ -149,7 +149,7 @@ class _Column(NamedTuple):
 
 
 class TableRows:
-    """The rows of one table. What depends on the catalogue only is computed once."""
+    """The rows of one table. Everything that depends only on the catalogue is computed once."""
 
     __slots__ = ("_columns", "_default", "_flat", "_item", "_shape", "_steps", "relation")
 
@@ -206,7 +206,7 @@ class TableRows:
     def _rows(
         self, known: Iterable[Iterable[Value]], data: Collection[Mapping[str, Data]], keys: Container[str]
     ) -> Iterator[Row]:
-        """The rows of the known columns and the columns of the data, which has these keys."""
+        """The rows from the known columns and the columns of the data, which has these keys."""
         columns = (
             column.values(data) if column.property.name in keys else repeat(column.blank) for column in self._columns
         )
@@ -215,7 +215,7 @@ class TableRows:
     def _below(
         self, steps: tuple[Property, ...], data: Mapping[str, Data], known: Row, path: Path
     ) -> Iterator[LocatedRow]:
-        """The rows within data that holds the list or map of the first step."""
+        """The rows in data that contains the list or map of the first step."""
         step = steps[0]
         value = data.get(step.name)
         if value is None:
@@ -232,7 +232,7 @@ class TableRows:
             yield self._open_row(value, known, path)
 
     def _member(self, steps: tuple[Property, ...], member: Data, known: Row, path: Path) -> Iterable[LocatedRow]:
-        """The rows of one member of a list, or of a map. Heat reads a null in a list as an empty value."""
+        """The rows of a list member, or of a map. Heat reads a null in a list as an empty value."""
         if len(steps) == 1 and self._shape == "value":
             value = EMPTY.get(self._item) if member is None else coerce(self._item, member)
             value = _taken(value, self.relation.columns[-1].kinds)
@@ -247,7 +247,7 @@ class TableRows:
         return entries(self.relation, known, leaves(member or {}), path)
 
     def _open_row(self, data: Data, known: Row, path: Path) -> LocatedRow:
-        """The wildcard for data that is unknown, or that Heat will refuse: a rule must miss neither."""
+        """The wildcard for data that is unknown, or that Heat will refuse, so that rules miss neither."""
         unknown = data if isinstance(data, Unknown) else Unknown(phrase(f"what Heat makes of {path_text(path)}"))
         return wildcard(self.relation, known, path, unknown)
 
@@ -257,15 +257,15 @@ def _resources(kinds: Kind) -> set[type]:
 
 
 def _taken(value: Value, kinds: Kind) -> Value:
-    """The value as a column of these kinds takes it: a resource may stand for the text or number that Heat makes."""
+    """The value for a column of these kinds. A resource may stand for the text or number that Heat makes of it."""
     if isinstance(value, ResourceId) and not kinds & Kind.RESOURCE:
         return Unknown(phrase(f"id of {value.path}"), kinds=kinds & ~Kind.NULL)
     return value
 
 
 def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) -> Iterator[LocatedRow]:
-    """The scalars of nested data as rows of the known values, the path and the value. One that may be a list or map
-    gives a maybe row, and a wildcard for what may be in it."""
+    """The scalars of nested data as rows of the known values, the path and the value. An unknown that may be a list or
+    map gives a maybe row, and a wildcard for its content."""
     for leaf_path, text, value, open_ in data:
         place = (*path, *leaf_path)
         open_to = value if open_ and isinstance(value, Unknown) else None
@@ -278,8 +278,8 @@ def entries(relation: Relation, known: Row, data: Iterable[Leaf], path: Path) ->
 def wildcard(relation: Relation, known: Row, path: Path, unknown: Unknown) -> LocatedRow:
     """The maybe row that stands for any number of rows: the known values, and unknowns in all other columns.
 
-    Each unknown names its column and place, so that it equals no other value. An unknown id or stack is `apart`: it is
-    none of those that were read, except that a resource may be in a stack that was read.
+    Each unknown names its column and place, so that it equals no other value. An unknown id or stack is `apart`: it
+    differs from all that were read, except that a resource may be in a stack that was read.
     """
     where = " ".join((*map(show, known), path_text(path)))
     columns = relation.columns[len(known) :]
