@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.base.diagnostics import Diagnostic
-from datalog_gate.base.errors import RulesError
-from datalog_gate.decision.policy_set import RuleFile, load
+from tests.refusals import rule_problems
 
 POLICY = '@deny("a", "{x}")\np(x) :- '
 VOLUMES = """\
@@ -140,25 +138,16 @@ def test_a_set_is_summed_where_that_is_meant(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_key_that_occurs_once_belongs_among_the_terms(aggregate: str, suggestion: str) -> None:
-    diagnostics = _diagnostics(f"{POLICY}x = {aggregate}.\n")
-    assert [diagnostic.suggestion for diagnostic in diagnostics if diagnostic.code == "used-once"] == [suggestion]
+    problems = rule_problems(f"{POLICY}x = {aggregate}.\n")
+    assert [problem.suggestion for problem in problems if problem.code == "used-once"] == [suggestion]
 
 
 def _reports(rules: str) -> list[str]:
-    diagnostics = (item for item in _diagnostics(rules) if item.code != "used-once")
-    return [f"{item.severity} {item.message}: {item.suggestion}" for item in diagnostics]
-
-
-def _diagnostics(rules: str) -> tuple[Diagnostic, ...]:
-    try:
-        return load([RuleFile("m", "m.dl", rules)]).warnings
-    except RulesError as error:
-        return tuple(error.diagnostics)
+    problems = (problem for problem in rule_problems(rules) if problem.code != "used-once")
+    return [f"{problem.severity} {problem.message}: {problem.suggestion}" for problem in problems]
 
 
 def test_a_key_of_no_column_is_the_one_error() -> None:
     text = 'relation e(x: number, y: number) key(z) "".\ne(1, 2).\np(k) :- k = sum{ y : e(_, y) }, e(k, _), e(k, 2).\n'
-    with pytest.raises(RulesError) as refused:
-        load([RuleFile("m", "m.dl", text)])
-    errors = [diagnostic for diagnostic in refused.value.diagnostics if diagnostic.code == "unknown-column"]
+    errors = [diagnostic for diagnostic in rule_problems(text) if diagnostic.code == "unknown-column"]
     assert [diagnostic.message for diagnostic in errors] == ["e has no column z"]

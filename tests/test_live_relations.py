@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.base.errors import RulesError
 from datalog_gate.base.values import ResourceId
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.schema.cloud import LIVE_TABLES
 from datalog_gate.schema.operator_files import read_catalogue
 from datalog_gate.stack.model import Live, Stack
+from tests.refusals import rule_problems
 
 POLICY = '@deny("p", "{s} {n}")\n'
 RULES = POLICY + 'p(s, n) :- live:os:nova:server(_id=s, name=n), n != null.\n@warn("gone", "{s}")\n'
@@ -84,11 +84,7 @@ def test_without_a_stack_in_heat_there_are_none() -> None:
     ],
 )  # fmt: skip
 def test_what_no_live_relation_says_is_reported(rule: str, code: str, message: str) -> None:
-    try:
-        diagnostics = policies(POLICY + rule).warnings
-    except RulesError as error:
-        diagnostics = tuple(error.diagnostics)
-    assert (code, message) in [(diagnostic.code, diagnostic.message) for diagnostic in diagnostics]
+    assert (code, message) in [(problem.code, problem.message) for problem in rule_problems(POLICY + rule)]
 
 
 def test_each_live_relation_derives_rows_of_its_table_alone() -> None:

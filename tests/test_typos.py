@@ -22,6 +22,7 @@ from datalog_gate.language.parser import parse
 from datalog_gate.policytest.suite import Suite, read_suite
 from datalog_gate.policytest.testfile import Case
 from datalog_gate.stack.model import Stack
+from tests.refusals import rule_problems
 from tests.sampling import sample
 
 RULES = Path(__file__).parents[1] / "rules"
@@ -139,7 +140,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("what", TYPOS)
 def test_a_misspelling_is_reported_with_place_and_suggestion(what: str) -> None:
     text, *expected = TYPOS[what]
-    assert [_format_diagnostic(diagnostic) for diagnostic in _read_diagnostics(text)] == expected
+    assert [_format_diagnostic(diagnostic) for diagnostic in rule_problems(text)] == expected
 
 
 def test_a_policy_that_a_test_file_misspells_is_an_error_of_that_file(tmp_path: Path) -> None:
@@ -282,13 +283,6 @@ def _reason(text: str, module: str, line: int) -> str:
                 return "grant" if rule.annotation.name == "unlock" else "head of a policy"
             return WORDS.get(rule.head.name, f"line {line}")
     return f"line {line}"
-
-
-def _read_diagnostics(text: str) -> tuple[Diagnostic, ...]:
-    try:
-        return load([RuleFile("m", "m.dl", text)]).warnings
-    except RulesError as error:
-        return error.diagnostics
 
 
 def _format_diagnostic(diagnostic: Diagnostic) -> str:

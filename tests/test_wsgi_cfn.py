@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
-from datalog_gate.base.errors import InputError
 from datalog_gate.decision_point.operation import Answer
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.wsgi import wrap_cfn
 from datalog_gate.files.stack_definition import StackDefinition
 from tests.fake_heat import Client, FakeHeat
+from tests.refusals import refusals
 from tests.test_wsgi_operations import ALLOWED, DENIED, Point
 
 FORM = "application/x-www-form-urlencoded"
@@ -113,9 +113,7 @@ P1 = {"Parameters.member.1.ParameterKey": "f", "Parameters.member.1.ParameterVal
 def test_what_can_not_be_read_in_one_way_is_no_definition(form: dict[str, str], message: str) -> None:
     point = Point()
     Door(point).send("", urlencode(form))
-    with pytest.raises(InputError) as error:
-        point.operations[0].definition()
-    assert [diagnostic.message for diagnostic in error.value.diagnostics] == [message]
+    assert refusals(point.operations[0].definition, "message") == [message]
 
 
 @pytest.mark.parametrize(
