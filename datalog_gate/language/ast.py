@@ -46,7 +46,7 @@ class Constant(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class BinaryOperation(SyntaxNode):
-    """``left operator right``. A minus sign before a term is ``0 - term``, before a number part of the number."""
+    """``left operator right``. A minus sign before a term is ``0 - term``; before a number it is part of the number."""
 
     operator: Operator
     left: Term
@@ -55,7 +55,8 @@ class BinaryOperation(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(SyntaxNode):
-    """``function{ terms : body }``, or ``function{ distinct terms : body }``, which says that equal terms are one."""
+    """``function{ terms : body }``, or ``function{ distinct terms : body }``, which declares that equal terms count
+    once."""
 
     function: AggregateFunction
     terms: tuple[Term, ...]
@@ -68,7 +69,7 @@ Term = Variable | Wildcard | Constant | BinaryOperation | Aggregate
 
 @dataclass(frozen=True, slots=True)
 class NamedArgument(SyntaxNode):
-    """``column=term``; the column is any word, or a quoted string where it is no identifier."""
+    """``column=term``. The column is any word, or a quoted string if it is not an identifier."""
 
     column: str
     term: Term
@@ -117,7 +118,7 @@ class Negation(SyntaxNode):
 
 @dataclass(frozen=True, slots=True)
 class Disjunction(SyntaxNode):
-    """``(body or body ...)``: two branches at least."""
+    """``(body or body ...)`` with at least two branches."""
 
     branches: tuple[Body, ...]
 
@@ -201,4 +202,4 @@ class Module:
     title: str = ""
     """The name of the policy in Congress."""
     refused: frozenset[str] = field(default=frozenset(), compare=False)
-    """The names in column 1 of statements that could not be parsed: the relations that they may define."""
+    """Names in column 1 of statements with syntax errors: the relations that they may define."""

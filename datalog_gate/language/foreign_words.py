@@ -1,4 +1,4 @@
-"""Words of other languages that authors of rules write by mistake."""
+"""Words of other languages that rule authors write by mistake."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ OTHER_WORDS = {
 }
 """Words after a condition or a head, with what to write."""
 POLICY_WORDS = {"deny", "policy", "rule", "violation", "warn"}
-"""Words that begin a policy, before its name."""
+"""Words before the name of a policy."""
 NEGATIONS = ("Not", "no", "NO", "No")
-"""What is written for `not`."""
+"""Words for `not`."""
 VALUES = {"True": "true", "False": "false", "None": "null"}
 """Values of Python."""

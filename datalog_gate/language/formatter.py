@@ -1,6 +1,6 @@
-"""Formatter of rule files: the printer's text with the author's comments.
+"""Formatter of rule files: prints them with the author's comments.
 
-A comment at the end of a line stays after what it follows; any other stands on a line before what comes next.
+A comment at the end of a line stays after the item before it. Any other comment is on a line before the next item.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datalog_gate.language.printer import LayoutItem, groups, lines, statement_i
 
 
 def format_text(text: str, file: str = "<text>") -> str:
-    """The formatted text, which formatting again does not change. Errors: RulesError with all that can't be read."""
+    """The formatted text. Formatting it again changes nothing. Errors: RulesError with all syntax errors."""
     module, diagnostics = parse(text, file, "")
     if diagnostics:
         raise RulesError(diagnostics, {file: text})
@@ -54,14 +54,14 @@ def _cleaned(comment: Token) -> str:
 
 @dataclass(slots=True)
 class _Slot:
-    """A place for comments before or after an item. Slots are numbered in the order of the text."""
+    """A place for comments before or after an item. Slots are numbered in text order."""
 
     comments: list[str]
     trailing: bool
     number: int = -1
 
     def accepts(self) -> bool:
-        """Whether one more comment stays in the slot: a line ends with the first that reaches its end."""
+        """Whether the slot has room for another comment: a line ends with the first comment that reaches its end."""
         last = self.comments[-1] if self.trailing and self.comments else "/**/"
         return last.startswith("/*") and len(last.splitlines()) == 1
 
@@ -76,8 +76,8 @@ class _Anchor(NamedTuple):
 
 
 def _attach(source: Source, items: Sequence[LayoutItem]) -> None:
-    """Give each comment to an item, and empty lines to the statements and comments that they stand before. The last of
-    the items stands for the end of the text."""
+    """Assign each comment to an item, and empty lines to the following statements and comments. The last item stands
+    for the end of the text."""
     anchors: list[_Anchor] = []
     slots: list[_Slot] = []
     for statement, item in enumerate(items):
@@ -86,7 +86,7 @@ def _attach(source: Source, items: Sequence[LayoutItem]) -> None:
     ends = {anchor.statement: anchor.after for anchor in reversed(anchors)}
     starts = {_place(item.span): item for item in items}
     tokens = source.tokens[:-1]
-    at, number, end_line = 0, 0, 0  # how many tokens stand before, the last slot, the last line with anything on it
+    at, number, end_line = 0, 0, 0  # the number of tokens before, the last slot, the last line that is not empty
     for thing in sorted([*tokens, *source.comments], key=lambda token: token.start):
         span = source.span(thing.start, thing.end)
         apart = 0 < end_line < span.line - 1
@@ -122,8 +122,8 @@ def _add_anchors(
     anchors: list[_Anchor],
     slots: list[_Slot],
 ) -> None:
-    """Add the anchors and slots of an item and those inside. What begins or ends another item leaves that its
-    comments: they go `before` or `after` it."""
+    """Add the anchors and slots of an item and its parts. At the beginning or end of another item, comments belong to
+    the latter: they go `before` or `after` it."""
     if before is None:
         before = _Slot(item.leading, False, len(slots))
         slots.append(before)

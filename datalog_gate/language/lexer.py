@@ -1,6 +1,6 @@
 """Lexer: from the text of a rule file to tokens with places.
 
-It never fails: the kind of an invalid token begins with ``bad``, and the parser refuses it where it meets it.
+It never fails: the kind of an invalid token begins with ``bad``, and the parser refuses it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ RESERVED: Final = frozenset({"not", "NOT", "or", "in", "true", "false", "null"})
 STATEMENTS: Final = frozenset({"relation", "import", "export", "execute", "insert", "delete"})
 """The words that are reserved at the start of a statement."""
 MAX_DIGITS: Final = 1000
-"""The maximum number of digits of a number, below the limit of Python's conversions."""
+"""The maximum number of digits of a number, below Python's limit for conversions."""
 
-_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # those of str.splitlines, by which lines are counted and shown
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # as in str.splitlines, which is used to count and show lines
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*+(?>(?:[.:][A-Za-z0-9_]+)*)"
-# The commonest tokens stand first. Repeated groups are atomic, (?>(?:...)*), and not possessive, (?:...)*+: before
-# Python 3.11.5 these keep what a last, failing round has read (https://github.com/python/cpython/issues/106052).
+# The most common tokens come first. Repeated groups are atomic, (?>(?:...)*), and not possessive, (?:...)*+: before
+# Python 3.11.5 these keep what a last, failing repetition has read (https://github.com/python/cpython/issues/106052).
 _TOKEN = re.compile(
     rf"""
       \A\ufeff | [\ {_BREAKS}\t]++
@@ -58,8 +58,8 @@ _INSTEAD = {
 
 class Token(NamedTuple):
     """A stretch of the text. Its kind is ``name``, ``update`` (Congress's ``p+`` before a parenthesis), ``string``,
-    ``number``, ``end``, one that begins with ``bad``, or the reserved word or sign itself (`NOT` and `!` are ``not``
-    too, `;` is ``.`` too)."""
+    ``number``, ``end``, one that begins with ``bad``, or the reserved word or sign itself. `NOT` and `!` are ``not``
+    too, and `;` is ``.``."""
 
     kind: str
     text: str
@@ -68,15 +68,15 @@ class Token(NamedTuple):
 
 
 class Refused(Exception):  # noqa: N818 - it never leaves the package
-    """A statement that can't be read, and why."""
+    """A statement that can't be parsed, and why."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
 
 
 class Source:
-    """A text, its tokens (the last is the ``end``, where the one before ends), its comments as tokens of the kind
-    ``comment``, and its places. It may be a part of its file, which starts at `line` and `column` there."""
+    """A text with its tokens (the last is ``end``, right after the previous one), its comments as tokens of kind
+    ``comment``, and its places. It may be a part of a file, starting at `line` and `column`."""
 
     __slots__ = ("_above", "_lines", "comments", "file", "tokens")
 
@@ -99,14 +99,14 @@ class Source:
         return self._lines[bisect_right(self._lines, token.start) - 1] == token.start
 
     def number(self, token: Token, sign: str = "") -> int | Decimal:
-        """The number of a token, negative after the sign ``-``."""
-        exact = Decimal(sign + token.text)  # takes linear time; int() does not
+        """The number of a token, negative after a ``-``."""
+        exact = Decimal(sign + token.text)  # linear time, unlike int()
         if len(exact.as_tuple().digits) > MAX_DIGITS or abs(exact.adjusted()) >= MAX_DIGITS:
             raise self.refused(token, f"a number of more than {MAX_DIGITS} digits", code="bad-number")
         return number(exact)
 
     def string(self, token: Token) -> str:
-        """The text between the quotes of a token, its escapes resolved."""
+        """The text between the quotes of a token, with escapes resolved."""
         text = token.text[1:-1]
         if not text.isascii() and (half := _SURROGATE.search(text)):
             raise self._refused_part(token, half, f"half a character, U+{ord(half[0]):04X}")
@@ -127,8 +127,8 @@ class Source:
         return _ESCAPE.sub(resolve, text) if "\\" in text else text
 
     def unexpected(self, token: Token, message: str, suggestion: str | None = None) -> Refused:
-        """The refusal of a token that the grammar does not want here; `message` says what it wants, ``{found}`` in it
-        is the token. A token that is bad in itself is refused for that."""
+        """The refusal of a token that the grammar does not expect here. `message` says what it expects; ``{found}`` in
+        it is the token. An invalid token is refused as such."""
         text = token.text
         advice = f"write {_INSTEAD[text]}" if text in _INSTEAD else suggestion
         match token.kind:
@@ -153,7 +153,7 @@ class Source:
         return Refused(Diagnostic(code, message, self.span(token.start, token.end), suggestion))
 
     def _refused_part(self, token: Token, part: re.Match[str], message: str, suggestion: str | None = None) -> Refused:
-        start = token.start + 1  # the parts are found between the quotes
+        start = token.start + 1  # the parts between the quotes
         part_token = Token("", "", start + part.start(), start + part.end())
         return self.refused(part_token, message, suggestion, "bad-string")
 
@@ -162,7 +162,7 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
     tokens: list[Token] = []
     comments: list[Token] = []
     end = 0
-    new = tuple.__new__  # a call of the class takes twice as long
+    new = tuple.__new__  # calling the class takes twice as long
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind == "comment":
@@ -180,7 +180,7 @@ def _tokens(text: str) -> tuple[list[Token], list[Token]]:
 
 
 def _shown(text: str) -> str:
-    """A piece of text for a message: shortened, unprintable characters by code points."""
+    """A piece of text for a message: shortened, with unprintable characters as code points."""
     if text.isprintable():
         return f"`{text}`" if len(text) <= 40 else f"`{text[:37]}...`"
     return " ".join(f"U+{ord(char):04X}" for char in text[:4])

@@ -1,7 +1,7 @@
 """Parser of rule files: from tokens to the syntax tree.
 
-After a statement that cannot be read it goes on behind the terminator, or at a name or annotation in column 1. Nesting
-and operators are limited, so that recursive functions can walk the tree.
+After a syntax error it continues after the terminator, or at a name or annotation in column 1. Nesting and operators
+are limited, so that recursive functions can walk the tree.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _COMPARATORS: dict[str, ast.Comparator] = {comparator: comparator for comparator
 _FUNCTIONS: dict[str, ast.AggregateFunction] = {name: name for name in get_args(ast.AggregateFunction)}
 _AFTER_TERM = frozenset({*_OPERATORS, *_COMPARATORS, "in"})
 _AFTER_OPERAND = _AFTER_TERM | {"{", "not", "==", "=<", "=>", "<>", ":="}
-"""What follows an operand in a condition, with the signs that are written by mistake."""
+"""Tokens that may follow an operand in a condition, including common mistakes."""
 _AFTER_AGGREGATED = frozenset({*_OPERATORS, ",", ":"})
-"""What follows a variable named `distinct` in an aggregate; the word itself is followed by a term."""
+"""Tokens that may follow a variable named `distinct` in an aggregate; the keyword is followed by a term."""
 _STATEMENT_BEGINNINGS = frozenset({"name", "update", "@"})
 _BEGINNINGS = frozenset({"name", "string", "number", "(", "not", "true", "false", "null", "@"})
-"""The tokens that a condition, an argument or a statement can begin with, except a minus sign."""
+"""Tokens that may begin a condition, an argument or a statement, except a minus sign."""
 _WORDS_OF_CONGRESS = frozenset({*VALUES, *_WORDS, "or", "in"})
 """Reserved words that are variables in rules for Congress."""
 _QUERIES = {",": "write `:-` before a query of several conditions", "{": "give it a variable, `:- n = count{ ... }`"}
@@ -42,9 +42,9 @@ _T = TypeVar("_T")
 def parse(
     text: str, file: str, name: str, *, congress: bool = False, line: int = 1, column: int = 1
 ) -> tuple[ast.Module, tuple[Diagnostic, ...]]:
-    """The module `name` that the text of `file` writes, which starts there at `line` and `column`. The diagnostics, all
-    errors, stand in the order of the text; a statement with one is not in the module. With `congress` it may be as
-    Congress takes it: `analysis.congress` says what it means."""
+    """Parse the text of `file`, which starts there at `line` and `column`, as the module `name`. The diagnostics, all
+    errors, are in text order. A statement with an error is not in the module. With `congress` the syntax of Congress is
+    accepted; `analysis.congress` translates it."""
     parser = _Parser(text, file, congress, line, column)
     statements: list[ast.Statement] = []
     diagnostics: list[Diagnostic] = []
@@ -63,8 +63,8 @@ def parse(
 
 
 def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
-    """The atom that a query like ``p(x, _)`` is, or the body of one like ``:- a(x), b(y).``; its terminator is
-    optional. A query that can't be read is the empty body, with its diagnostic. Its file is ``<query>``."""
+    """Parse a query: an atom such as ``p(x, _)``, or a body such as ``:- a(x), b(y).``; the terminator is optional.
+    Returns an empty body, with a diagnostic, for a syntax error. Its file is ``<query>``."""
     parser = _Parser(text, "<query>", congress)
     try:
         return parser.query(), ()
@@ -75,8 +75,8 @@ def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body,
 def parse_sequence(
     text: str, file: str = "<sequence>"
 ) -> tuple[tuple[tuple[ast.Rule, ...], ...], tuple[Diagnostic, ...]]:
-    """The steps of a sequence like ``act(1) p+(2) move(x), stop(x) :- p(x)``, as Congress simulates them: a rule for
-    each head of a step. Terminators are optional. One that can't be read is empty, with its diagnostic."""
+    """Parse the steps of a sequence such as ``act(1) p+(2) move(x), stop(x) :- p(x)``, as Congress simulates them: a
+    rule for each head of a step. Terminators are optional. Returns no steps, with a diagnostic, for a syntax error."""
     parser = _Parser(text, file, congress=True)
     try:
         return tuple(parser.steps()), ()
@@ -85,7 +85,7 @@ def parse_sequence(
 
 
 class _Parser:
-    """A position in tokens; each method takes the tokens of one construct, or raises `Refused`."""
+    """A position in tokens. Each method consumes the tokens of one construct, or raises `Refused`."""
 
     def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
         self.source = Source(text, file, line, column)
@@ -101,7 +101,7 @@ class _Parser:
 
     @cached_property
     def closings(self) -> dict[int, int]:
-        """The indices of closing parentheses by those of the opening ones."""
+        """The indices of closing parentheses, by those of the opening ones."""
         open_at, closings = list[int](), dict[int, int]()
         for index, token in enumerate(self.tokens):
             if token.kind == "(":
@@ -145,7 +145,7 @@ class _Parser:
         return self.advance().text
 
     def sequence(self, item: Callable[[], _T], close: str) -> tuple[_T, ...]:
-        """Items with commas between them, up to the closing sign."""
+        """Items separated by commas, up to the closing sign."""
         if self.take(close):
             return ()
         items = self.items(item)
@@ -175,7 +175,7 @@ class _Parser:
             raise self.unexpected(f"found {{found}}, expected {expected}", advice)
 
     def after_closing(self) -> str:
-        """The kind of the token after the closing parenthesis of the next token; empty if it is missing."""
+        """The kind of the token after the parenthesis that closes the next token; empty if it is missing."""
         closing = self.closings.get(self.index)
         return "" if closing is None else self.tokens[closing + 1].kind
 
@@ -183,8 +183,8 @@ class _Parser:
         return self.source.span(start, self.tokens[self.index - 1].end)
 
     def forgotten(self, sign: str) -> str | None:
-        """The advice to write a sign before the next token, if that begins something; or the word that was meant before
-        it."""
+        """The advice to write a sign before the next token, if it begins something; or the word that was probably meant
+        before it."""
         token = self.token
         if token.text in OTHER_WORDS:
             return OTHER_WORDS[token.text]
@@ -275,7 +275,8 @@ class _Parser:
         return ast.Atom(name.text, positional, named, name_span, span=self.since(name.start))
 
     def arguments(self, name: Token) -> tuple[ast.Term | ast.NamedArgument, ...]:
-        """The arguments of an atom, with its parenthesis. What follows them in no rule is a mistake of its own."""
+        """The arguments of an atom, including the parentheses. Tokens that never follow them are reported as a separate
+        mistake."""
         arguments: tuple[ast.Term | ast.NamedArgument, ...] = ()
         if not self.take(")"):
             arguments = self.items(self.argument)
@@ -305,7 +306,7 @@ class _Parser:
     # terms
 
     def term(self, expected: str = "a value") -> ast.Term:
-        """Parse a term; the limit of operators includes those in its parentheses and aggregates."""
+        """Parse a term. The limit of operators includes those in its parentheses and aggregates."""
         if not self.terms:
             self.operators = 0
         self.terms += 1
@@ -314,7 +315,7 @@ class _Parser:
         return term
 
     def operation(self, rank: int, expected: str = "a value") -> ast.Term:
-        """Operators of at least this rank, by precedence climbing."""
+        """Operators of at least this rank (precedence climbing)."""
         start = self.token.start
         left = self.operand(expected)
         while (operator := _OPERATORS.get(self.token.kind)) and RANKS[operator] >= rank:
@@ -366,7 +367,7 @@ class _Parser:
         return ast.Constant(value, span=self.since(token.start))
 
     def minus(self) -> ast.Term:
-        """A minus sign before a term: it binds tighter than all but ``??``."""
+        """A minus sign before a term. It binds tighter than all operators but ``??``."""
         sign = self.token
         if self.peek().kind == "number":
             self.advance()
@@ -470,7 +471,7 @@ class _Parser:
         return self.congress and self.token.text == "execute" and self.peek().kind == "["
 
     def action(self) -> ast.Atom:
-        """An action as the relation of what Congress would do, ``execute.nova.pause(x)``."""
+        """An action as the relation of what Congress would execute, ``execute.nova.pause(x)``."""
         start = self.advance().start
         self.advance()
         action = self.atom("an action")
@@ -568,7 +569,7 @@ class _Parser:
             yield tuple(ast.Rule(head, body, span=head.span) for head in heads)
 
     def end_statement(self, expected: str, comma: str = "") -> None:
-        """Take the terminator. Without one a statement ends only before a token in column 1."""
+        """Consume the terminator. Without one a statement may end only before a token in column 1."""
         if not self.take(".") and self.token.kind != "end" and not self.at_statement():
             raise self.unexpected(f"missing {expected} before {{found}}", self.unended(comma))
 
@@ -576,7 +577,7 @@ class _Parser:
         return self.token.kind in _STATEMENT_BEGINNINGS and self.source.at_margin(self.token)
 
     def unended(self, comma: str) -> str | None:
-        """Advise on a token that can't follow: the sign `comma` or the terminator is missing."""
+        """Advise on an unexpected token: the sign `comma` or the terminator is missing."""
         token = self.token
         if token.kind in (")", "]", "}"):
             return f"nothing opens it: leave `{token.kind}` out"
@@ -587,7 +588,7 @@ class _Parser:
         return self.forgotten("." if begins or not comma else comma)
 
     def skip_statement(self, start: int) -> None:
-        """Skip to where the next statement may begin; `start` is where the refused one began."""
+        """Skip to the next statement; `start` is the beginning of the refused one."""
         self.index = max(self.index, start)
         while self.token.kind != "end" and not (self.index > start and self.at_statement()):
             if self.advance().kind == ".":

@@ -1,6 +1,6 @@
 """Printer: from a syntax tree to its text.
 
-A statement stands on one line if it fits and has no comment. Else lines are filled, and the author's breaks stay.
+A statement is on one line if it fits and has no comment. Otherwise lines are filled, and the author's line breaks stay.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ WIDTH: Final = 120
 
 @dataclass(slots=True)
 class LayoutItem:
-    """A piece of a group, `span` where its author wrote it. `leading` comments stand on lines before it, `trailing`
-    ones after it on its line; an empty text among the leading is an empty line."""
+    """A piece of a group; `span` is its place in the source. `leading` comments are on lines before it, `trailing` ones
+    after it on its line. An empty text among the leading comments is an empty line."""
 
     doc: Doc
     span: Span = NOWHERE
@@ -35,8 +35,8 @@ class LayoutItem:
 
 @dataclass(slots=True)
 class LayoutGroup:
-    """Items with blanks or line breaks between them. Lines after the first begin below the first item; those of a
-    `hanging` group, which always breaks after its first item, are indented by two blanks."""
+    """Items separated by blanks or line breaks. Lines after the first begin below the first item; those of a `hanging`
+    group, which always breaks after its first item, are indented by two blanks."""
 
     opening: str
     items: list[LayoutItem]
@@ -50,7 +50,7 @@ class LayoutGroup:
 
 
 Doc = tuple[str | LayoutGroup, ...]
-"""Pieces of text without blanks between them."""
+"""Pieces of text without blanks in between."""
 
 
 def print_module(module: ast.Module) -> str:
@@ -68,7 +68,7 @@ def print_term(term: ast.Term) -> str:
 
 
 def statement_items(statement: ast.Statement) -> list[LayoutItem]:
-    """A statement with its terminator; the annotation of a rule is an item of its own."""
+    """A statement with its terminator; a rule's annotation is a separate item."""
     match statement:
         case ast.Rule():
             head = LayoutItem(_atom(statement.head), statement.head.span, after=" :-" if statement.body else "")
@@ -117,7 +117,7 @@ def _literal(literal: ast.Literal) -> Doc:
 
 
 def _atom(atom: ast.Atom) -> Doc:
-    """An atom, its parentheses written even if they are empty."""
+    """An atom, with its parentheses even if they are empty."""
     arguments = [LayoutItem(_term(term), term.span) for term in atom.arguments]
     arguments += [LayoutItem((f"{_column(named.column)}=", *_term(named.term)), named.span) for named in atom.named]
     return (LayoutGroup(f"{atom.name}(", _separate(arguments), ")"),)
@@ -206,13 +206,13 @@ def _flat(group: LayoutGroup) -> str:
 
 
 class _Writer:
-    """A writer that appends to the last of its lines."""
+    """Appends text to a list of lines."""
 
     def __init__(self) -> None:
         self.lines = [""]
 
     def write(self, doc: Doc, tail: int) -> None:
-        """Write the parts; `tail` characters more must fit on their last line."""
+        """Write the parts; leave room for `tail` more characters on their last line."""
         for at, part in enumerate(doc):
             if isinstance(part, str):
                 self.lines[-1] += part
@@ -227,7 +227,7 @@ class _Writer:
         self.lines[-1] += group.opening
         indent = "  " if group.hanging else " " * len(self.lines[-1])
         previous: LayoutItem | None = None
-        full = False  # whether nothing more may stand on the line
+        full = False  # whether the line is complete
         for item in group.items:
             rest = len(item.after) if item is not group.items[-1] else len(group.closing) + tail
             if previous:

@@ -1,7 +1,4 @@
-"""Functions that walk the syntax tree.
-
-They find nodes, variables, and the scopes of names.
-"""
+"""Functions that walk the syntax tree: nodes, variables, scopes."""
 
 from __future__ import annotations
 
@@ -43,7 +40,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def terms(atom: ast.Atom) -> tuple[ast.Term, ...]:
-    """The arguments of an atom, those of named columns last."""
+    """The arguments of an atom, named ones last."""
     return (*atom.arguments, *[named.term for named in atom.named])
 
 
@@ -60,8 +57,8 @@ def variables(roots: Iterable[Node]) -> Iterator[ast.Variable]:
 
 
 def shared(body: Iterable[Node], more: Iterable[ast.Term] = ()) -> dict[str, None]:
-    """The names that belong to this level: written on it, or in a negation below it and in something else there (whose
-    locals they then can't be). What only one negation holds is local there; aggregates have separate locals."""
+    """The names that belong to this level: written on it, or in a negation below it and in something else there whose
+    local variables they can't be. Names in only one negation are local to it; aggregates have their own local names."""
     direct: dict[str, None] = {}
     inside: list[str] = []
     negated: dict[str, None] = {}
