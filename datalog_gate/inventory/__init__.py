@@ -1,8 +1,8 @@
 """Collects what there is in the cloud for rules to read.
 
-Layer 5: may import layers 0 to 4, and beside it `files`, `plugins` and `store`. `snapshot` is an inventory with the
-age of each table, and its file; `pull` makes one of what the `collectors` describe, as `cloud_api` reads it, and
-`targets` keeps it.
+Layer 5: may import layers 0 to 4, and beside it `files`, `plugins` and `store`. `snapshot` is an inventory with the age
+of each table, and its file. `pull` builds one from the descriptions in `collectors`, using `cloud_api`, and stores it
+in `targets`.
 
 >>> import tempfile
 >>> from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Reads lists of the APIs of a cloud: paged, retried, rate-limited."""
+"""Reads lists from the APIs of a cloud: paged, retried, rate-limited."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from datalog_gate.inventory.table_sources import ApiList, ApiService, ReadingErr
 from datalog_gate.plugins.plugin_errors import printable_line
 
 PAGE = 1000
-"""Items that are asked for at a time; a service gives fewer if it is set up so."""
+"""The number of items requested at a time. A service may be configured to return fewer."""
 RETRIES = 4
 RETRIED = [429, 500, 502, 503, 504]
-"""The answers after which a request is made again."""
+"""The status codes after which a request is repeated."""
 TIMEOUT = 60.0
-"""Seconds that a service may take for an answer."""
+"""Seconds to wait for an answer."""
 
 
 class MissingError(ReadingError):
@@ -26,18 +26,18 @@ class MissingError(ReadingError):
 
 
 class ForbiddenError(ReadingError):
-    """A list that the credentials do not open."""
+    """A list that the credentials may not read."""
 
 
 class PartialError(ReadingError):
-    """A list of which only a part can be read; that part was."""
+    """A list of which only a part could be read."""
 
 
 class CloudApi:
-    """The APIs of a cloud, as its `clouds.yaml` or ``OS_*`` lead to them. Threads may share it.
+    """The APIs of the cloud in `clouds.yaml` or ``OS_*``. Threads may share it.
 
-    At most `rate` requests begin each second. `pause` is the seconds before the first retry; they double with each.
-    Errors: InputError if nobody can log in with the credentials.
+    At most `rate` requests begin each second. `pause` is the number of seconds before the first retry; it doubles with
+    each. Errors: InputError if the credentials are refused.
     """
 
     def __init__(self, name: str | None = None, rate: float | None = None, pause: float = 0.5) -> None:
@@ -111,7 +111,7 @@ class CloudApi:
             raise ReadingError(f"{service.name} does not answer {where} with JSON") from None
 
     def _find_limit(self) -> str:
-        """Whether the user is no admin: to others Neutron, Cinder and Glance show their own project alone."""
+        """Whether the user is not an admin: then Neutron, Cinder and Glance show only the user's project."""
         get_access = getattr(self._session.auth, "get_access", None)  # which few kinds of credentials lack
         roles = get_access(self._session).role_names if get_access else []
         if not roles or "admin" in map(str.lower, roles):
@@ -141,7 +141,7 @@ class CloudApi:
         return self._adapters[service.type]
 
     def _wait(self) -> None:
-        """Wait for one's turn."""
+        """Wait for the turn of this request."""
         if self._rate:
             with self._lock:
                 begin = max(time.monotonic(), self._next)
@@ -159,7 +159,7 @@ def _items(body: Any, api: ApiList) -> list[Any]:
 
 
 def _next_query(body: Any, key: str) -> str:
-    """The query of the link to the next page. Its host and path may be those behind a proxy."""
+    """The query of the link to the next page. Its host and path may be internal ones behind a proxy."""
     links = body.get("links")
     candidates = [body.get("next"), links.get("next") if isinstance(links, dict) else None]
     for several in (body.get(f"{key}_links"), links):

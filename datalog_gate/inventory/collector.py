@@ -1,4 +1,4 @@
-"""The collector of the tables of a service, which entry points name."""
+"""The collector of a service's tables, named by entry points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUP = "datalog_gate.inventory"
 
 
 class Collector:
-    """The tables that a service fills. A collector of other tables is another subclass with an entry point."""
+    """The tables that a service fills. Collectors of other tables are subclasses with their own entry point."""
 
     tables: tuple[TableSource, ...] = ()
 
@@ -24,6 +24,6 @@ class Collector:
 def load_collectors() -> dict[str, Collector]:
     """The installed collectors by name. Errors: PluginLoadError."""
     names = sorted({point.name for point in entry_points(group=GROUP)})
-    if not names:  # an inventory without a table would be taken for that of an empty cloud
+    if not names:  # an inventory without a table would look like an empty cloud
         raise PluginLoadError(f"nothing is installed as {GROUP}: install datalog-gate anew")
     return load_plugins(GROUP, Collector, names, {})  # type: ignore[type-abstract,unused-ignore]

@@ -1,4 +1,4 @@
-"""The pull of the tables of a cloud, over those read before."""
+"""The pull of a cloud's tables, merged with the previous ones."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from datalog_gate.inventory.table_sources import ApiList, ReadingError, TableSou
 from datalog_gate.schema import cloud
 
 WORKERS = 8
-"""Requests at a time."""
+"""The number of concurrent requests."""
 OVERLAP = timedelta(seconds=60)
-"""How much earlier than the last reading changes are asked for: clocks differ."""
+"""How long before the last reading changes are requested, since clocks differ."""
 WHOLE = timedelta(minutes=30)
-"""After this time all servers are read again: Nova does not count a new address or tag as a change of the server."""
+"""The time after which all servers are read again. Nova does not report a new address or tag as a change."""
 GONE = ("DELETED", "SOFT_DELETED")
-"""The states of servers that are no more, among those that changed."""
+"""The states of deleted servers, among changed ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """What a pull read, and what it could not read."""
+    """The tables that a pull read, and those it could not read."""
 
     snapshot: Snapshot
     problems: Mapping[str, str]
     """Why the last reading of tables failed, by relation."""
     missing: Mapping[str, str]
-    """Why tables are left out that this cloud does not have, by relation."""
+    """Why this cloud does not have some tables, by relation."""
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The tables that could not be read and have no older rows either."""
+        """The tables that could not be read and have no older rows."""
         tables = self.snapshot.tables
         return tuple(name for name in self.problems if not (tables[name].read or tables[name].rows))
 
@@ -53,7 +53,7 @@ def pull(
     older: Snapshot | None = None,
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> PullResult:
-    """Read the tables; the older snapshot keeps those that can't be read, with their age, and all others."""
+    """Read the tables. Tables that can't be read, and all others, keep their older rows and ages."""
     older, began = older or Snapshot(), clock()
     by_list: dict[ApiList, list[TableSource]] = {}
     for source in sources:
@@ -72,8 +72,8 @@ def pull(
 
 
 def select_sources(patterns: Sequence[str] = ()) -> list[TableSource]:
-    """The descriptions of the tables that the names or patterns meet, or of all that collectors fill, with those that
-    they look up. Errors: UsageError for a name that none has; PluginLoadError."""
+    """The descriptions of the tables that match the names or patterns, or of all, with those that they look up. Errors:
+    UsageError for a name without a match; PluginLoadError."""
     sources = {source.relation: source for collector in load_collectors().values() for source in collector.tables}
     for pattern in patterns:
         if not any(fnmatchcase(relation, pattern) for relation in sources):
@@ -86,25 +86,25 @@ def select_sources(patterns: Sequence[str] = ()) -> list[TableSource]:
 
 @dataclass(slots=True)
 class _Reading:
-    """The reading of a list, whole or for one of its parents, with the rows of each of its tables."""
+    """The reading of a list, as a whole or for one parent, with the rows of each of its tables."""
 
     listed: ApiList
     sources: Sequence[TableSource]
     parent: Mapping[str, Any] = field(default_factory=dict)
     since: datetime | None = None
-    """Only what changed since then is read."""
+    """If set, only changes since then are read."""
     rows: dict[str, list[JsonRow]] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    """The ids of the items that changed, or are no more."""
+    """The ids of the changed and deleted items."""
     problems: dict[str, str] = field(default_factory=dict)
     """Why a table can't be read, by relation."""
     missing: str = ""
-    """Why the cloud does not have the list."""
+    """Why the cloud lacks the list."""
     partial: str = ""
     """Why only a part of the list was read."""
 
     def run(self, api: CloudApi) -> None:
-        """Read it, if nothing is in the way yet."""
+        """Read the list, unless an error is already known."""
         self.rows = {source.relation: [] for source in self.sources}
         if self.problems or self.missing:
             return
@@ -121,7 +121,7 @@ class _Reading:
             self.fail(error)
 
     def fail(self, error: ReadingError) -> None:
-        """Note the error for all tables."""
+        """Record the error for all tables."""
         self.problems = dict.fromkeys((source.relation for source in self.sources), str(error))
 
     def _extract(self, item: Any) -> None:
@@ -148,7 +148,7 @@ class _Quoted(dict[str, Any]):
 
 
 def _items(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
-    """The items of a list. Errors: ReadingError; PartialError in the end, where the service gives a part alone."""
+    """The items of a list. Errors: ReadingError; PartialError at the end if the service returned only a part."""
     try:
         yield from _objects(api, listed, path)
     except ForbiddenError as error:
@@ -168,7 +168,7 @@ def _objects(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
 
 
 def _read_parents(api: CloudApi, listed: ApiList) -> _Reading:
-    """The items of a list, in the place of the rows of a table without a name."""
+    """The items of a list, as rows of a table without a name."""
     reading = _Reading(listed, (), rows={"": []})
     try:
         for item in _items(api, listed, listed.path):
@@ -196,8 +196,8 @@ def _plan(
 
 
 def _find_since(sources: Sequence[TableSource], older: Snapshot, began: datetime) -> datetime | None:
-    """When a list was last read, if asking for what changed since then is enough: the tables of all its elements, whose
-    changes the service does not tell, were read not long ago."""
+    """When a list was last read, if reading only the changes since then is enough: its tables of elements, whose
+    changes the service does not report, were read recently."""
     tables = [older.tables.get(source.relation) for source in sources]
     times = [table.read for table in tables if table and table.read and not table.problem]
     if not sources[0].api.changes or len(times) < max(2, len(sources)) or began - min(times) >= WHOLE:
@@ -215,7 +215,7 @@ def _merge(
     for listed, several in readings.items():
         gone = next((reading.missing for reading in several if reading.missing), "")
         if not all(reading.missing for reading in several):
-            gone = ""  # what was listed a moment ago is no more
+            gone = ""  # the parent was deleted since it was listed
         for source in by_list[listed]:
             name, before = source.relation, older.tables.get(source.relation)
             problem = gone or next((reading.problems[name] for reading in several if name in reading.problems), "")
@@ -237,7 +237,7 @@ def _merge(
 
 
 def _merge_table(source: TableSource, readings: Sequence[_Reading], before: Table | None, began: datetime) -> Table:
-    """The rows that were read, each key once, beside the older ones of items that did not change."""
+    """The rows that were read, without duplicate keys, and the older rows of items that did not change."""
     relation = cloud.relation(source.relation)
     assert relation is not None
     key = relation.key or tuple(relation.positions)

@@ -1,7 +1,7 @@
 """An inventory with the age of each table, and its file.
 
-The file is one of facts as lines of JSON, as `check --inventory` takes it. A row of `gate:inventory` says of each table
-when its service was read, and why the last reading failed. An inventory made by hand has no such rows.
+The file has facts as lines of JSON, for `check --inventory`. A row of `gate:inventory` says for each table when its
+service was read, and why the last reading failed. An inventory written by hand has no such rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from datalog_gate.files.templates import read_text
 from datalog_gate.schema import cloud
 
 TABLES = "gate:inventory"
-"""The relation with a row for each table: its name, when it was read, and why it could not be read since."""
+"""The relation with a row for each table: its name, when it was read, and why the last reading failed."""
 JsonRow = Mapping[str, Any]
-"""The values of a row by column, as JSON data; a column that is left out is null."""
+"""The values of a row by column, as JSON data; missing columns are null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class Table:
     relation: str
     rows: tuple[JsonRow, ...]
     read: datetime | None
-    """When its service was asked for the rows, in UTC; None if nobody says so."""
+    """When its service was queried, in UTC; None if that is not known."""
     problem: str = ""
-    """Why the last reading failed, if it did; the rows are those of the reading before."""
+    """Why the last reading failed, if it did; then the rows are older."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known of the cloud."""
+    """The known state of the cloud."""
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     """The tables by relation."""
     others: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
-    """Rows of relations that rules declare, as they were written: data by column or in order."""
+    """Rows of relations that rules declare, as written: data by column or in order."""
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -59,7 +59,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def parse_snapshot(text: str, name: str) -> Snapshot:
-    """Read the lines of an inventory, of a file of that name. Errors: InputError."""
+    """Read the lines of an inventory; `name` is that of its file. Errors: InputError."""
     rows: dict[str, list[JsonRow]] = {}
     others: dict[str, list[object]] = {}
     readings: dict[str, tuple[datetime | None, str]] = {}
@@ -82,8 +82,8 @@ def parse_snapshot(text: str, name: str) -> Snapshot:
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Write an inventory atomically: a reader sees the old file or the new one, whatever fails in between. The mode of
-    an old file stays, and a link still leads to it. Errors: OSError."""
+    """Write an inventory atomically: a reader sees the old file or the new one, whatever fails in between. An old
+    file's mode is kept, and links are followed. Errors: OSError."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
@@ -121,7 +121,7 @@ def format_time(time: datetime) -> str:
 
 
 def _format_line(relation: str, row: object) -> str:
-    """A line of JSON; half of a surrogate pair, which is not UTF-8, as its escape."""
+    """A line of JSON. Unpaired surrogates, which are not UTF-8, are escaped."""
     text = json.dumps({"relation": relation, "row": row}, ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 

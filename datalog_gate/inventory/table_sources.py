@@ -1,6 +1,6 @@
 """Descriptions of tables: which API fills each column, and how.
 
-A description is data, so that docs/inventory.md is generated from it.
+Descriptions are data, from which docs/inventory.md is generated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datalog_gate.schema.declaration import Relation
 
 
 class ReadingError(GateError):
-    """Why a table can't be read, in words for an operator."""
+    """The reason why a table can't be read, for operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,67 +30,67 @@ class ApiService:
     name: str
     """The name that people use."""
     type: str
-    """The type in the catalogue, of which Keystone's libraries know the aliases."""
+    """The type in the catalogue; Keystone's libraries know its aliases."""
     version: str = ""
     microversion: str = ""
-    """The microversion of each request: the answers of others have other fields."""
+    """The microversion of each request, since answers of others have other fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiList:
-    """A list that a service answers with."""
+    """A list in a service's API."""
 
     service: ApiService
     path: str
-    """The path below the endpoint. `{name}` is a field of an item of `parents`, each of which is one request; a path
-    that begins with `..` leads out of the endpoint's project."""
+    """The path below the endpoint. `{name}` is a field of an item of `parents`, with one request for each. A path that
+    begins with `..` leads out of the endpoint's project."""
     key: str = ""
     """The key of the list in the answer; without one the answer is the list, or its only item."""
     paging: str = ""
-    """How to ask for the next page: `links` by the link in the answer, `offset` by how many came, `marker` by the name
-    of the last."""
+    """How to request the next page: `links` by the link in the answer, `offset` by the number of items so far, `marker`
+    by the last name."""
     parents: ApiList | None = None
     fallback: str = ""
-    """The path where the service refuses the other: only what the project itself has."""
+    """The path to use if the service refuses the other: only the project's own items."""
     changes: bool = False
-    """Whether the service tells what changed since a time."""
+    """Whether the service reports changes since a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """Where the value of a column comes from."""
+    """The source of a column's value."""
 
     column: str
     path: tuple[str, ...]
-    """The keys that lead to it; none for the element itself."""
+    """The keys that lead to it; empty for the element itself."""
     origin: str = ""
-    """What the path starts at: the element of the table, the `^` item that has it, the `$` parent that the request was
-    made for, or it is the `@` key of the element, by its number."""
+    """Where the path starts: the element of the table, `^` its item, `$` the parent of the request, or `@` the
+    element's key with a number."""
     optional: bool = False
-    """Whether it is null where the answer lacks it: the API's own extensions and rights decide that."""
+    """Whether it is null if the answer lacks it, which depends on API extensions and permissions."""
     conversion: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The value of a column of another table, in the only row that agrees in some columns."""
+    """The value of a column in another table, from the only row that agrees in some columns."""
 
     relation: str
     column: str
     agreeing: Mapping[str, str]
-    """The columns of this table by those of the other."""
+    """Columns of this table, by the equal columns of the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """How a table is filled: with a row for each element of each item of a list."""
+    """How a table is filled: one row for each element of each item of a list."""
 
     relation: str
     api: ApiList
     columns: tuple[ColumnSource, ...]
     each: tuple[str, ...] = ()
-    """The keys that lead from an item to its elements: `*` is each entry of a list or map, `{}` each that is a map.
-    Without them the item is the element."""
+    """The keys that lead from an item to its elements: `*` is each entry of a list or map, `{}` each entry that is a
+    map. If empty, the item is the element."""
     lookups: Mapping[str, Lookup] = field(default_factory=dict)
 
     @property
@@ -101,9 +101,9 @@ class TableSource:
 
 
 def table(relation: str, api: ApiList, columns: str, each: str = "", **lookups: Lookup) -> TableSource:
-    """Describe a table. `columns` are apart by blanks, ``zone=OS-EXT-AZ:availability_zone``: a column with its path, or
-    alone if they are the same. A path has keys apart by ``/``, before it ``^``, ``$`` or ``@``, after it ``?`` if the
-    API may lack it and ``|boolean`` for a conversion; ``.`` is the element itself."""
+    """Describe a table. `columns` are separated by blanks, ``zone=OS-EXT-AZ:availability_zone``: a column with its
+    path, or one word if they are the same. A path has keys separated by ``/``, an origin ``^``, ``$`` or ``@`` before
+    it, and after it ``?`` if the API may lack it and ``|boolean`` for a conversion. ``.`` is the element itself."""
     return TableSource(relation, api, tuple(map(_column, columns.split())), _keys(each), lookups)
 
 
@@ -129,7 +129,7 @@ def extract_rows(source: TableSource, item: Any, parent: Mapping[str, Any]) -> I
 
 
 def look_up(source: TableSource, rows: Iterable[JsonRow], others: Mapping[str, Iterable[JsonRow]]) -> list[JsonRow]:
-    """The rows with the values of other tables."""
+    """The rows completed with values of other tables."""
     filled = [dict(row) for row in rows]
     for column, lookup in source.lookups.items():
         values: dict[tuple[object, ...], set[object]] = {}
@@ -151,7 +151,7 @@ CONVERSIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
         lambda value: ("available" if value else "unavailable") if isinstance(value, bool) else value,
     ),
 }
-"""What becomes of values that the API writes otherwise than rules read them: in words, and done."""
+"""Conversions of API values to those that rules read: in words, and as functions."""
 
 
 def _column(text: str) -> ColumnSource:
@@ -166,8 +166,7 @@ def _keys(path: str) -> tuple[str, ...]:
 
 
 def _elements(value: Any, each: tuple[str, ...], keys: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """The elements that the keys lead to, each with the keys of the entries on the way. Null, and what the API leaves
-    out, has none."""
+    """The elements at the keys, each with the keys of the entries on the way. Null and missing values have none."""
     if not each:
         if value is not None:
             yield value, keys

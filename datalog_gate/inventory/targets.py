@@ -1,4 +1,4 @@
-"""Where a pull keeps what it read: file or store."""
+"""Where a pull is stored: a file or the store."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # who pulls into a file needs no SQLAlchemy
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """A file, which is made by the first pull."""
+    """A file, created by the first pull."""
 
     path: Path
 
     def read(self) -> Snapshot:
-        """Read what the last pull wrote; nothing before the first. Errors: InputError, OSError."""
+        """Read the last pull; empty before the first. Errors: InputError, OSError."""
         return read_snapshot(self.path) if self.path.exists() else Snapshot()
 
     def write(self, snapshot: Snapshot) -> None:
@@ -30,15 +30,16 @@ class FileTarget:
 
 
 class StoreTarget:
-    """The newest generation of the store. Errors of all: those of the store."""
+    """The newest generation of the store. Errors of all methods: those of the store."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self.store, self._clock = store, clock
         self._written: tuple[int, Snapshot] | None = None
-        """The number and content of what was written last, which is read again only if another host wrote since."""
+        """The number and content of the last written generation, which is read again only if another host wrote
+        since."""
 
     def read(self) -> Snapshot:
-        """Read what the last pull wrote, of any host; nothing before the first. Errors: also InputError."""
+        """Read the last pull, by any host; empty before the first. Errors: also InputError."""
         from datalog_gate.store.generations import find_newest, read_lines
 
         newest = find_newest(self.store)

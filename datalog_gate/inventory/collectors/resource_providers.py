@@ -12,7 +12,7 @@ def _of_provider(name: str) -> ApiList:
 
 
 class ResourceProviders(Collector):
-    """The tables of Placement. `placement` is a name that folders of rules have."""
+    """The tables of Placement. The name `placement` is used for folders of rules."""
 
     tables = (
         table("nova_placement:resource_providers", PROVIDERS, "id=uuid name parent_id=parent_provider_uuid "
