@@ -1,6 +1,6 @@
-"""A baseline: all findings that are there now, which stop nothing later.
+"""A baseline: existing findings, which stop nothing later.
 
-A finding is known by its template, policy and key columns, so that moved lines and other messages do not change it.
+A finding is identified by its template, policy and key columns, so that moved lines and changed messages do not matter.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from datalog_gate.files.templates import read_json
 
 SCHEMA = "datalog-gate/baseline/1"
 FindingKeys = Mapping[tuple[str, Row], str]
-"""What findings are known by, as JSON text, by policy and row."""
+"""The keys of findings, as JSON text, by policy and row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The findings of a file: pairs of template and key."""
+    """The findings in a file: pairs of template and key."""
 
     file: Path
     findings: frozenset[tuple[str, str]]
 
     def name(self, template: str) -> str:
-        """The name of a template in the file: its path from there."""
+        """The name of a template in the file: its path relative to the file."""
         return ", ".join(_relative(part, self.file.parent) for part in template.split(", "))
 
     def tolerate(self, decision: Decision, template: str, keys: FindingKeys) -> Decision:
-        """The decision in which the findings of the file were there before, and the others are new."""
+        """The decision with findings of the file marked as existing before, and the others as new."""
         name = self.name(template)
 
         def compare(violation: Violation) -> Violation:
@@ -68,14 +68,14 @@ class Baseline:
         )
 
     def count_gone(self, judged: Collection[str], findings: Collection[tuple[str, str]]) -> int:
-        """How many findings that the file has of the judged templates are none of these."""
+        """Count the file's findings in the judged templates that are not among these."""
         names = {self.name(template) for template in judged}
         here = {(self.name(template), key) for template, key in findings}
         return sum(template in names and (template, key) not in here for template, key in self.findings)
 
 
 def compute_keys(policies: Sequence[Policy], program: CheckedProgram, decision: Decision) -> FindingKeys:
-    """What each finding of a decision is known by."""
+    """The key of each finding of a decision."""
     findings = (*decision.violations, *decision.undetermined, *decision.waived)
     if not findings:
         return {}
@@ -95,7 +95,7 @@ def compute_keys(policies: Sequence[Policy], program: CheckedProgram, decision: 
 
 
 def _plain(value: Value) -> object:
-    """A value as data without its place, which moves."""
+    """A value as data without its place, which may move."""
     return show(value) if isinstance(value, Unknown) else to_json(value)
 
 
@@ -119,7 +119,7 @@ def _is_finding(entry: object) -> bool:
 
 
 def format_baseline(findings: Iterable[tuple[str, str]], file: Path) -> str:
-    """Format findings, of templates and keys, as the baseline of that file: one a line, sorted."""
+    """Format findings, as pairs of template and key, as a baseline for that file: one per line, sorted."""
     here = Baseline(file, frozenset())
     entries = sorted({(here.name(template), key) for template, key in findings})
     lines = [json.dumps({"template": name, **json.loads(key)}, ensure_ascii=False) for name, key in entries]

@@ -1,4 +1,4 @@
-"""Options of a check, on the command line and in a configuration."""
+"""Options of a check, on the command line and in configuration files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAIVERS = "DATALOG_GATE_WAIVERS"
 FAIL_ON = (*LEVELS, "never")
 FORMATS = ("text", "compact", "json", "junit", "sarif", "github", "html")
 OUTPUTS = (*FORMATS, "baseline")
-"""What `--output` writes."""
+"""The formats of `--output`."""
 MOST_JOBS = 64
 MODES = ("record", "warn", "enforce")
 LIVE_PREFIX = "stack:"
@@ -23,33 +23,33 @@ LIVE_PREFIX = "stack:"
 
 @dataclass(frozen=True, slots=True)
 class CheckOption:
-    """An option of `check`, which has the same name in a configuration."""
+    """An option of `check`, with the same name in a configuration."""
 
     name: str
     help: str
     metavar: str | None = None
     short: str | None = None
     read: Callable[[str], object] = str
-    """Reads the text of a value. Errors: ValueError."""
+    """Converts the text of a value. Errors: ValueError."""
     many: bool = False
     """Whether it may be given several times, and its value is a list."""
     flag: bool = False
-    """Whether it is true or false, without a text."""
+    """Whether it is true or false, without a value."""
     choices: Sequence[str] = ()
     default: object = None
-    """The value without it; of many, a list."""
+    """The default value; a list if there may be several."""
     variable: str | None = None
     """The environment variable that gives the default."""
     rebase: Callable[[str, Path], str] = lambda text, _: text
-    """Changes the text of a value in a file of this folder to one that is meant from the working directory."""
+    """Converts a path in a configuration in this folder to one relative to the working directory."""
 
     @property
     def attribute(self) -> str:
-        """The name of its value in Python."""
+        """The name of its attribute in Python."""
         return self.name.replace("-", "_")
 
     def initial(self) -> object:
-        """The value if nobody gives one."""
+        """The value if none is given."""
         if self.variable and (text := os.environ.get(self.variable)):
             return text
         return [] if self.many else self.default
@@ -64,7 +64,7 @@ def read_pair(text: str) -> tuple[str, str]:
 
 
 def read_list(text: str) -> tuple[str, ...]:
-    """Read words with commas between them."""
+    """Read words separated by commas."""
     return tuple(part for part in text.split(",") if part)
 
 
@@ -93,7 +93,7 @@ def read_output(text: str) -> tuple[str, Path]:
 
 
 def _read_assumption(text: str) -> str:
-    """The text itself: only the reading of a template tells where its expression ends."""
+    """The text itself, since only the reader of templates knows where the expression ends."""
     read_pair(text)
     return text
 
@@ -106,12 +106,12 @@ def _read_module(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def rebase_path(text: str, folder: Path) -> str:
-    """A path as a file of a folder names it, from the working directory."""
+    """A path in a configuration in a folder, relative to the working directory."""
     return text if os.path.isabs(text) else os.path.relpath(os.path.join(folder, text))
 
 
 def _rebase_rules(text: str, folder: Path) -> str:
-    """A path to rules; a word that names no file there is the name of an installed pack."""
+    """A path to rules. A word that names no file there is the name of an installed pack."""
     installed = os.path.basename(text) == text and not os.path.lexists(os.path.join(folder, text))
     return text if installed else rebase_path(text, folder)
 
@@ -206,5 +206,5 @@ CHECK_OPTIONS = (
         "output", "also write a format to a file", "FMT=FILE", read=read_output, many=True, rebase=_rebase_output
     ),
 )
-"""All options of `check` but its templates, in the order of the help."""
+"""All options of `check` except its templates, in the order of the help."""
 BY_NAME = {option.name: option for option in CHECK_OPTIONS}

@@ -1,8 +1,8 @@
 """The configuration of a project.
 
-It gives defaults to `check`, and says what templates are judged with: the table ``[tool.datalog-gate]`` of a
-pyproject.toml, or a datalog-gate.toml, found upwards from a folder. Its keys are the options of `check` by their long
-names, and `templates`. Paths in it are meant from its folder.
+It gives defaults for `check`, and says how templates are judged. It is the table ``[tool.datalog-gate]`` of a
+pyproject.toml, or a datalog-gate.toml, in a folder or above it. Its keys are the long option names of `check`, and
+`templates`. Paths are relative to its folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MISNAMED_FILES = (
     "datalog-gate.ini",
 )
 MISNAMED_TABLES = (("tool", "datalog_gate"), ("datalog-gate",), ("datalog_gate",))
-"""What is probably meant as a configuration, and would silently be none."""
+"""Table names that are probably meant as a configuration and would silently be ignored."""
 _NAME = re.compile("datalog[-_]gate")
 TEMPLATES = "templates"
 ENTRY_KEYS = ("path", "environment", "parameter")
@@ -48,7 +48,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredValue:
-    """The value of a key, as the option of that name has it, and where it stands."""
+    """The value of a key, converted as for the option of that name, and its place."""
 
     value: Any
     place: Span
@@ -56,10 +56,11 @@ class ConfiguredValue:
 
 @dataclass(frozen=True, slots=True)
 class TemplateEntry:
-    """An entry of `templates`: patterns of paths, and what the templates that they meet are judged with."""
+    """An entry of `templates`: patterns of paths, and the inputs for the matching templates."""
 
     patterns: tuple[str, ...]
-    """As ``stacks/**/*.yaml``, from the folder of the configuration; a folder is all below it."""
+    """Patterns such as ``stacks/**/*.yaml``, relative to the configuration's folder. A folder means everything below
+    it."""
     environments: tuple[str, ...]
     parameters: Mapping[str, Data]
     place: Span
@@ -67,11 +68,11 @@ class TemplateEntry:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a project configures; empty if it has no file."""
+    """The configuration of a project; empty if it has no file."""
 
     file: Path | None = None
     values: Mapping[str, ConfiguredValue] = field(default_factory=dict)
-    """By the name of the option."""
+    """By option name."""
     templates: tuple[TemplateEntry, ...] = ()
 
     def value(self, name: str) -> Any:
@@ -79,7 +80,7 @@ class Configuration:
         return self.values[name].value if name in self.values else BY_NAME[name].initial()
 
     def entry_of(self, template: str | Path) -> TemplateEntry | None:
-        """The first entry that meets a template, or the folder of a template.yaml."""
+        """The first entry that matches a template, or the folder of a template.yaml."""
         if self.file is None or not self.templates:
             return None
         path = os.path.relpath(template, self.file.parent).replace(os.sep, "/")
@@ -90,15 +91,15 @@ class Configuration:
         return None
 
     def names(self, template: Path) -> bool:
-        """Whether the entry that meets a template names it by its path alone."""
+        """Whether the entry that matches a template names it without wildcards."""
         entry = self.entry_of(template)
         here = os.path.abspath(template)
         folder = self.file.parent if self.file else Path()
         return entry is not None and any(os.path.abspath(folder / pattern) == here for pattern in entry.patterns)
 
     def find_templates(self) -> list[DiscoveredTemplate]:
-        """The templates that the entries meet, in their order, each once. A pattern with wildcards meets only stacks of
-        their own, as in a folder. Errors: InputError for a pattern that meets nothing."""
+        """The templates that the entries match, in order, without duplicates. A pattern with wildcards matches only
+        stacks of their own, as in a folder. Errors: InputError for a pattern without matches."""
         discovered: dict[str, DiscoveredTemplate] = {}
         wrong: list[Diagnostic] = []
         for entry in self.templates:
@@ -128,12 +129,12 @@ class Configuration:
         for template in (*discovery.templates, *unread):
             path = os.path.relpath(template.path, self.file.parent).replace(os.sep, "/")
             if wanted.fullmatch(path) or (template in unread and os.path.isdir(template.path)):
-                yield template  # who reads a folder that can't be listed says so
+                yield template  # reading a folder that can't be listed reports it
 
 
 def load_configuration(folder: str | Path = ".") -> Configuration:
-    """Load the configuration for a folder: its own, or that of the nearest folder above it up to the top of its
-    repository. Errors: InputError with all that is wrong in the file."""
+    """Load the configuration for a folder: its own, or that of the nearest folder above, up to the top of its
+    repository. Errors: InputError with all problems of the file."""
     for parent in (top := Path(os.path.abspath(folder)), *top.parents):
         for name, path in ((OWN_FILE, ()), (SHARED_FILE, TABLE)):
             file = parent / name
@@ -160,7 +161,7 @@ def _misnamed(message: str, suggestion: str, file: str) -> InputError:
 
 
 def _text_of(file: Path) -> str:
-    """The text of a file that is another tool's, perhaps; empty if it can't be read."""
+    """The text of a file that may belong to another tool; empty if it can't be read."""
     try:
         return read_text(file)
     except InputError:
@@ -168,7 +169,7 @@ def _text_of(file: Path) -> str:
 
 
 def _parse(text: str, label: str) -> dict[str, Any]:
-    """The tables of a text. Errors: InputError if it is no TOML."""
+    """The tables of a text. Errors: InputError if it is not TOML."""
     import tomllib
 
     try:
@@ -285,7 +286,7 @@ class _TableReader:
         self._wrong.append(Diagnostic("bad-configuration", what, self._place(path)))
 
     def _place(self, path: KeyPath) -> Span:
-        """The place of a key. One in a table on one line is at its name, if only one such stands there or below."""
+        """The place of a key. In a table on one line it is the key's name, if that occurs only once there or below."""
         if path in self._places:
             line, column = self._places[path]
             return Span(self._label, line, column, line, column + len(str(path[-1])))
@@ -295,16 +296,14 @@ class _TableReader:
         name = re.compile(rf"""(?<![\w-]){re.escape(str(path[-1]))}(?=["']?\s*=)""")
         rows = enumerate(self._text.splitlines()[line - 1 :], line)
         inner = [(at, match.start() + 1) for at, row in rows for match in name.finditer(row)]
-        if len(inner) == 1:  # else it is not known which one
+        if len(inner) == 1:  # otherwise it is not known which one
             [(line, column)], length = inner, len(str(path[-1]))
         return Span(self._label, line, column, line, column + length)
 
 
 def _find_keys(text: str) -> Iterator[tuple[KeyPath, tuple[int, int]]]:
-    """The keys and headers of a TOML that stand at the start of a line, with line and column: TOML's reader keeps none.
-
-    A line inside of a text of several lines may look like a key; at worst a place is wrong.
-    """
+    """The keys and headers of TOML at the start of lines, with line and column, which Python's TOML reader does not
+    record. A line inside a multi-line text may look like a key; at worst a place is wrong."""
     table: KeyPath = ()
     counts: dict[KeyPath, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -329,8 +328,8 @@ def _split(key: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """The paths that a pattern meets: ``*`` and ``?`` meet no slash, ``**`` any folders; a folder meets all below. It
-    meets what has its very name too, as ``a[1].yaml``."""
+    """A regular expression for a pattern: ``*`` and ``?`` match no slash, ``**`` any folders, a folder everything
+    below. The literal name matches too, as for ``a[1].yaml``."""
 
     def translate(match: re.Match[str]) -> str:
         match match[0]:

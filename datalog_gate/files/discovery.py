@@ -1,9 +1,9 @@
 """The search for the templates of a folder, with their environments.
 
-A template is a file ``.yaml``, ``.yml``, ``.template`` or ``.json`` that names a template version at its top, as Heat
-asks for. A template that another one nests or reads by `get_file`, itself or by its environment, is judged as a part of
-it, and not by itself. To a template ``web.yaml`` belong ``web.env`` and ``web.env.yaml`` beside it, as far as they are
-there; to a ``template.yaml`` ``env.yaml`` too. Hidden files and folders are left out, and links to folders.
+A template is a file ``.yaml``, ``.yml``, ``.template`` or ``.json`` with a template version at its top, as Heat
+requires. A template that another one, or its environment, nests or reads by `get_file` is judged as a part of it, not
+by itself. A template ``web.yaml`` has the environments ``web.env`` and ``web.env.yaml`` beside it, if they exist; a
+``template.yaml`` also ``env.yaml``. Hidden files and folders, and links to folders, are left out.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from datalog_gate.template.environment import TEMPLATE_ENDINGS
 ENDINGS = (".yaml", ".yml", ".template", ".json")
 VERSIONS = ("heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion")
 FOLDER_TEMPLATE = "template.yaml"
-"""The template that stands for its folder, and gives its stack the folder's name."""
+"""The template that represents its folder. Its stack gets the folder's name."""
 FOLDER_ENVIRONMENT = "env.yaml"
 """Its environment, which `read_stack` reads with the folder."""
 _VERSION = re.compile(rf"^(?:{'|'.join(VERSIONS)})\s*:", re.MULTILINE)
 _NAMES_FILES = ("get_file", ".yaml", ".template")
-"""What a text has that names files."""
+"""The words in texts that refer to files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +39,20 @@ class DiscoveredTemplate:
 
     path: str
     environments: tuple[str, ...]
-    """To give to `read_stack` with the source; later ones override earlier ones."""
+    """The environments for `read_stack`; later ones override earlier ones."""
     files: Mapping[str, str]
-    """The SHA-256 of each file that it reads, its own among them, by the path."""
+    """The SHA-256 of each file that it reads, including its own, by path."""
 
     @property
     def source(self) -> str:
-        """What to give to `read_stack`: the folder, for a ``template.yaml``."""
+        """The source for `read_stack`: the folder, for a ``template.yaml``."""
         folder, name = os.path.split(self.path)
         return folder or os.curdir if name == FOLDER_TEMPLATE else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The templates below a folder in order of their paths, and what may be or hold one and can't be read."""
+    """The templates below a folder in order of path, and unreadable files or folders that may be, or contain, one."""
 
     templates: tuple[DiscoveredTemplate, ...]
     unreadable: tuple[Path, ...]
@@ -61,8 +61,8 @@ class Discovery:
 def discover_templates(folder: Path) -> Discovery:
     """Find the templates below a folder that are stacks of their own.
 
-    Of templates that nest each other in a circle, the first is one. A file that can't be read as YAML is a template if
-    it looks like one, and names no other file.
+    Of templates that nest each other in a cycle, the first is one. A file that is not valid YAML is a template if it
+    looks like one, and refers to no other file.
     """
     unlisted: list[Path] = []
     files = _Files()
@@ -73,7 +73,7 @@ def discover_templates(folder: Path) -> Discovery:
     nested = {name for path in environments for name in read[path] - own[path]}
     roots = [path for path in environments if path not in nested]
     covered = {name for path in roots for name in read[path]}
-    for path in environments:  # what is left is in a circle
+    for path in environments:  # the rest are in cycles
         if path not in covered:
             roots.append(path)
             covered |= read[path]
@@ -89,17 +89,17 @@ def discover_templates(folder: Path) -> Discovery:
 
 
 def is_template(text: str, file: str) -> bool:
-    """Whether the text of a file names a template version at its top."""
+    """Whether a file's text has a template version at its top."""
     if not any(version in text for version in VERSIONS):
         return False
     if _VERSION.search(text):
         return True
-    data = _read(text, file)  # JSON, or a key in quotes; else the version stands in a text of something else
+    data = _read(text, file)  # JSON, or a quoted key; otherwise the version is part of another text
     return isinstance(data, dict) and any(version in data for version in VERSIONS)
 
 
 def check_folder(path: Path) -> None:
-    """Check that a path is no folder without a template of its own. Errors: InputError."""
+    """Check that a path is not a folder without a template. Errors: InputError."""
     if not os.path.isdir(path) or os.path.isfile(path / FOLDER_TEMPLATE):
         return
     try:
@@ -112,7 +112,7 @@ def check_folder(path: Path) -> None:
 
 def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set[str]]]:
     """The files below a folder that may be templates, in order, each with the names of all files beside it. Folders
-    that can't be listed are added to the list."""
+    that can't be listed are appended to the list."""
 
     def note(error: OSError) -> None:
         unlisted.append(Path(error.filename))
@@ -122,14 +122,12 @@ def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set
         beside = frozenset(names)
         start = os.path.join(parent, "").removeprefix(os.path.join(os.curdir, ""))  # as templates name each other
         paths = (start + name for name in sorted(names) if name.endswith(ENDINGS) and name[0] != ".")
-        yield from ((path, beside) for path in paths if os.path.isfile(path))  # to read from a pipe would wait for good
+        yield from ((path, beside) for path in paths if os.path.isfile(path))  # reading from a pipe would block
 
 
 def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str, ...]:
-    """The environments that belong to a template, later over earlier.
-
-    `beside` are the names of the files of its folder, if they are known.
-    """
+    """The environments of a template; later ones override earlier ones. `beside` are the file names of its folder, if
+    known."""
     folder, name = os.path.split(template)
     stem = os.path.splitext(name)[0]
     names = [f"{stem}.env", f"{stem}.env.yaml"]
@@ -141,7 +139,7 @@ def environments_of(template: str, beside: Set[str] | None = None) -> tuple[str,
 
 
 class _Files:
-    """The files of a folder. Their contents are not kept: a folder may hold more than fits the memory."""
+    """The files of a folder. Their contents are not stored, since a folder may exceed the memory."""
 
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
@@ -149,7 +147,7 @@ class _Files:
         self.unreadable: list[Path] = []
 
     def is_template(self, name: str) -> bool:
-        """Whether a file names a template version at its top."""
+        """Whether a file has a template version at its top."""
         try:
             text = self._present_text(name)
         except (OSError, ValueError):
@@ -160,7 +158,7 @@ class _Files:
         return is_named
 
     def closure(self, names: Iterable[str]) -> set[str]:
-        """The files, and all that they name, and those in turn."""
+        """The files, and all files that they refer to, directly or indirectly."""
         waiting, reached = list(names), set[str]()
         while waiting:
             name = waiting.pop()
@@ -170,13 +168,13 @@ class _Files:
         return reached
 
     def digest(self, name: str) -> str:
-        """The SHA-256 of a file as it was read first; of a missing one, that of nothing."""
+        """The SHA-256 of a file when it was first read; for a missing file, that of no data."""
         if name not in self._digests:
             self._text(name)
         return self._digests[name]
 
     def _references(self, name: str) -> list[str]:
-        """The files that a template or an environment names and that are there."""
+        """The existing files that a template or environment refers to."""
         if name not in self._named:
             text = self._text(name) if name.endswith((*ENDINGS, ".env")) else ""
             self._named[name] = _present_files(text, name)
@@ -197,7 +195,7 @@ class _Files:
 
 
 def _present_files(text: str, name: str) -> list[str]:
-    """The files that the text of a template or an environment names and that are there."""
+    """The existing files that the text of a template or environment refers to."""
     if not any(part in text for part in _NAMES_FILES):
         return []
     names = sorted(set(_named_files(_read(text, name))))
@@ -206,7 +204,7 @@ def _present_files(text: str, name: str) -> list[str]:
 
 
 def _read(text: str, name: str) -> Data:
-    """The data of a text; None if it is none: who judges it says so."""
+    """The data of a text; None if it is invalid, which is reported when it is judged."""
     try:
         return read_document(text, name).data
     except InputError:
@@ -214,7 +212,7 @@ def _read(text: str, name: str) -> Data:
 
 
 def _named_files(data: Data) -> Iterator[str]:
-    """The names of files in a template or an environment: what `get_file` reads, and types that are templates."""
+    """The file names in a template or environment: arguments of `get_file`, and types that are templates."""
     if isinstance(data, dict) and isinstance(registry := data.get("resource_registry"), dict):
         base = _local(str(registry.get("base_url") or ""))
         texts = (text for _, text in _texts(registry) if text.endswith(TEMPLATE_ENDINGS))
@@ -225,7 +223,7 @@ def _named_files(data: Data) -> Iterator[str]:
 
 
 def _texts(data: Data) -> Iterator[tuple[Data, str]]:
-    """The texts in data that have a key, with their keys."""
+    """The texts of data that have a key, with their keys."""
     waiting = [data]
     while waiting:
         match waiting.pop():
@@ -237,5 +235,5 @@ def _texts(data: Data) -> Iterator[tuple[Data, str]]:
 
 
 def _local(name: str) -> str:
-    """The path of an address of a file."""
+    """The path of a file URL."""
     return unquote(urlsplit(name).path) if name.startswith("file://") else name

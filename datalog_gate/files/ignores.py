@@ -2,8 +2,8 @@
 
 ``flavor: huge  # datalog-gate: ignore[web.flavor] until 2027-01-31: the old image needs it``
 
-They are for whoever checks a template at a desk. No door in a running service reads them: there the operator's waivers
-count alone.
+They apply only when a user checks a template. Doors in a running service ignore them: there only the operator's waivers
+count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IGNORE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """What a comment ignores: the finding of a policy on its line, until a day."""
+    """A comment that ignores the findings of a policy on its line until a day."""
 
     policy: str
     until: str
@@ -37,14 +37,14 @@ class Ignore:
 
     @property
     def waiver(self) -> Waiver:
-        """The exception that it is, under the name of its place."""
+        """The equivalent waiver, named after its place."""
         where = f"{self.place.file}:{self.place.line}"
         return Waiver(
             id=where, policy=self.policy, owner="ignored in the template", reason=self.reason, expires=self.until
         )
 
     def covers(self, violation: Violation) -> bool:
-        """Whether it stands on the line of a finding of its policy."""
+        """Whether it is on the line of a finding of its policy."""
         place = violation.place
         if place is None or self.policy not in violation.policies:
             return False
@@ -54,7 +54,7 @@ class Ignore:
 def find_ignores(
     sources: Mapping[str, str], policies: Collection[str]
 ) -> tuple[tuple[Ignore, ...], tuple[Diagnostic, ...]]:
-    """The ignores in texts by file, and warnings of those that have no effect: one needs known policies, a day and a
+    """The ignores in texts by file, and warnings about ineffective ones: each needs known policies, a day and a
     reason."""
     ignores, warnings = [], []
     for file, text in sources.items():
@@ -102,10 +102,8 @@ def _is_day(text: str) -> bool:
 
 
 def apply_ignores(decision: Decision, ignores: Sequence[Ignore]) -> tuple[Decision, frozenset[Ignore]]:
-    """The decision with the findings waived that an ignore covers on its day, and the ignores that cover a finding.
-
-    Its id changes with what is ignored, since its outcome may.
-    """
+    """The decision with findings waived that a current ignore covers, and the ignores that cover a finding. The
+    decision's id changes with the ignored findings, since its outcome may."""
     used = {
         ignore
         for ignore in ignores
@@ -136,7 +134,7 @@ def apply_ignores(decision: Decision, ignores: Sequence[Ignore]) -> tuple[Decisi
 
 
 def find_idle(ignores: Collection[Ignore], used: Collection[Ignore], now: datetime) -> Iterator[Diagnostic]:
-    """Warn of ignores that cover no finding, and of those that are over."""
+    """Warn about ignores that cover no finding, and about expired ones."""
     for ignore in sorted(ignores, key=lambda ignore: (ignore.place, ignore.policy)):
         if ignore not in used:
             message = f"{ignore.policy} finds nothing on this line to ignore"

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
 FactSource = Path | str | Mapping[str, Iterable[Sequence[object] | Mapping[str, object]]] | list[FactLine]
-"""The path of a file of facts as lines of JSON, or rows of plain data by relation, each in order or by column, or lines
-that were read."""
+"""The path of a file of facts as lines of JSON, rows of plain data by relation (each in order or by column), or facts
+already read."""
 WaiverSource = Path | str | Sequence[Waiver | Mapping[str, object]]
-"""The path of a `waivers.yaml`, or waivers, or entries of such a file as data."""
+"""The path of a `waivers.yaml`, waivers, or entries of such a file as data."""
 
 
 def read_request(
@@ -90,14 +90,14 @@ _EMPTY = ProgramCache[Inventory]()
 def read_inventory(
     rules: PolicySet, source: FactSource, before: Inventory | None = None, engine: Engine = evaluate
 ) -> Inventory:
-    """Read an inventory. It shares with the one `before` it what did not change. Errors: InputError."""
+    """Read an inventory. Unchanged parts are shared with the one `before` it. Errors: InputError."""
     lines = fact_lines(source)
     rows = bind(rules.program, lines, catalogue=rules.catalogue)
     return loaded(rules, rows, before, read_readings(lines), engine)
 
 
 def load_waivers(rules: PolicySet, source: WaiverSource | Document) -> tuple[Waiver, ...]:
-    """Load waivers; those that are waivers already stay as they are. Errors: InputError."""
+    """Load waivers; existing waivers are returned as they are. Errors: InputError."""
     from datalog_gate.template.document import Document, read_document
 
     if isinstance(source, str | Path):

@@ -12,11 +12,11 @@ from datalog_gate.template.document import read_document
 
 REQUIRED_FIELDS = ("version", "summary")
 OPTIONAL_FIELDS = ("inventory", "caller")
-"""A pack that says ``inventory: optional`` has rules that are worth having without one."""
+"""Fields of a pack such as ``inventory: optional``, which says that its rules are useful without one."""
 
 
 def read_pack_file(file: Path) -> dict[str, str]:
-    """Read the fields of a ``pack.yaml``; empty ones if there is no such file. Errors: InputError."""
+    """Read the fields of a ``pack.yaml``; empty if there is no such file. Errors: InputError."""
     if not file.exists():
         return dict.fromkeys(REQUIRED_FIELDS, "")
     text = read_text(file)

@@ -1,7 +1,7 @@
 """A cache on disk of policy sets: rules are checked once.
 
-A file holds what `load` made of rule files, as JSON: texts, numbers and constructors of a fixed list of classes. It is
-named by the digest of the rules, the code and the catalogue. What is broken, or belongs to another user, is ignored.
+A file holds the result of `load` as JSON: texts, numbers and constructors of a fixed list of classes. Its name is the
+digest of the rules, the code and the catalogue. Invalid files, and those of other users, are ignored.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from datalog_gate.schema.declaration import Column, Relation, RelationVersion
 
 FORMAT = "datalog-gate/rules-cache/1"
 MOST_FILES = 8
-"""The most files that are kept; the oldest are deleted."""
+"""The maximum number of files; the oldest are deleted."""
 ROOMS = ("analysis", "base", "decision", "language", "schema", "files")
-"""The packages whose code decides what is in a file."""
+"""The packages whose code determines the content of a file."""
 CLASSES: tuple[type, ...] = (
     Span,
     Var,
@@ -65,23 +65,21 @@ CLASSES: tuple[type, ...] = (
     Unlock,
     Diagnostic,
 )
-"""The classes whose objects a file may hold: an object is its number and the fields that its constructor takes."""
+"""The classes that a file may contain. An object is the number of its class and the fields for its constructor."""
 TUPLE, FROZENSET, DICT, BOOLEAN, DECIMAL, DATE, KIND = range(-7, 0)
 STORED = ("program", "policies", "unlocks", "warnings", "digest", "reads", "cloud_wide", "inputs_alone")
-"""The fields of a policy set that are stored; the others are the input."""
+"""The stored fields of a policy set; the others are the input."""
 
 
 def find_cache_folder() -> Path | None:
-    """The folder of the cache, as XDG has it; None without a home."""
+    """The cache folder according to XDG; None without a home."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "datalog-gate" if os.path.isabs(base) else None
 
 
 def load_cached(files: Sequence[RuleFile], load: Callable[[], PolicySet], folder: Path | None) -> PolicySet:
-    """The policy set of rule files under the shipped catalogue: from the cache, or else loaded and stored there.
-
-    Errors: those of `load`; none of the cache.
-    """
+    """The policy set of rule files with the shipped catalogue, from the cache or loaded and stored there. Errors: those
+    of `load`; none of the cache."""
     if folder is None:
         return load()
     path = folder / f"{_digest(files)}.json"
@@ -104,7 +102,7 @@ def _digest(files: Sequence[RuleFile]) -> str:
 
 
 def _describe_code() -> list[str]:
-    """The size and time of each file of code and data that takes part, as Python tells whether a .pyc is stale."""
+    """The size and time of each file of code and data involved. Python detects stale .pyc files in the same way."""
     package = Path(__file__).parents[1]
     described = []
     for room in ROOMS:
@@ -117,7 +115,7 @@ def _describe_code() -> list[str]:
 
 
 def encode(rules: PolicySet) -> str:
-    """A policy set as text. Errors: ValueError for what no file can hold."""
+    """A policy set as text. Errors: ValueError for data that a file can't hold."""
     encoder = _Encoder()
     root = [encoder.number(getattr(rules, name)) for name in STORED]
     root.append(encoder.number(dict(column_reads.read_columns(rules.program))))
@@ -127,7 +125,7 @@ def encode(rules: PolicySet) -> str:
 
 @paused()
 def decode(text: str, files: Sequence[RuleFile]) -> PolicySet:
-    """The policy set of a text. Errors: ValueError, TypeError, LookupError if it is none."""
+    """The policy set in a text. Errors: ValueError, TypeError, LookupError if it is invalid."""
     checksum, _, body = text.partition("\n")
     if sha256(body.encode()).hexdigest() != checksum:
         raise ValueError("the cache is damaged")
@@ -142,7 +140,7 @@ def decode(text: str, files: Sequence[RuleFile]) -> PolicySet:
 
 
 def _decode(items: Sequence[Any]) -> list[Any]:
-    """The values of items: atoms themselves, and objects, each of which is made of values before it."""
+    """The values of items: atoms, and objects built from earlier values."""
     values: list[Any] = []
     add, value_at = values.append, values.__getitem__
     for item in items:
@@ -169,21 +167,21 @@ _PLAIN: Mapping[int, Callable[[Any], object]] = {
     DATE: date.fromisoformat,
     KIND: Kind,
 }
-"""What makes the other objects of their one part."""
+"""The constructors of the other objects, which have one part."""
 
 
 class _Encoder:
-    """Lists atoms and objects, each once, and what an object is made of before it."""
+    """Lists atoms and objects once, each after its parts."""
 
     def __init__(self) -> None:
         self.items: list[object] = []
         self._numbers: dict[object, int] = {}
-        """By type and value, or by identity."""
+        """By type and value, or by id."""
         self._kept: list[object] = []
-        """What was numbered by identity, so that none is freed and another takes its place."""
+        """The objects numbered by id, kept alive so that ids stay unique."""
 
     def number(self, value: Any) -> int:
-        """The place of a value in the list. Errors: ValueError."""
+        """The number of a value in the list. Errors: ValueError."""
         kind = type(value)
         if value is None or kind in (str, int, bool):
             key: object = (kind, value)
@@ -225,7 +223,7 @@ _CODES = {cls: code for code, cls in enumerate(CLASSES)}
 
 
 def _read_own(path: Path) -> str | None:
-    """The text of a file that this user alone can write; else None."""
+    """The text of a file that only this user can write; else None."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="ascii") as file:
             status = os.fstat(file.fileno())
@@ -241,7 +239,7 @@ def _read_own(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file atomically, which only this user can read, and delete the oldest beyond `MOST_FILES`."""
+    """Write a file atomically, readable only by this user, and delete the oldest files beyond `MOST_FILES`."""
     from tempfile import NamedTemporaryFile
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

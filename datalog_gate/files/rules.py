@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 YAML = (".yaml", ".yml")
 GROUP = "datalog_gate.rules"
-"""The group of entry points for packs that are Python packages. Each names the package that holds the rules."""
+"""The entry-point group for packs that are Python packages. Each names the package that holds the rules."""
 LIMITS_MODULE = "limits.dl"
 PACK_FILE = "pack.yaml"
 RULE = re.compile(r"^(@(deny|warn|record|unlock)\b|[a-z_][\w:]*\([^)\n]*\)\s*:-)", re.MULTILINE)
-"""The beginning of a rule."""
+"""A pattern for the beginning of a rule."""
 NO_RULE_ENDINGS = (
     ".dl", *YAML, ".md", ".rst", ".adoc", ".html", ".json", ".py", ".bak", ".orig", ".rej", ".swp", ".tmp", ".disabled",
     ".off", ".old",
 )  # fmt: skip
-"""Endings of rules, and of what may show rules and is none: pages, programs, copies, what was put aside."""
+"""File endings of rules, and of other files that may contain rules: documents, programs, copies, backups."""
 NO_RULES = ("test.yaml", PACK_FILE, LIMITS_FILE)
-"""Files beside rules: their tests, the description of a pack, and its limits, which `LIMITS_MODULE` declares."""
+"""Files beside rules: tests, the description of a pack, and its limits, which `LIMITS_MODULE` declares."""
 
 
 def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
     """Read the rule files at the paths: ``*.dl``, and libraries of Congress in YAML.
 
-    A module is named by its path in the folder, or by the stem of a file given alone. The modules of an installed pack
-    begin with its name, and so do those of every pack if two modules would have the same name. With `congress` all
-    files are read as Congress reads them.
+    A module is named by its path in the folder, or by the stem of a single file. Modules of an installed pack have its
+    name as a prefix, and so do those of all packs if two modules would otherwise have the same name. With `congress`
+    all files are read as Congress reads them.
 
     Errors: RulesError with every file that cannot be read, the syntax errors of the others, and for a path without any
     rule file.
@@ -86,14 +86,14 @@ def read_rules(paths: Iterable[Path], congress: bool = False) -> list[RuleFile]:
         raise RulesError(diagnostics, sources | texts(files))
     if len({file.module for file in files}) == len(files):
         return files
-    return [  # the modules are named as if the folder above the packs had been given
+    return [  # modules are named as if the folder above the packs had been given
         replace(rule_file, module=f"{pack}:{rule_file.module}") if pack else rule_file
         for rule_file, pack in zip(files, packs, strict=True)
     ]
 
 
 def replace_texts(files: Iterable[RuleFile], texts: Mapping[Path, str], tops: Sequence[Path]) -> list[RuleFile]:
-    """The rule files with the texts that an editor has, new ones below the `tops` among them."""
+    """The rule files with the texts of an editor. New files below the `tops` are added."""
     rules = {file.file: file for file in files}
     for path, text in texts.items():
         top = next((top for top in tops if path.is_relative_to(top)), None)
@@ -105,8 +105,7 @@ def replace_texts(files: Iterable[RuleFile], texts: Mapping[Path, str], tops: Se
 
 
 def _rule_files(folder: Path, listed: Iterable[Path]) -> list[Path]:
-    """The files of a folder that may hold rules, and links to folders; not the ``..data`` of one that Kubernetes
-    mounts."""
+    """The files of a folder that may contain rules, following links to folders, except Kubernetes' ``..data``."""
     depth = len(folder.parts)
     return [
         file
@@ -121,7 +120,7 @@ def _rule_files(folder: Path, listed: Iterable[Path]) -> list[Path]:
 
 
 def _unread_files(folder: Path, listed: Iterable[Path]) -> list[Diagnostic]:
-    """A warning for each file of a folder whose text is rules, and whose ending says that it is not."""
+    """A warning for each file of a folder that contains rules but has another ending."""
     diagnostics, depth = [], len(folder.parts)
     for file in listed:
         hidden = any(part.startswith(".") for part in file.parts[depth:])
@@ -139,7 +138,7 @@ def _unread_files(folder: Path, listed: Iterable[Path]) -> list[Diagnostic]:
 
 
 def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile | None:
-    """Read a rule file; None for YAML that is no library, unless it was given `alone`. Errors: InputError."""
+    """Read a rule file; None for YAML that is not a library, unless it was named `alone`. Errors: InputError."""
     text = read_text(file)
     if file.suffix.lower() not in YAML:
         limits = _read_limits(file.with_name(LIMITS_FILE)) if file.name == LIMITS_MODULE else {}
@@ -172,7 +171,7 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
 
 
 def _other_file(file: Path, data: Mapping[str, object]) -> tuple[str, str] | None:
-    """What a file is that was given as rules, and where it belongs; None if nobody can tell."""
+    """What a file is that was given as rules but is something else, and where it belongs; None if that is not known."""
     if data.keys() & {"heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion"}:
         return "this is a template, and no rules", f"give the rules by --rules: check {file} --rules RULES"
     if "cases" in data:
@@ -194,7 +193,7 @@ def _read_limits(file: Path) -> dict[str, Any]:
 
 
 def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry:
-    """A rule as written in the file, for places; where the file escapes characters, only its first line is exact."""
+    """A rule as written in the file, for places. If the file escapes characters, only its first line is exact."""
     from datalog_gate.analysis.congress.library import Entry
 
     span_lines = list(lines[place.line - 1 : place.end_line])
@@ -211,11 +210,9 @@ def _entry(lines: Sequence[str], value: str, comment: str, place: Span) -> Entry
 
 
 def find_rules(path: Path) -> tuple[tuple[str, ...], Path]:
-    """Find the rules at a path; if nothing is there, find the folder of the installed pack of that name.
-
-    Return the name of the pack, or (), and the path. No code of the pack is run. Errors: RulesError if two packages
-    are this pack, or it has no folder.
-    """
+    """Find the rules at a path; if it does not exist, the folder of the installed pack of that name. Return the name of
+    the pack, or (), and the path. No code of the pack is run. Errors: RulesError if two packages provide the pack, or
+    it has no folder."""
     if os.path.exists(path) or len(path.parts) != 1:
         return (), path
     from importlib.metadata import entry_points

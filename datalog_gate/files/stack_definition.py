@@ -1,4 +1,4 @@
-"""The definition of a stack, as its host sent it."""
+"""The definition of a stack, as sent by its host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECTIONS = ("parameters", "parameter_defaults")
 
 @dataclass(frozen=True, slots=True)
 class StackDefinition:
-    """A template with one environment, the parameters of the request, and the files by name, all as written."""
+    """A template with one environment, the request's parameters, and the files by name, as written."""
 
     template: str | Mapping[str, Data]
     environment: str | Mapping[str, Data] | None = None
@@ -27,15 +27,15 @@ class StackDefinition:
     parameters: Mapping[str, Data] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     environment_files: tuple[str, ...] = ()
-    """Names of `files`: later ones override earlier ones, and all override `parameters`."""
+    """Names in `files`. Later ones override earlier ones, and all override `parameters`."""
     masked: tuple[tuple[str, str], ...] = ()
     """Section ("parameters" or "parameter_defaults") and name of each value that the host hides. The environment does
     not hold these values, and they are unknown."""
     held: HeldStacks = field(default_factory=HeldStacks)
-    """Nested stacks as the host holds them."""
+    """Nested stacks in the host."""
 
     def stack(self, name: str, catalogue: Catalogue, undeclared: bool = False) -> Stack:
-        """Read the stack under that name; for `undeclared` see `read_stack`. Errors: InputError."""
+        """Read the stack with that name; for `undeclared` see `read_stack`. Errors: InputError."""
         return read_stack(
             template=self.template,
             environment=self.environment,
@@ -75,7 +75,7 @@ class StackDefinition:
 
 
 def remove_masked(environment: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Remove what Heat masks from an environment, but for `own` values. Return the section and name of each."""
+    """Remove masked values from an environment, except `own` values. Return the section and name of each."""
     sections = {name: section for name in SECTIONS if isinstance(section := environment.get(name), dict)}
     entries = [(name, key) for name, section in sections.items() for key in section if section[key] == HEAT_MASK]
     hidden = tuple((name, key) for name, key in entries if key not in own.get(name, {}))

@@ -1,7 +1,7 @@
 """Reads stacks from templates and environments, and other input files.
 
-The files of a template are read only below `files_root`, with symbolic links resolved. Addresses are never fetched.
-Errors are InputError.
+Files of a template are read only below `files_root`, with symbolic links resolved. URLs are never fetched. Errors are
+InputError.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_stack(
 
     `source` is the path of a template, or of a folder with a ``template.yaml`` and perhaps an ``env.yaml``. A mapping,
     or a text of several lines or of JSON, is the template itself. `template` is the template in the body of a request:
-    then only `files` can be read, and no file on disk.
+    then only `files` are read, not the disk.
 
     `environments` are paths; `environment` is that of a body and comes after them. As in Heat, the parameters override
     the environment of a body alone, but not environment files. `environment_files` are names of `files`, which override
@@ -62,7 +62,7 @@ def read_stack(
     `assume` gives values to unknowns by their expressions as findings print them: a mapping, or texts
     `EXPRESSION=VALUE`. If `strict`, the template must use all of these.
 
-    `unsaved` are texts that an editor has, by the whole path of the file in whose place each is read.
+    `unsaved` are texts of an editor, which replace the files with these absolute paths.
 
     Errors: InputError; UsageError unless exactly one of `source` and `template` is given.
     """
@@ -127,11 +127,11 @@ def read_before(
     catalogue: Catalogue = SHIPPED,
     unsaved: Mapping[Path, str] = MappingProxyType({}),
 ) -> Stack:
-    """Read the stack before it changed to that of `after`. Errors: those of `read_stack`.
+    """Read the older version of the stack `after`. Errors: those of `read_stack`.
 
-    It has the name, environments and parameters of the new stack, as far as its template declares them. A folder with
-    an ``env.yaml`` has only that environment. A template outside `files_root` is its own root.
-    Assumptions need not be used.
+    It has the name, environments and parameters of the new stack, if its template declares them. A folder with an
+    ``env.yaml`` has only that environment. A template outside `files_root` is its own root. Assumptions need not be
+    used.
     """
     own = isinstance(source, Path) and os.path.isfile(source / "env.yaml")
     if isinstance(after, Path) and os.path.isfile(after / "env.yaml"):
@@ -155,7 +155,7 @@ def read_before(
 def read_catalogue(*paths: str | Path, upgrade: bool = True) -> Catalogue:
     """Read the catalogue with the resource types of an operator's files, which replace shipped types of the same name.
 
-    A file that `schema/data/harvest.py` printed of another Heat replaces all shipped types of Heat; without `upgrade`
+    A file that `schema/data/harvest.py` printed for another Heat replaces all shipped types of Heat; without `upgrade`
     it is ignored. Errors: InputError.
     """
     from datalog_gate.schema.operator_files import read_catalogue
@@ -171,7 +171,7 @@ def root_name(path: Path) -> str:
 
 
 def resolve(path: str | Path) -> Path:
-    """The whole path without links; one that leads nowhere, or round, stays as it is. Errors: InputError for a NUL."""
+    """The absolute path without links; dangling or circular links are not followed. Errors: InputError for a NUL."""
     try:
         return Path(os.path.realpath(path))
     except ValueError as error:
@@ -179,10 +179,8 @@ def resolve(path: str | Path) -> Path:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """List the files below a folder in order, and links to folders, which are not followed.
-
-    Errors: InputError for a folder that can't be read: what it holds would be missing without a word.
-    """
+    """List the files below a folder in order, without following links to folders. Errors: InputError for a folder that
+    can't be read, since its files would silently be missing."""
     files: list[Path] = []
     failures: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=failures.append):
@@ -248,7 +246,7 @@ def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -
     try:
         path = Path(label).resolve()
         inside, is_file = path.is_relative_to(root), path.is_file()
-    except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, or a loop of links
+    except (OSError, ValueError, RuntimeError):  # a name that is too long or has a NUL, or a loop of links
         return None
     if not inside:
         raise InputError([Diagnostic("outside-root", f"{name} lies outside {root}, the folder that may be read")])
