@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from datalog_gate.base.errors import UsageError
 from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.actions import apply_edits, rule_actions, template_actions
 from datalog_gate.editing.workspace import Workspace
@@ -183,6 +184,31 @@ def test_a_rename_reaches_tests_as_they_are_written_and_not_as_they_were_saved(w
         str(rules): "new(1).\np(x) :- new(x).\n",
         str(test): f"# more\n{rows}".replace("old", "new"),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("export", "with that name the rules would be wrong: found `(`, expected the name of a relation"),
+        ("own", "above has another relation or builtin own"),
+        ("other", "with that name the rules would be wrong: other is below:other and third:other"),
+    ],
+)
+def test_a_rename_changes_no_meaning_in_other_modules_and_beside_tests(
+    workspace: Workspace, name: str, message: str
+) -> None:
+    texts = {
+        "below.dl": "export old.\nold(1).\n",
+        "third.dl": "export other.\nother(1).\n",
+        "above.dl": "import below.\nimport third.\nown(2).\np(x) :- old(x), own(x), other(x).\n",
+        "test.yaml": "cases:\n  - {name: n, stack: s, expect: {rows: {below:old: []}}}\n",
+    }
+    for file, text in texts.items():
+        workspace.edit(workspace.root / "rules" / file, text)
+    path = workspace.root / "rules" / "below.dl"
+    with pytest.raises(UsageError) as refused:
+        rule_names.rename(workspace.folder(path), path, 13, name, workspace.text)
+    assert str(refused.value) == message
 
 
 def test_a_lens_counts_the_cases_that_expect_a_policy(workspace: Workspace) -> None:

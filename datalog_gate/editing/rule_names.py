@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from datalog_gate.decision.policy_set import LIMITS_FILE
 from datalog_gate.editing.actions import apply_edits, find_new_errors
 from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange
 from datalog_gate.editing.relation_text import format_builtin, format_columns, format_relation
-from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder
+from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.yaml_outline import read_outline
 from datalog_gate.language.ast import Declaration, Rule
@@ -149,9 +150,14 @@ def rename(
         if name in parsed.tokens.variables(index):
             raise UsageError(f"the rule has a variable {name} already")
         edits = [*_rename_variable(parsed, index, name)]
-    else:
-        edits = [*_rename_relation(folder, parsed, index, name, read)]
-    _check_edits(folder, edits)
+        _check_errors(folder, edits)
+        return edits
+    meaning, module = _find_owner(folder, parsed, index)
+    if folder.meaning(name, module.module.name):
+        raise UsageError(f"{module.module.name} has a relation or builtin {name} already")
+    edits = [*_rename_relation(folder, meaning.name, module, name, read)]
+    _check_errors(folder, edits)
+    _check_uses(folder, edits, module.module.name, name)
     return edits
 
 
@@ -175,18 +181,21 @@ def _rename_variable(parsed: ParsedRules, index: int, name: str) -> Iterator[Tex
             yield TextEdit(_range(parsed, at), text)
 
 
-def _rename_relation(
-    folder: RuleFolder, parsed: ParsedRules, index: int, name: str, read: Callable[[Path], SourceText]
-) -> Iterator[TextEdit]:
+def _find_owner(folder: RuleFolder, parsed: ParsedRules, index: int) -> tuple[Relation, ParsedRules]:
+    """The relation of a token, and the file of its module. Errors: UsageError."""
     written = parsed.tokens.tokens[index].text
     meaning = folder.meaning(written.rstrip("+-"), parsed.module.name)
     owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
-    if meaning is None or owner is None:
+    if not isinstance(meaning, Relation) or owner is None:
         raise UsageError(f"{written} is no relation of these rules")
-    if folder.meaning(name, owner.module.name):
-        raise UsageError(f"{owner.module.name} has a relation or builtin {name} already")
-    old = meaning.name.rpartition(":")[2]
-    for used, at in folder.uses(meaning.name):
+    return meaning, owner
+
+
+def _rename_relation(
+    folder: RuleFolder, full_name: str, owner: ParsedRules, name: str, read: Callable[[Path], SourceText]
+) -> Iterator[TextEdit]:
+    old = full_name.rpartition(":")[2]
+    for used, at in folder.uses(full_name):
         whole = _range(used, at)
         start = whole.start + used.tokens.tokens[at].text.rindex(old)
         yield TextEdit(TextRange(whole.file, start, start + len(old)), name)
@@ -197,18 +206,35 @@ def _rename_relation(
         for entry in read_outline(text):
             is_limit = file.name == LIMITS_FILE and entry.path == (old,)
             is_rows = len(entry.path) == 5 and entry.path[2:4] == ("expect", "rows")
-            if is_limit or (is_rows and str(entry.path[4]).removeprefix(OLD).removeprefix(ALL) == meaning.name):
+            if is_limit or (is_rows and str(entry.path[4]).removeprefix(OLD).removeprefix(ALL) == full_name):
                 yield TextEdit(TextRange(str(file), entry.end - len(old), entry.end), name)
 
 
-def _check_edits(folder: RuleFolder, edits: list[TextEdit]) -> None:
+def _check_errors(folder: RuleFolder, edits: Sequence[TextEdit]) -> None:
     """Check that the edits add no errors to the rules. Errors: UsageError."""
-    sources: Mapping[str, str] = {file.file: file.text for file in folder.files}
-    changed = apply_edits(sources, [edit for edit in edits if edit.range.file in sources])
-    if any(edit.range.file not in sources for edit in edits):
+    if any(Path(edit.range.file).name == LIMITS_FILE for edit in edits):
         return  # limits are read from disk, where they still have the old name
-    if wrong := find_new_errors(folder, changed, None):
+    if wrong := find_new_errors(folder, _change_rules(folder, edits), None):
         raise UsageError(f"with that name the rules would be wrong: {wrong[0].message}")
+
+
+def _check_uses(folder: RuleFolder, edits: Sequence[TextEdit], module: str, name: str) -> None:
+    """Check that a relation is meant wherever its new name is written. Errors: UsageError."""
+    changed = _change_rules(folder, edits)
+    files = {edit.range.file for edit in edits if edit.range.file in changed}
+    edited = with_texts(folder, {Path(file): changed[file] for file in files})
+    uses = Counter(used.file.file for used, _ in edited.uses(f"{module}:{name}"))
+    for file in files:  # parsed files are shared: restore those of the folder
+        folder.parsed(file)
+    for file, count in Counter(edit.range.file for edit in edits if edit.range.file in changed).items():
+        if uses[file] < count and (parsed := folder.parsed(file)):
+            raise UsageError(f"{parsed.module.name} has another relation or builtin {name}")
+
+
+def _change_rules(folder: RuleFolder, edits: Sequence[TextEdit]) -> dict[str, str]:
+    """The texts of the rules after those of the edits that are in them."""
+    sources: Mapping[str, str] = {file.file: file.text for file in folder.files}
+    return apply_edits(sources, [edit for edit in edits if edit.range.file in sources])
 
 
 def outline(parsed: ParsedRules) -> list[Symbol]:
