@@ -1,7 +1,8 @@
-"""Run commands in this process, and read a heat.conf, for tests."""
+"""Files, commands in this process, and a heat.conf, for tests."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int
     code = main([str(argument) for argument in arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> Path:
+    """Write texts below a folder, each under its name, and return the folder."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    return folder
 
 
 def read_conf(*files: Path) -> cfg.ConfigOpts:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from datalog_gate.base.errors import EngineError
-from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.processes import map_in_processes
+from tests.commands import run, write_files
 
 RULES = '@deny("flavor", "{s} takes {f}")\nhuge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
 STACK = """\
@@ -61,16 +61,12 @@ repo/broken.yaml:3:1: error[yaml] this is not YAML: while parsing a flow node, d
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(write_files(tmp_path, FILES))
 
 
 def check(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    code = main(["check", *command.split(), "--rules", "m.dl"])
-    printed = capsys.readouterr()
-    return code, re.sub(r"decision \w+", "decision ID", printed.out), printed.err
+    code, out, err = run(capsys, "check", *command.split(), "--rules", "m.dl")
+    return code, re.sub(r"decision \w+", "decision ID", out), err
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datalog_gate.doors.cli.main import main
+from tests.commands import write_files
 from tests.sampling import sample
 
 RULES = """\
@@ -60,12 +61,9 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "folder").mkdir()
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DATALOG_GATE_RULES", raising=False)
-    return tmp_path
+    return write_files(tmp_path, FILES)
 
 
 def run(command: str) -> int:
@@ -305,9 +303,8 @@ def test_ages_that_the_inventory_does_not_say_are_warned_of(capsys: pytest.Captu
 def test_a_pack_may_say_that_it_does_without_an_inventory(
     about: str, warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("pack").mkdir()
-    Path("pack/c.dl").write_text('@deny("c", "m")\np(s) :- nova:servers(id=s).\n')
-    Path("pack/pack.yaml").write_text(f'version: "1"\nsummary: one\n{about}')
+    policy = '@deny("c", "m")\np(s) :- nova:servers(id=s).\n'
+    write_files(Path("pack"), {"c.dl": policy, "pack.yaml": f'version: "1"\nsummary: one\n{about}'})
     assert run("check ok.yaml --rules pack") == 0
     assert capsys.readouterr().err == warned * (
         "warning[no-inventory] the rules read nova:servers, which nothing fills\n  help  give --inventory FILE.jsonl\n"
@@ -380,8 +377,7 @@ QUERY_RULES = {"a.dl": "relation r(x: string, n: number) \"R.\"\np(x) :- r(x, _)
 def test_a_query_gives_sorted_rows_or_says_why_not(
     query: str, code: int, out: str, err: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in QUERY_RULES.items():
-        Path(name).write_text(text)
+    write_files(Path(), QUERY_RULES)
     question, *options = query.split(" --")
     words = [word for option in options for word in f"--{option}".split()]
     command = ["query", question, "--rules", *QUERY_RULES, "--facts", "rows.jsonl", "--format", "json", *words]

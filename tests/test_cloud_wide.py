@@ -23,7 +23,7 @@ from datalog_gate.policytest.mutation import mutate
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import all_version
-from tests.commands import run
+from tests.commands import run, write_files
 from tests.refusals import refusals
 
 POLICY = '@deny("p", "{s}")\n'
@@ -34,13 +34,6 @@ same(s, p, n, t) :- named(s, n, p), named(t, n, _), s != t.
 named(s, n, p) :- all:os:nova:server(_id=s, name=n, _project=p), n != null.
 """
 ALONE = '@warn("alone", "{s}")\nalone(s) :- os:nova:server(_id=s, name="web").\n'
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
 
 
 def template(name: str, more: str = "") -> str:
@@ -144,7 +137,7 @@ def test_the_rows_of_each_stack_have_its_project_and_keep_their_places() -> None
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write(tmp_path, {"m.dl": SAME + ALONE, "a.yaml": template("web"), "b.yaml": template("web")})
+    return write_files(tmp_path, {"m.dl": SAME + ALONE, "a.yaml": template("web"), "b.yaml": template("web")})
 
 
 TOGETHER = """\
@@ -271,7 +264,7 @@ quota(p, n) :- all:heat:stack(_project=p), p != null, n = count{ s : all:os:nova
 )
 def test_a_case_is_a_cloud_of_its_stacks(folder: Path, more: str, expected: list[str]) -> None:
     case = f"cases:\n  - name: one\n    stack: web\n    modules: {{b: b.yaml}}\n    {more}\n    expect: {{}}\n"
-    write(folder, {"m.dl": QUOTA, "web/template.yaml": template("x"), "test.yaml": case})
+    write_files(folder, {"m.dl": QUOTA, "web/template.yaml": template("x"), "test.yaml": case})
     suite = read_suite(folder / "test.yaml")
     assert [finding.message for finding in suite.run(suite.cases[0]).findings] == expected
 
@@ -290,7 +283,7 @@ def test_a_query_reads_facts_of_all_stacks() -> None:
 def test_a_fault_in_a_policy_over_the_cloud_shows_on_a_stack_to_agree_on(tmp_path: Path) -> None:
     rule = '@deny("many", "{n}")\nmany(n) :- n = count{ s : all:os:nova:server(_id=s) }, n > 1.\n'
     case = "cases: [{name: none, stack: {heat_template_version: 2018-08-31}, expect: {}}]\n"
-    folder = write(tmp_path, {"rules/m.dl": rule, "rules/test.yaml": case, "few/stack.yaml": template("web")})
+    folder = write_files(tmp_path, {"rules/m.dl": rule, "rules/test.yaml": case, "few/stack.yaml": template("web")})
     mutation = mutate([read_suite(folder / "rules" / "test.yaml")], agree=[str(folder / "few")])
     agreeing = {survivor.mutant.what: survivor.agrees for survivor in mutation.survivors}
     assert agreeing["n > 1 -> n >= 1"] is False
@@ -302,7 +295,7 @@ BODY = {"heat_template_version": "2018-08-31", "resources": {"s": {"type": "OS::
 def test_a_door_lets_pass_what_only_the_whole_cloud_could_refuse_and_logs_the_count(tmp_path: Path) -> None:
     rule = '@deny("lone", "{s} has no neighbour")\nlone(s) :- heat:resource(id=s), not others(s).\n'
     rule += "others(s) :- heat:resource(id=s), all:heat:resource(id=t), s != t.\n"
-    write(tmp_path, {"rules/m.dl": rule})
+    write_files(tmp_path, {"rules/m.dl": rule})
     conf = cfg.ConfigOpts()
     conf([], project="heat", default_config_files=[])
     log = tmp_path / "decisions.jsonl"

@@ -12,7 +12,7 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.doors.cli.option_parser import parse_options
 from datalog_gate.files.check_options import BY_NAME
 from datalog_gate.files.configuration import Configuration, load_configuration
-from tests.commands import run
+from tests.commands import run, write_files
 
 STACK = """\
 heat_template_version: 2018-08-31
@@ -56,11 +56,8 @@ TOTAL = "total of 3: 1 denied, 0 warnings, 0 undetermined; 2 allow, 1 deny"
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "project"
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    write_files(folder, {**FILES, "pyproject.toml": PROJECT})
     (folder / ".git").mkdir()
-    (folder / "pyproject.toml").write_text(PROJECT)
     monkeypatch.chdir(folder)
     monkeypatch.delenv("DATALOG_GATE_WAIVERS", raising=False)
     return folder

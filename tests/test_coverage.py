@@ -10,6 +10,7 @@ import pytest
 from datalog_gate.doors.cli.main import main
 from datalog_gate.policytest.coverage import cover
 from datalog_gate.policytest.suite import read_suite
+from tests.commands import write_files
 
 RULES = """\
 @deny("big", "{disk} is big")
@@ -132,10 +133,8 @@ def test_rules_that_a_policy_rests_on_count_wherever_they_stand(tmp_path: Path) 
     library = "export wide, idle.\nwide(disk) :- os:cinder:volume(_id=disk, size=1).\nidle(disk) :- wide(disk).\n"
     policy = '@deny("wide", "{disk}")\nbad(disk) :- lib:disks:wide(disk).\n'
     case = CASES.replace("expect: {}", "expect: {violations: [{policy: wide}]}")
-    for name, text in {"lib/disks.dl": library, "ours/wide.dl": policy, "ours/test.yaml": case}.items():
-        (tmp_path / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "rules" / name).write_text(text)
-    coverage = cover([read_suite(tmp_path / "rules" / "ours" / "test.yaml")])
+    files = {"lib/disks.dl": library, "ours/wide.dl": policy, "ours/test.yaml": case}
+    coverage = cover([read_suite(write_files(tmp_path / "rules", files) / "ours" / "test.yaml")])
     assert [(rule.relation, rule.policies, rule.derived) for rule in coverage.rules] == [
         ("lib:disks:wide", ("wide",), True),
         ("ours:wide:bad", ("wide",), True),

@@ -12,6 +12,7 @@ import pytest
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.files.configuration import Configuration, TemplateEntry
 from datalog_gate.files.discovery import Discovery, discover_templates
+from tests.commands import write_files
 
 HOT = "heat_template_version: 2018-08-31\n"
 NET = f"{HOT}resources: {{net: {{type: OS::Neutron::Net}}}}\n"
@@ -23,9 +24,7 @@ def nesting(*files: str) -> str:
 
 def discover(folder: Path, files: dict[str, str]) -> dict[str, tuple[list[str], list[str]]]:
     """Each template with its environments, and with what else it reads, by paths in the folder."""
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    write_files(folder, files)
     answer: dict[str, tuple[list[str], list[str]]] = {}
     for template in discover_templates(folder).templates:
         own = [template.path, *template.environments]

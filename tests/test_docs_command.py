@@ -9,6 +9,7 @@ import pytest
 import datalog_gate as dg
 from datalog_gate.doors.cli.commands.docs import format_document, format_pages
 from datalog_gate.doors.cli.main import main
+from tests.commands import write_files
 
 RULES = """\
 export p. relation q(a: string, b: string) "Q".
@@ -89,10 +90,7 @@ OTHER = """\
 @pytest.fixture
 def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dg.Rules:
     monkeypatch.chdir(tmp_path)
-    Path("r").mkdir()
-    Path("r/m.dl").write_text(RULES)
-    Path("r/test.yaml").write_text(TESTS)
-    return dg.load_rules("r")
+    return dg.load_rules(write_files(Path("r"), {"m.dl": RULES, "test.yaml": TESTS}))
 
 
 def test_a_page_holds_what_the_policy_says_its_text_and_the_cases_that_name_it(rules: dg.Rules) -> None:
@@ -131,8 +129,6 @@ def test_the_command_prints_the_document_or_writes_the_pages(
 def test_policies_that_can_not_be_documented_are_reported(
     options: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("bad").mkdir()
-    Path("bad/m.dl").write_text(RULES)
-    Path("bad/test.yaml").write_text("cases: 1\n")
+    write_files(Path("bad"), {"m.dl": RULES, "test.yaml": "cases: 1\n"})
     assert main(["docs", *options.split()]) == code
     assert capsys.readouterr().out == ""

@@ -24,6 +24,7 @@ from datalog_gate.scan.folder_feed import FolderFeed
 from datalog_gate.scan.log_feed import LogFeed
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.stack.model import Live, Stack
+from tests.commands import write_files
 
 TEMPLATE = "heat_template_version: 2018-08-31\nresources:\n  net: {type: OS::Neutron::Net, properties: {name: n}}\n"
 STORED = StackEntry(
@@ -76,10 +77,7 @@ def test_a_folder_yields_its_templates_by_their_paths(tmp_path: Path) -> None:
         "web.env": "parameters: {}\n",
         "name.txt": "n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    app, web = feed_items(FolderFeed(tmp_path, {}))
+    app, web = feed_items(FolderFeed(write_files(tmp_path, files), {}))
     assert isinstance(app, StackEntry)
     assert isinstance(web, StackEntry)
     assert [(entry.root, entry.name, entry.project) for entry in (app, web)] == [

@@ -15,6 +15,7 @@ import pytest
 from datalog_gate.base.diagnostics import CODES
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
+from tests.commands import write_files
 from tests.mistakes import CHECK, MEANT, MISTAKES, POLICY, TEMPLATE, Mistake
 from tests.pages import DOCS, assert_written
 
@@ -35,10 +36,8 @@ SAID = re.compile(r"^(?:.*?: )?((?:error|warning|note)\[[^]]+\] .*|  help  .*)$"
 def run(mistake: Mistake) -> tuple[int, tuple[str, ...]]:
     """The exit code, and what is said without places and excerpts: each message, and the advice below it."""
     with TemporaryDirectory() as folder, chdir(folder), redirect_stderr(StringIO()) as said, redirect_stdout(said):
-        texts = {"web.yaml": TEMPLATE, **({"rules.dl": mistake.rules} if mistake.rules else {}), **mistake.files}
-        for name, text in texts.items():
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).write_text(text, "utf-8")
+        rules = {"rules.dl": mistake.rules} if mistake.rules else {}
+        write_files(Path(folder), {"web.yaml": TEMPLATE, **rules, **mistake.files})
         code = main(shlex.split(mistake.command))
     lines = (SAID.match(line) for line in said.getvalue().splitlines())
     return code, tuple(line[1].strip() for line in lines if line)

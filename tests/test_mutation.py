@@ -11,6 +11,7 @@ from datalog_gate.language.parser import parse
 from datalog_gate.language.printer import print_module
 from datalog_gate.policytest.mutation import mutate, mutate_module
 from datalog_gate.policytest.suite import read_suite
+from tests.commands import write_files
 
 NEVER = "drop the rule"
 
@@ -109,9 +110,7 @@ FEW = "heat_template_version: 2018-08-31\nresources: {disk: {type: 'OS::Cinder::
 
 
 def survivors(folder: Path, cases: str, **options: object) -> tuple[int, float, list[tuple[int, str, bool]]]:
-    (folder / "rules").mkdir(exist_ok=True)
-    (folder / "rules" / "size.dl").write_text(dedent(RULES).lstrip())
-    (folder / "rules" / "test.yaml").write_text(cases)
+    write_files(folder / "rules", {"size.dl": dedent(RULES).lstrip(), "test.yaml": cases})
     mutation = mutate([read_suite(folder / "rules" / "test.yaml")], **options)  # type: ignore[arg-type]
     listed = [(survivor.mutant.span.line, survivor.mutant.what, survivor.agrees) for survivor in mutation.survivors]
     return mutation.mutants, round(mutation.score), listed
@@ -125,11 +124,9 @@ def test_a_mutant_that_no_case_notices_survives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "agrees"), [(99, True), (100, False)])
 def test_a_survivor_is_equivalent_if_it_agrees_on_every_stack(tmp_path: Path, size: int, agrees: bool) -> None:
-    (tmp_path / "few").mkdir()
-    (tmp_path / "few" / "stack.yaml").write_text(FEW.replace("SIZE", str(size)))
-    (tmp_path / "few" / "unreadable.yaml").write_text("[]")
+    few = write_files(tmp_path / "few", {"stack.yaml": FEW.replace("SIZE", str(size)), "unreadable.yaml": "[]"})
     drop, reach = (2, "drop gigabytes > 100", False), (2, "gigabytes > 100 -> gigabytes >= 100", agrees)
-    result = survivors(tmp_path, CASES, agree=[str(tmp_path / "few")])
+    result = survivors(tmp_path, CASES, agree=[str(few)])
     assert result == (7, 83 if agrees else 71, [drop, reach])
 
 

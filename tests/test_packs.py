@@ -18,6 +18,7 @@ from datalog_gate.doors.cli.main import main
 from datalog_gate.files.rules import default_rules
 from datalog_gate.policytest.suite import read_suite
 from datalog_gate.policytest.suite import test_files as find_test_files
+from tests.commands import write_files
 from tests.refusals import refusals
 
 DECLARED = 'relation most(servers: number) "How many".\nrelation offer(name: string, gb: number) "What is there".\n'
@@ -36,12 +37,8 @@ ABOUT = 'version: "2.1"\nsummary: what we may hold\n'
 
 def pack(folder: Path, limits: str | None, rules: str = RULES) -> Path:
     """A folder with a pack `cap`."""
-    (folder / "cap").mkdir(parents=True, exist_ok=True)
-    (folder / "cap/limits.dl").write_text("export most, offer.\n" + DECLARED)
-    (folder / "cap/rules.dl").write_text(rules)
-    if limits is not None:
-        (folder / "cap/limits.yaml").write_text(limits)
-    return folder
+    files = {"cap/limits.dl": f"export most, offer.\n{DECLARED}", "cap/rules.dl": rules}
+    return write_files(folder, files | ({} if limits is None else {"cap/limits.yaml": limits}))
 
 
 def read_violations(rules: dg.Rules) -> list[str]:
@@ -137,14 +134,13 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is a pack, one that is no folder, and two that are one pack."""
     site = tmp_path / "site"
     pack(site / "acme_rules", "most: 1\noffer: [[small, 1]]\n", RULES.replace("cap:", "acme:cap:"))
-    (site / "acme_rules/__init__.py").write_text("raise SystemExit\n")
-    (site / "acme_rules/pack.yaml").write_text(ABOUT)
-    (site / "one_module.py").write_text("")
+    write_files(
+        site, {"acme_rules/__init__.py": "raise SystemExit\n", "acme_rules/pack.yaml": ABOUT, "one_module.py": ""}
+    )
     for name, entries in {"acme": "acme = acme_rules\nflat = one_module\ntwice = acme_rules", "b": "twice = b"}.items():
-        info = site / f"{name}-1.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
-        (info / "entry_points.txt").write_text(f"[datalog_gate.rules]\n{entries}\n")
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+        files = {"METADATA": metadata, "entry_points.txt": f"[datalog_gate.rules]\n{entries}\n"}
+        write_files(site / f"{name}-1.dist-info", files)
     monkeypatch.syspath_prepend(site)
     monkeypatch.chdir(tmp_path)
     invalidate_caches()

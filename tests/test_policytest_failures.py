@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from datalog_gate.policytest.suite import read_suite
+from tests.commands import write_files
 from tests.pages import assert_written
 
 ROOT = Path(__file__).parents[1]
@@ -101,10 +102,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    (tmp_path / "rules").mkdir()
-    (tmp_path / "rules" / "flavor.dl").write_text(RULES)
-    (tmp_path / "rules" / "test.yaml").write_text(MIXED)
-    return tmp_path
+    return write_files(tmp_path, {"rules/flavor.dl": RULES, "rules/test.yaml": MIXED})
 
 
 def slowly(*values: object) -> Any:

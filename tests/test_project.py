@@ -10,6 +10,7 @@ import pytest
 from datalog_gate.doors.cli.main import main
 from datalog_gate.editing.answers import TextProblem
 from datalog_gate.editing.workspace import Workspace
+from tests.commands import write_files
 
 LEVELS = {"deny": "error", "warn": "warning", "record": "note"}
 RULES = """\
@@ -61,10 +62,7 @@ FILES = {
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    return tmp_path.resolve()
+    return write_files(tmp_path, FILES).resolve()
 
 
 def judge(project: Path, name: str = "web.yaml") -> list[str]:

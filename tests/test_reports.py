@@ -16,6 +16,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import EngineError, GateError, RulesError
 from datalog_gate.doors.cli.main import main
 from datalog_gate.doors.cli.reports import ReportEntry, format_report
+from tests.commands import write_files
 from tests.pages import assert_written
 from tests.sampling import sample
 
@@ -53,11 +54,8 @@ one: {type: OS::Nova::Server, properties: {image: old, flavor: huge}}
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return write_files(tmp_path, FILES)
 
 
 @pytest.mark.parametrize("form", ["junit", "sarif", "github"])

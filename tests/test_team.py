@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from tests.commands import run
+from tests.commands import run, write_files
 from tests.sources import ROOT
 
 RULES = '@deny("web.flavor", "{s} takes {f}")\nhuge(s, f) :- os:nova:server(_id=s, flavor=f), f = "huge".\n'
@@ -45,9 +45,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "production.env": "parameters: {flavor: medium}\n",
         "datalog-gate.toml": (SAMPLES / "datalog-gate.toml").read_text("utf-8"),
     }
-    for name, text in texts.items():
-        (origin / name).parent.mkdir(parents=True, exist_ok=True)
-        (origin / name).write_text(text)
+    write_files(origin, texts)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
     for arguments in (["init", "-q", "."], ["add", "-A"], ["commit", "-q", "-m", "all"]):
         subprocess.run([*git, *arguments], cwd=origin, check=True)

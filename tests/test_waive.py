@@ -10,7 +10,7 @@ import pytest
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.doors.cli.main import main
 from datalog_gate.files.stack_definition import StackDefinition
-from tests.commands import run
+from tests.commands import run, write_files
 from tests.fake_heat import point_at
 from tests.test_replay import MEMBER, NOW
 from tests.test_waivers import RULES, TEMPLATE
@@ -35,9 +35,7 @@ UNREAD = "waivers.yaml: nothing can be added below: write the list with a dash f
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
     """A folder with rules, a template, waivers, and a decision on it."""
     monkeypatch.chdir(tmp_path)
-    Path("rules").mkdir()
-    Path("rules/m.dl").write_text(RULES)
-    Path("s.yaml").write_text(TEMPLATE)
+    write_files(tmp_path, {"rules/m.dl": RULES, "s.yaml": TEMPLATE})
     assert main(["check", "s.yaml", "--format", "json"]) == 1
     Path("d.json").write_text(capsys.readouterr().out)
     Path("waivers.yaml").write_text(FILE)
