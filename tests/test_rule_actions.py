@@ -26,6 +26,11 @@ HEAD = '@deny("p", "{s} is wrong")\np(s) :- '
             'os:nova:server(_id=s, image=i), i != null, starts_with(i, "db").',
         ),
         ("os:cinder:volume(_id=s, size=n), n < 5.", "os:cinder:volume(_id=s, size=n), n ?? 0 < 5."),
+        ('os:nova:server(_id=s, name="null").', "os:nova:server(_id=s, name=null)."),
+        (
+            'os:nova:server(_id=s), not os:cinder:volume_attachment(instance_uuid="s").',
+            "os:nova:server(_id=s), not os:cinder:volume_attachment(instance_uuid=s).",
+        ),
     ],
 )
 def test_the_edit_of_a_mistake_keeps_what_the_rule_says(tmp_path: Path, wrong: str, right: str) -> None:
@@ -34,3 +39,11 @@ def test_the_edit_of_a_mistake_keeps_what_the_rule_says(tmp_path: Path, wrong: s
     problems = workspace.check_pack(path)[str(path)]
     [action, *_] = rule_actions(workspace.folder(path), path, problems)
     assert apply_edits({str(path): HEAD + wrong}, action.edits) == {str(path): HEAD + right}
+
+
+def test_no_edit_takes_the_quotes_from_what_a_template_may_say_either_way(tmp_path: Path) -> None:
+    workspace, path = Workspace(tmp_path), tmp_path.resolve() / "rules" / "m.dl"
+    workspace.edit(path, HEAD + 'os:nova:server.metadata(_id=s, _key="slots", _value="5").')
+    problems = workspace.check_pack(path)[str(path)]
+    assert [problem.help for problem in problems] == ['write `value in [5, "5"]`']
+    assert rule_actions(workspace.folder(path), path, problems) == []

@@ -14,7 +14,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lower import Conjunction, WrittenSet
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.strata import fixpoint
-from datalog_gate.base.diagnostics import Diagnostic
+from datalog_gate.base.diagnostics import Advice, Diagnostic
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
@@ -149,7 +149,7 @@ def _advise(written: WrittenSet, relation: Relation, keys: _Keys, known: Collect
     ways = [f"write `{better}`" if better else "name what tells the rows apart as further terms"]
     if not relation.key and relation.name in keys.rules:
         ways.append(f"declare the key of {relation.name.rpartition(':')[2]}")
-    return f"{', '.join(ways)}, or write {_meant(written.term)}"
+    return Advice(f"{', '.join(ways)}, or write {_meant(written.term)}", *([better] if better else ()))
 
 
 def _meant(term: ast.Aggregate) -> str:

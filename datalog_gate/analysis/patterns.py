@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from datalog_gate.base.diagnostics import suggest_code
+
 LONGEST = 1000
 """The maximum number of characters of a pattern."""
 MEMORY = 1 << 20
@@ -68,18 +70,18 @@ def find_looseness(pattern: str) -> tuple[str, str] | None:
             message = (
                 f"`{anchor}` binds the {where} alternative only" if bound(branches[0 if anchor == "^" else -1]) else ""
             )
-            return message or f"`{anchor}` binds some alternatives only", f'write "{front}({bare}){back}"'
+            return message or f"`{anchor}` binds some alternatives only", suggest_code(f'"{front}({bare}){back}"')
     if (blank := re.search(r"(?<!\\)\$\s+$|^\s+\^", pattern)) and not pattern.startswith("(?"):
         where = "before its start, `^`" if "^" in blank[0] else "after its end, `$`"
-        return f"no text has a blank {where}", f'write "{pattern.strip()}"'
+        return f"no text has a blank {where}", suggest_code(f'"{pattern.strip()}"')
     if not pattern.startswith("(?") and pattern.endswith(" ") and not pattern.endswith("\\ ") and len(branches) > 1:
-        return "the last alternative ends in a blank", f'write "{pattern.strip()}"'
+        return "the last alternative ends in a blank", suggest_code(f'"{pattern.strip()}"')
     if re.search(r"\[[^]]*?A-z", pattern):
         return "`A-z` takes signs between the capitals and the others too", 'write "A-Za-z" in the brackets'
     if dots := re.search(r"\[[^]]*?(\w)\.\.(\w)[^]]*\]", pattern):
         return "`..` in brackets is a dot", f'write "{dots[1]}-{dots[2]}" in them'
     if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
-        return "`*` repeats the character before it", f'write "^{pattern.replace("*", ".*")}$"'
+        return "`*` repeats the character before it", suggest_code(f'"^{pattern.replace("*", ".*")}$"')
     return None
 
 

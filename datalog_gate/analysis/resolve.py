@@ -11,6 +11,7 @@ from typing import get_args
 from datalog_gate.analysis.congress.library import LEVEL_OF_HEAD
 from datalog_gate.base.diagnostics import (
     MOST_SUGGESTIONS,
+    Advice,
     Diagnostic,
     Severity,
     Slips,
@@ -18,6 +19,7 @@ from datalog_gate.base.diagnostics import (
     closest,
     did_you_mean,
     format_count,
+    suggest_name,
 )
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
@@ -125,7 +127,7 @@ class Names:
                     near = f"@{other}" if other in ANNOTATIONS else other
                     declare = "" if name in scope.declared else f" Else declare it: `relation {name}(...).`"
                     severity: Severity = "warning" if module.congress else "error"
-                    suggestion = f"did you mean {near}?{declare}"
+                    suggestion = Advice(f"did you mean {near}?{declare}", meant=near)
                     wrong = True
                     yield Diagnostic("never-read", f"nothing reads {name}", span, suggestion, severity)
             is_policy = any(rule.annotation and rule.annotation.name != "unlock" for rule in rules)
@@ -156,7 +158,8 @@ class Names:
             return self._undefined(atom, module)
         if prefix != module and bare not in scope.exports and module != self.query:
             message = f"{bare} is private to the module {prefix}"
-            self._report("private-relation", message, atom.name_span, f"write `export {bare}.` in {prefix}")
+            advice = Advice(f"write `export {bare}.` in {prefix}", f"export {bare}.", module=prefix)
+            self._report("private-relation", message, atom.name_span, advice)
         return scope.relations[bare]
 
     def _version(self, atom: Atom, module: str, prefix: str) -> Relation | Builtin | None:
@@ -248,11 +251,12 @@ class Names:
         owners = sorted(full for full, scope in self.scopes.items() if name in scope.relations and full != module)
         exporting = [owner for owner in owners if name in self.scopes[owner].exports]
         if exporting:
-            advice = f"write {exporting[0]}:{name}, or `import {exporting[0]}.` first"
-            self._report("undefined-relation", f"there is no relation {name} in {module}", span, advice)
+            code = f"{exporting[0]}:{name}", f"import {exporting[0]}."
+            suggestion = Advice(f"write {code[0]}, or `{code[1]}` first", *code)
+            self._report("undefined-relation", f"there is no relation {name} in {module}", span, suggestion)
         elif owners:
-            advice = f"write `export {name}.` in {owners[0]}, and here {owners[0]}:{name}"
             message = f"there is no relation {name} in {module}: it is private to the module {owners[0]}"
+            advice = f"write `export {name}.` in {owners[0]}, and here {owners[0]}:{name}"
             self._report("private-relation", message, span, advice)
         elif name in AGGREGATES:
             advice = f"write it with braces, n = {name}{{ x : ... }}"
@@ -275,7 +279,8 @@ class Names:
         if name not in self._near and len(self._near) < MOST_SUGGESTIONS:
             names = list(candidates)
             whole = [other for other in names if other.startswith("os:") and other.endswith(f":{name}")]
-            self._near[name] = f"did you mean {whole[0]}?" if len(whole) == 1 else did_you_mean(name, names)
+            near = whole[0] if len(whole) == 1 else closest(name, names)
+            self._near[name] = suggest_name(near) if near else None
         return self._near.get(name)
 
     def _relation_names(self, module: str) -> Iterable[str]:
@@ -320,7 +325,12 @@ class Names:
             for word in column.kinds:
                 if word not in KINDS:
                     near = closest(word, KINDS) or ", ".join(KINDS)
-                    self._report("kind-mismatch", f"there is no kind {word}", column.span, f"did you mean {near}?")
+                    self._report(
+                        "kind-mismatch",
+                        f"there is no kind {word}",
+                        column.span,
+                        suggest_name(near),
+                    )
                 kinds |= KINDS.get(word, Kind.ANY)
             columns.append(Column(column.name, kinds or Kind.ANY))
         names = [column.name for column in columns]

@@ -24,7 +24,7 @@ from datalog_gate.analysis.program import (
     variables,
 )
 from datalog_gate.analysis.strata import fixpoint
-from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
+from datalog_gate.base.diagnostics import Diagnostic, Slips, Span, suggest_name
 from datalog_gate.base.records import dataclass
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips, is_group: 
     if is_group:
         quotes = f"an aggregate binds no variable that groups it: use {name} in a relation beside it too"
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
-    suggestion = f"did you mean {near}?" if near and not is_group else quotes
+    suggestion = suggest_name(near) if near and not is_group else quotes
     return Diagnostic("unsafe-variable", message, span, suggestion)
 
 

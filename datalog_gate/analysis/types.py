@@ -11,7 +11,7 @@ from datalog_gate.analysis.constants import name_of
 from datalog_gate.analysis.program import variables
 from datalog_gate.analysis.safety import binds
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import NOT_NULL, Kind, kind_of
 from datalog_gate.schema.declaration import Column, Relation, RelationRef, relation_name
@@ -335,7 +335,8 @@ class Inference:
         elif Kind.NULL in given and Kind.NULL not in wanted:
             name = name_of(operand)
             message = f"{name} may be null here"
-            advice = f"give a default that the rule finds, `{name} ?? {default}`; `{name} != null` lets null pass"
+            code = f"{name} ?? {default}", f"{name} != null"
+            advice = Advice(f"give a default that the rule finds, `{code[0]}`; `{code[1]}` lets null pass", *code)
             self._report("nullable", message, span, advice)
 
     def _need_one(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
@@ -345,10 +346,11 @@ class Inference:
             name, others = name_of(operand), (given & ~wanted & ~Kind.MIXED).describe()
             is_plain = isinstance(operand, ir.Var) and operand.name and Kind.NULL not in self._kind(operand, kinds)
             new = name if is_plain else "x"
-            tests = " or ".join(f"`{test}({new})`" for test, kind in KIND_TESTS.items() if kind & wanted & given)
+            code = [f"{test}({new})" for test, kind in KIND_TESTS.items() if kind & wanted & given]
+            tests = " or ".join(f"`{test}`" for test in code)
             message = f"{what} {(wanted & given).describe()}, and {name} may be {others} here"
-            advice = f"say {tests}" if is_plain else f"give it a name or a default, `x = ...`, and say {tests}"
-            self._report("unguarded", message, span, advice)
+            words = f"say {tests}" if is_plain else f"give it a name or a default, `x = ...`, and say {tests}"
+            self._report("unguarded", message, span, Advice(words, *code))
 
     def _alike(self, operand: ir.Operand, beside: Iterable[ir.Operand], kinds: Kinds) -> Kind:
         """The one kind of operands that are compared by order: number or string if all can have it, else the first."""

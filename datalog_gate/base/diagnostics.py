@@ -140,6 +140,40 @@ CODES: dict[str, str] = {
 }
 
 
+class Advice(str):
+    """A suggestion in words, and as code that an editor can write."""
+
+    code: tuple[str, ...]
+    """What to write there: each of them is one way to do it."""
+    meant: str
+    """The name that a word there was probably meant to be."""
+    before: str
+    """The sign that is missing before it."""
+    module: str
+    """The module to add the code to, if it is another one."""
+    in_quotes: bool
+    """Whether to put what stands there in quotes."""
+
+    def __new__(
+        cls, words: str, *code: str, meant: str = "", before: str = "", module: str = "", in_quotes: bool = False
+    ) -> Advice:
+        """The suggestion `words` of that code."""
+        advice = super().__new__(cls, words)
+        advice.code, advice.meant, advice.before, advice.module = code, meant, before, module
+        advice.in_quotes = in_quotes
+        return advice
+
+
+def suggest_code(code: str, mark: str = "") -> Advice:
+    """The suggestion to write this code, which stands between two of `mark`."""
+    return Advice(f"write {mark}{code}{mark}", code)
+
+
+def suggest_name(name: str, mark: str = "") -> Advice:
+    """The suggestion that this name was meant, which stands between two of `mark`."""
+    return Advice(f"did you mean {mark}{name}{mark}?", meant=name)
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A problem in rules or input: a code of `CODES`, what is wrong, where, and what to write instead."""
@@ -188,7 +222,7 @@ def closest(word: str, candidates: Iterable[str]) -> str | None:
 def did_you_mean(word: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
     """The suggestion to write the closest candidate, or `otherwise` if none is similar."""
     near = closest(word, candidates)
-    return f"did you mean {near}?" if near else otherwise
+    return suggest_name(near) if near else otherwise
 
 
 class Slips:

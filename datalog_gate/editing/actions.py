@@ -23,25 +23,18 @@ from datalog_gate.template.document import read_document
 
 MOST_TRIES = 8
 """The maximum number of edits tried for one problem."""
-_MEANT = re.compile(r"did you mean (.+?)\?")
-_BEFORE = re.compile(r"`([^`]+)` before ")
-_WRITE = re.compile(r"\b(?:write|say) (?!`)(.+?)(?= for the text| of those|, or |, which|$)")
-_QUOTED = re.compile(r"`([^`]+)`")
-_NAMED = re.compile(r"\((\w+)=\.\.\.\)")
-_EXPORT = re.compile(r"`export (\w+)\.` in ([\w:]+)")
 _WORD = re.compile(r"[\w.:@-]+")
-IN_QUOTES = "write it in quotes"
 _TYPE = re.compile(r"\w+(?:::\w+)+(?=\()")
 _SLIPS = (
-    ("`not (", r"\bnot +(\w+) +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
-    ("`not (", r"\b(\w+) +not +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
-    ("in brackets, [", r"\bin *[({]([^(){}\n]*)[)}]", r"in [\1]"),
-    ("without quotes", r'"([\d.]+|true|false)"', r"\1"),
-    ("behind the atom", r"\b(\w+) *(!=|[<>]=?) *([^,()\n]+)([^()\n]*\))", r"\1=\1\4, \1 \2 \3"),
-    (" x : ... }", r"\b(count|sum|avg|min|max|list)\(((?:[^()\n]|\([^()\n]*\))*)\)", r"\1{ \2 }"),
-    ("`:-` between", r"<-", ":-"),
+    (r"\bnot +(\w+) +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
+    (r"\b(\w+) +not +in +(\[[^\]\n]*\])", r"not (\1 in \2)"),
+    (r"\bin *[({]([^(){}\n]*)[)}]", r"in [\1]"),
+    (r'"([\d.]+|true|false|null)"', r"\1"),
+    (r"\b(\w+) *(!=|[<>]=?) *([^,()\n]+)([^()\n]*\))", r"\1=\1\4, \1 \2 \3"),
+    (r"\b(count|sum|avg|min|max|list)\(((?:[^()\n]|\([^()\n]*\))*)\)", r"\1{ \2 }"),
+    ("<-", ":-"),
 )
-"""The help text of a slip, the mistake, and the correction."""
+"""Common mistakes, and the correction of each."""
 
 
 def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
@@ -118,55 +111,57 @@ def _key(diagnostic: Diagnostic) -> tuple[str, str]:
 
 
 def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
-    """The edits to try for a problem in rules."""
+    """The edits to try for a problem in rules, the most likely first."""
+    where, advice = problem.range, problem.advice
+    home = next((parsed for parsed in folder.all() if advice.module and parsed.module.name == advice.module), None)
+    for code in advice.code if home else ():
+        assert home
+        end = len(home.file.text)
+        yield f"write {code} in {advice.module}", [TextEdit(TextRange(home.file.file, end, end), f"\n{code}\n")]
     yield from _find_replacements(text, problem)
-    for name, module in _EXPORT.findall(problem.help):
-        home = next((parsed for parsed in folder.all() if parsed.module.name == module), None)
-        if home:
-            end = len(home.file.text)
-            edit = TextEdit(TextRange(home.file.file, end, end), f"\nexport {name}.\n")
-            yield f"export {name} in {module}", [edit]
-    for written in _TYPE.finditer(text, problem.range.start - 60) if "in lower case" in problem.help else ():
+    for written in _TYPE.finditer(text, max(where.start - 60, 0)) if problem.code == "syntax" else ():
         if kind := folder.catalogue.type(written[0]):
-            yield _replace_text(TextRange(problem.range.file, *written.span()), kind.relation)
+            yield _replace_text(TextRange(where.file, *written.span()), kind.relation)
+    for wrong, right in _SLIPS if not advice.code else ():
+        for slip in re.finditer(wrong, text):
+            if slip.start() < where.end and where.start < slip.end():
+                yield _replace_text(TextRange(where.file, *slip.span()), slip.expand(right))
 
 
 def _find_replacements(text: str, problem: TextProblem) -> Iterator[tuple[str, list[TextEdit]]]:
-    """The edits of one text that the help of a problem may mean, the most likely first."""
-    where, help_ = problem.range, problem.help
-    old = text[where.start : where.end]
-    for meant in _MEANT.findall(help_):
-        new = meant.strip("`'\"")
-        yield _replace_text(_narrow(text, where, new), new)
-    for sign in _BEFORE.findall(help_):
+    """The edits of one text that the advice on a problem suggests, the most likely first."""
+    where, advice = problem.range, problem.advice
+    if advice.meant:
+        yield _replace_text(_narrow(text, where, advice.meant), advice.meant)
+    if sign := advice.before:
         start = len(text[: where.start].rstrip())
         if sign in (",", ".", ")"):
             yield f"write {sign}", [TextEdit(TextRange(where.file, start, start), sign)]
         yield f"write {sign}", [TextEdit(TextRange(where.file, where.start, where.start), f"{sign} ")]
-    for quoted in _QUOTED.findall(help_):
-        name, default, rest = quoted.partition(" ?? ")
-        if default:
-            yield from _give_defaults(where, old, name, rest)
-        elif quoted.startswith("import "):
-            yield f"write {quoted}", [TextEdit(TextRange(where.file, 0, 0), f"{quoted}\n")]
-        elif quoted.endswith("!= null") or quoted.startswith("is_"):
-            yield f"write {quoted}", [TextEdit(TextRange(where.file, where.start, where.start), f"{quoted}, ")]
-        elif quoted == ",":
-            yield _replace_text(replace(where, start=len(text[: where.start].rstrip())), quoted)
-        else:
-            yield _replace_text(where, quoted)
-    for sign, wrong, right in _SLIPS:
-        for slip in re.finditer(wrong, text) if sign in help_ else ():
-            if slip.start() < where.end and where.start < slip.end():
-                yield _replace_text(TextRange(where.file, *slip.span()), slip.expand(right))
-    for column in _NAMED.findall(help_):
+    if advice.in_quotes:
+        yield _replace_text(where, json.dumps(text[where.start : where.end], ensure_ascii=False))
+    for code in advice.code if not advice.module else ():
+        yield from _write(text, where, code)
+
+
+def _write(text: str, where: TextRange, code: str) -> Iterator[tuple[str, list[TextEdit]]]:
+    """The edits that write the code: a default after its variable, an import at the top, a condition before the
+    range, the name of a column after its parenthesis, and anything else in place of the range."""
+    old = text[where.start : where.end]
+    name, default, rest = code.partition(" ?? ")
+    if default:
+        yield from _give_defaults(where, old, name, rest)
+    elif code.startswith("import "):
+        yield f"write {code}", [TextEdit(TextRange(where.file, 0, 0), f"{code}\n")]
+    elif code.endswith("!= null") or code.startswith("is_"):
+        yield f"write {code}", [TextEdit(TextRange(where.file, where.start, where.start), f"{code}, ")]
+    elif code.endswith("=") and code[:-1].isidentifier():
         start = where.start + old.find("(") + 1
-        yield f"write {column}=", [TextEdit(TextRange(where.file, start, start), f"{column}=")]
-    if help_ == IN_QUOTES:
-        yield _replace_text(where, json.dumps(old, ensure_ascii=False))
-    for written in _WRITE.findall(help_) if help_ != IN_QUOTES else ():
-        yield _replace_text(where, written)
-        yield _replace_text(where, written.partition("=")[2] or written)
+        yield f"write {code}", [TextEdit(TextRange(where.file, start, start), code)]
+    elif code == ",":
+        yield _replace_text(replace(where, start=len(text[: where.start].rstrip())), code)
+    else:
+        yield _replace_text(where, code)
 
 
 def _give_defaults(where: TextRange, old: str, name: str, default: str) -> Iterator[tuple[str, list[TextEdit]]]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from datalog_gate.base.diagnostics import Advice
+
 Severity = Literal["error", "warning", "note"]
 CompletionKind = Literal["relation", "builtin", "column", "variable", "keyword", "module", "type", "property", "value"]
 
@@ -42,6 +44,11 @@ class TextProblem:
     """The suggestion, or the hint of the policy."""
     index: int | None = None
     """For a finding: its number in the decision."""
+
+    @property
+    def advice(self) -> Advice:
+        """The help with what it suggests as code, if anything."""
+        return self.help if isinstance(self.help, Advice) else Advice(self.help)
 
     @property
     def text(self) -> str:

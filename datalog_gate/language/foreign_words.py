@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datalog_gate.base.diagnostics import suggest_code
+
 OTHER_WORDS = {
-    "is": "write `=`",
+    "is": suggest_code("=", "`"),
     **dict.fromkeys(("like", "LIKE"), "write starts_with(x, ...), or matches(x, ...) for a pattern"),
-    **dict.fromkeys(("if", "when", "where"), "write `:-`"),
+    **dict.fromkeys(("if", "when", "where"), suggest_code(":-", "`")),
 }
 """Words after a condition or a head, with what to write."""
 POLICY_WORDS = {"deny", "policy", "rule", "violation", "warn"}

@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, suggest_code
 from datalog_gate.base.values import number
 from datalog_gate.language.ast import Operator
 
@@ -48,12 +48,14 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
 _ESCAPED = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {word: word for word in RESERVED} | {"NOT": "not", "!": "not", ";": "."}
-_INSTEAD = {
-    "==": "`=`", "=<": "`<=`", "=>": "`>=`", "<>": "`!=`", ":=": "`:-` after a head, `=` in a body",
-    "&&": "`,`", "&": "`,`", "and": "`,`", "AND": "`,`", "or": "`(a or b)`", "OR": "`(a or b)`", "||": "`(a or b)`",
-    "|": "`(a or b)`", "\u201c": "a straight quote", "\u201d": "a straight quote", "\u2018": "a straight quote",
-    "\u2019": "a straight quote", "\\": "`not` for `\\+`",
-}  # fmt: skip
+_SIGNS = {"==": "=", "=<": "<=", "=>": ">=", "<>": "!=", "&&": ",", "&": ",", "and": ",", "AND": ","}
+_INSTEAD: dict[str, str] = {
+    **{sign: suggest_code(right, "`") for sign, right in _SIGNS.items()},
+    **dict.fromkeys(("or", "OR", "||", "|"), "write `(a or b)`"),
+    **dict.fromkeys("\u201c\u201d\u2018\u2019", "write a straight quote"),
+    ":=": Advice("write `:-` after a head, `=` in a body", ":-", "="),
+    "\\": Advice("write `not` for `\\+`", "not"),
+}
 
 
 class Token(NamedTuple):
@@ -116,7 +118,9 @@ class Source:
             if other:
                 if other not in _ESCAPED:
                     shown = _shown(escape[0])
-                    raise self._refused_part(token, escape, f"unknown escape {shown}", "write `\\\\` for a backslash")
+                    raise self._refused_part(
+                        token, escape, f"unknown escape {shown}", Advice("write `\\\\` for a backslash", r"\\")
+                    )
                 return _ESCAPED[other]
             point = int(short or long, 16)
             if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
@@ -130,13 +134,13 @@ class Source:
         """The refusal of a token that the grammar does not expect here. `message` says what it expects; ``{found}`` in
         it is the token. An invalid token is refused as such."""
         text = token.text
-        advice = f"write {_INSTEAD[text]}" if text in _INSTEAD else suggestion
+        advice = _INSTEAD.get(text, suggestion)
         match token.kind:
             case "bad_string":
                 both = f"write {text[0]} at both ends of the text"
                 return self.refused(token, "the string does not end on its line", both, "bad-string")
             case "bad_number":
-                quotes = f'write it in quotes, `"{text}"`' if len(text) < 40 else None
+                quotes = Advice(f'write it in quotes, `"{text}"`', f'"{text}"') if len(text) < 40 else None
                 return self.refused(token, f"{_shown(text)} is no number", quotes, "bad-number")
             case "bad_comment":
                 sign = token._replace(end=token.start + 2)

@@ -11,7 +11,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final, TypeVar, get_args
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, closest, in_order, slip
+from datalog_gate.base.diagnostics import (
+    Advice,
+    Diagnostic,
+    Span,
+    closest,
+    in_order,
+    slip,
+    suggest_code,
+    suggest_name,
+)
 from datalog_gate.base.values import FALSE, TRUE, Value
 from datalog_gate.language import ast
 from datalog_gate.language.foreign_words import NEGATIONS, OTHER_WORDS, POLICY_WORDS, VALUES
@@ -138,9 +147,13 @@ class _Parser:
         if quoted and token.kind == "string":
             return self.source.string(self.advance())
         if token.kind.startswith("bad") or not token.text.isidentifier():
-            advice = f'write it in quotes, `"{token.text[:80]}"`' if quoted and token.kind == "name" else None
+            text, advice = f'"{token.text[:80]}"', None
+            if quoted and token.kind == "name":
+                advice = Advice(f"write it in quotes, `{text}`", text)
             if advice and "." in token.text and self.peek().kind == "=":
-                advice = "what a list or a map holds has a relation of its own, as os:nova:server.networks(port=x)"
+                advice = Advice(
+                    "what a list or a map holds has a relation of its own, as os:nova:server.networks(port=x)"
+                )
             raise self.unexpected(f"found {{found}}, expected {expected}", advice)
         return self.advance().text
 
@@ -171,7 +184,7 @@ class _Parser:
     def close(self, close: str, expected: str) -> None:
         if not self.take(close):
             begins = self.token.kind in (":-", ".")
-            advice = f"write `{close}` before `{self.token.text}`" if begins else self.forgotten(",")
+            advice = _write_before(close, self.token.text) if begins else self.forgotten(",")
             raise self.unexpected(f"found {{found}}, expected {expected}", advice)
 
     def after_closing(self) -> str:
@@ -191,11 +204,11 @@ class _Parser:
         if self.tokens[self.index - 1].text in POLICY_WORDS and token.kind in ("name", "string", "{", "["):
             return 'a policy is a rule below a line like @deny("name", "message {x}")'
         if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
-            return f"did you mean `{near}`?"
+            return suggest_name(near, "`")
         if token.kind == ":" and self.tokens[self.index + 1].kind == ":":
             return "a resource type is a relation in lower case, os:nova:server, or a text in quotes"
         begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
-        return f"write `{sign}` before `{token.text}`" if begins else None
+        return _write_before(sign, token.text) if begins else None
 
     def unexpected(self, message: str, suggestion: str | None = None) -> Refused:
         return self.source.unexpected(self.token, message, suggestion)
@@ -266,7 +279,7 @@ class _Parser:
         if name.text == "_":
             raise self.source.refused(name, "`_` is no relation")
         if name.text in NEGATIONS and self.token.kind == "name":
-            raise self.source.refused(name, f"`{name.text}` is no relation", "write `not`")
+            raise self.source.refused(name, f"`{name.text}` is no relation", suggest_code("not", "`"))
         name_span = self.since(name.start)
         arguments = self.arguments(name) if self.take("(") else ()
         positional = tuple([argument for argument in arguments if not isinstance(argument, ast.NamedArgument)])
@@ -391,10 +404,11 @@ class _Parser:
         if follower == ":" == self.tokens[self.index + 2].kind:
             raise self.unexpected("{found} is no text", f'write the text in quotes, `"{token.text[:80]}::..."`')
         if token.text in VALUES:
-            raise self.unexpected("{found} is no value", f"write `{VALUES[token.text]}`")
+            raise self.unexpected("{found} is no value", suggest_code(VALUES[token.text], "`"))
         if not token.text.isidentifier():
             relation = f"a condition, `{token.text[:80]}(...)`, or " if ":" in token.text else ""
-            advice = f'write {relation}a string in quotes, `"{token.text[:80]}"`'
+            text = f'"{token.text[:80]}"'
+            advice = Advice(f"write {relation}a string in quotes, `{text}`", text)
             raise self.unexpected("{found} is no variable", advice)
         self.advance()
         span = self.since(token.start)
@@ -404,7 +418,7 @@ class _Parser:
         function = _FUNCTIONS.get(self.token.text)
         if not function:
             near = closest(self.token.text[:80], _FUNCTIONS)
-            advice = f"did you mean `{near}`?" if near else f"there are {', '.join(_FUNCTIONS)}"
+            advice = suggest_name(near, "`") if near else f"there are {', '.join(_FUNCTIONS)}"
             raise self.unexpected("{found} is no aggregate", advice)
         start = self.advance().start
         self.enter()
@@ -413,10 +427,12 @@ class _Parser:
             self.advance()
         terms = self.items(self.aggregated)
         if self.token.text == "|":
-            raise self.source.refused(self.token, "`|` is no sign of an aggregate", "write ` : `")
+            raise self.source.refused(self.token, "`|` is no sign of an aggregate", suggest_code(" : ", "`"))
         before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
         if not before.end < colon.start < colon.end < self.token.start:
-            raise self.source.refused(colon, "the colon of an aggregate has blanks on both sides", "write ` : `")
+            raise self.source.refused(
+                colon, "the colon of an aggregate has blanks on both sides", suggest_code(" : ", "`")
+            )
         body = self.body()
         self.leave("}", "`,` or `}`")
         return ast.Aggregate(function, terms, body, distinct, span=self.since(start))
@@ -593,6 +609,10 @@ class _Parser:
         while self.token.kind != "end" and not (self.index > start and self.at_statement()):
             if self.advance().kind == ".":
                 return
+
+
+def _write_before(sign: str, what: str) -> Advice:
+    return Advice(f"write `{sign}` before `{what}`", sign, before=sign)
 
 
 def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgument | ast.Attribute]) -> None:

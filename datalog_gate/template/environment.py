@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import field
 from fnmatch import fnmatchcase
 
-from datalog_gate.base.diagnostics import Diagnostic, closest
+from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
 from datalog_gate.base.records import dataclass
 from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import Document
@@ -199,7 +199,11 @@ def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
     for name, section in document.data.items():
         if name not in SECTIONS:
             near = closest(str(name), SECTIONS)
-            wrong(f"an environment has no section `{name}`", (name,), near and f"did you mean `{near}`?")
+            wrong(
+                f"an environment has no section `{name}`",
+                (name,),
+                near and suggest_name(near, "`"),
+            )
         elif not isinstance(section, list if name in _LISTS else dict):
             wrong(f"the section `{name}` has the wrong form", (name,))
         elif isinstance(section, dict):

@@ -14,7 +14,7 @@ from functools import partial
 from math import ceil, floor, isfinite
 from typing import Any
 
-from datalog_gate.base.diagnostics import Span, closest
+from datalog_gate.base.diagnostics import Span, closest, suggest_name
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.secrecy import MASK
@@ -104,7 +104,12 @@ def read_parameters(
     is within its `limits`, if it has any."""
     for at, name in enumerate(sorted(given.keys() - section.keys())):
         near = closest(name, section) if at < 10 else None  # what is far off many times is not worth the search
-        report("bad-parameter", f"there is no parameter `{name}`", name, near and f"did you mean `{near}`?")
+        report(
+            "bad-parameter",
+            f"there is no parameter `{name}`",
+            name,
+            near and suggest_name(near, "`"),
+        )
 
     def nobody_knows(name: str) -> Unknown:
         if name not in limits:
@@ -150,7 +155,7 @@ def _parameter(
         near = closest(str(wrong[0]), keys)
         key = MASK if hidden and not near else wrong[0]  # may be the end of a default with a comma and no quotes
         message = f"the definition of parameter `{name}` has no key `{key}`"
-        report("bad-template", message, name, near and f"did you mean `{near}`?")
+        report("bad-template", message, name, near and suggest_name(near, "`"))
         return Parameter(name, "string", no_value(name), "none", hidden, {})
     kind = _type(definition, dialect)
     if kind not in TYPES:

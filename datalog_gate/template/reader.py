@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.gc import paused
@@ -307,7 +307,7 @@ def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str
     wrong = [key for key in section if not isinstance(key, str)]
     for key in wrong:
         place = document.key_place((name, key))
-        tree.report("bad-template", f"the name `{key}` is no text", place, "write it in quotes")
+        tree.report("bad-template", f"the name `{key}` is no text", place, Advice("write it in quotes", in_quotes=True))
     return {key: value for key, value in section.items() if key not in wrong} if wrong else section
 
 

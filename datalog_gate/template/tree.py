@@ -11,7 +11,7 @@ from dataclasses import field
 from dataclasses import replace as with_changes
 from typing import Never
 
-from datalog_gate.base.diagnostics import Diagnostic, Span, closest
+from datalog_gate.base.diagnostics import Diagnostic, Span, closest, suggest_name
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.expression import Expression
 from datalog_gate.base.records import dataclass
@@ -97,7 +97,7 @@ class Tree:
     def near(self, word: Data, candidates: Iterable[str]) -> str | None:
         """The suggestion for a name that is none of the candidates. Only the first problems are worth the search."""
         nearest = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
-        return nearest and f"did you mean `{nearest}`?"
+        return nearest and suggest_name(nearest, "`")
 
     def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
         """Keeps the texts of a hidden value, so that nothing written about the stack of that id shows them: they are

@@ -17,7 +17,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST, TESTS, constants, name_of, takes_given
 from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean
+from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean, suggest_code
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
@@ -393,7 +393,9 @@ class _Judge:
             yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, near, "warning")
         elif "/" in part or "[" in part:
             written = re.sub(r"[/\[]+", ".", part.rstrip("]")).replace("]", "")
-            yield Diagnostic("unknown-value", f"no path starts with {part!r}", span, f'write "{written}"', "warning")
+            yield Diagnostic(
+                "unknown-value", f"no path starts with {part!r}", span, suggest_code(f'"{written}"'), "warning"
+            )
 
     def _value_at(
         self, path: str, match: ir.Match, meaning: PathMeaning, body: Sequence[ir.CheckedLiteral], certain: bool

@@ -10,7 +10,7 @@ from datetime import date
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, constants, name_of, read_network
 from datalog_gate.analysis.same_values import SameValues
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, suggest_code
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 OF_NETWORKS = (
@@ -49,7 +49,7 @@ def find_addresses_in_order(
     if any(customs.get(side) in ADDRESSES for side in (compare.left, compare.right)):
         message = "addresses are compared letter by letter here, 10.0.0.9 after 10.0.0.10"
         builtin = {"<": "ips_lt", "<=": "ips_lteq", ">": "ips_gt", ">=": "ips_gteq"}[compare.comparator]
-        advice = f"write {builtin}({_written(compare.left)}, {_written(compare.right)})"
+        advice = suggest_code(f"{builtin}({_written(compare.left)}, {_written(compare.right)})")
         yield _warning("argument-order", message, compare.span, advice)
 
 
@@ -80,7 +80,7 @@ def _find_parts_past_end(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> 
                 if index > 1:
                     plain = "".join(sign if sign.isalnum() or sign in "-_/:,=@ " else f"[{sign}]" for sign in separator)
                     asked = f'matches({name_of(text)}, "{".*".join([plain] * index)}")'
-                yield _warning("unguarded", message, call.span, f"say before it `{asked}`")
+                yield _warning("unguarded", message, call.span, Advice(f"say before it `{asked}`", f"{asked}, "))
 
 
 def _find_prefixes_of_networks(
@@ -96,7 +96,8 @@ def _find_prefixes_of_networks(
         written = str(constant.value).strip("^$").replace("[.]", ".").replace("\\.", ".")
         if "/" in written and read_network(written):
             message = f"{call.builtin} compares letters, and what lies in {written} has others"
-            yield _warning("argument-order", message, span, f'write cidr_contains("{written}", {_written(text)})')
+            advice = suggest_code(f'cidr_contains("{written}", {_written(text)})')
+            yield _warning("argument-order", message, span, advice)
 
 
 def _customs(body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation]) -> Mapping[ir.Operand, str]:

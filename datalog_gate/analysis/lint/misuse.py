@@ -29,7 +29,7 @@ from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
 from datalog_gate.analysis.same_values import SameValues
-from datalog_gate.base.diagnostics import Diagnostic, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Span, suggest_code
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
 from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
@@ -225,14 +225,14 @@ class _Review:
             for text, span in texts:
                 if name == "heat:resource" and column.name in ("stack", "name") and "::" in text:
                     message = f"{column.name} of {match.relation} is never {text!r}, which is a type"
-                    yield _warning("unknown-value", message, span, f'write type="{text}"')
+                    yield _warning("unknown-value", message, span, suggest_code(f'type="{text}"'))
                 elif name == "heat:resource" and column.name == "name" and "/" in text:
                     message = f"name of {match.relation} is never {text!r}: no name holds a slash"
-                    yield _warning("unknown-value", message, span, f'write "{text.rpartition("/")[2]}"')
+                    yield _warning("unknown-value", message, span, suggest_code(quoted(text.rpartition("/")[2])))
                 elif column.name == "path" and INDEX.search(text) and name not in OF_PROPERTIES:
                     message = f"path of {match.relation} is never {text!r}"
                     written = INDEX.sub(r".\1", text)
-                    yield _warning("unknown-value", message, span, f'write "{written}"')
+                    yield _warning("unknown-value", message, span, suggest_code(quoted(written)))
                 elif (relation.named_only or (name == "heat:resource" and at)) and not column.allowed:
                     if WILD.fullmatch(text) and not column.name.startswith("_"):
                         part = text.strip("^$").removesuffix(".*").strip("*%")
@@ -290,9 +290,8 @@ class _Review:
                         here, there = quoted(constant.value), quoted(twin)
                         what = "a text" if isinstance(constant.value, str) else "no text"
                         message = f"{here} is {what}: a template that says {there} passes"
-                        yield _warning(
-                            "kind-mismatch", message, span, f"write `{column.strip('_')} in [{there}, {here}]`"
-                        )
+                        code = f"{column.strip('_')} in [{there}, {here}]"
+                        yield _warning("kind-mismatch", message, span, suggest_code(code, "`"))
                         break
 
     def _case_of_result(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -309,7 +308,7 @@ class _Review:
         for constant, span in given:
             if isinstance(constant.value, str) and (written := change[call.builtin](constant.value)) != constant.value:
                 message = f"{call.builtin} never gives {constant.value!r}"
-                yield _warning("unknown-value", message, span, f'write "{written}"')
+                yield _warning("unknown-value", message, span, suggest_code(quoted(written)))
 
     def _two_cases(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         """Report a text that would have to be both lower and upper case."""
@@ -361,7 +360,7 @@ class _Review:
             if swapped and isinstance(second, ir.Var):
                 shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(second)
                 message = f"{name} takes the text first: this is not {HAYSTACK[name].format(*shown)}"
-                yield _warning("argument-order", message, call.span, f"write {name}({shown[1]}, {shown[0]})")
+                yield _warning("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
             return
         network, inner = (first, second) if name == "cidr_contains" else (second, first)
         if not (isinstance(inner, ir.Const) and isinstance(network, ir.Var)):
@@ -371,7 +370,7 @@ class _Review:
             order = (quoted(inner.value), name_of(network))
             written = ", ".join(order if name == "cidr_contains" else order[::-1])
             message = f"this holds where {order[1]} is as wide as all of {order[0]}, not where it lies in it"
-            yield _warning("argument-order", message, call.span, f"write {name}({written})")
+            yield _warning("argument-order", message, call.span, suggest_code(f"{name}({written})"))
 
     def _parts(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
         """Check the texts that a builtin searches for: constants, or facts."""
@@ -455,7 +454,8 @@ class _Review:
             first, second = (match for match, _ in places[:2])
             names = dict.fromkeys(str(match.relation) for match in (first, second))
             message = f"{name} may be null in both rows, of {' and '.join(names)}, and two nulls never join"
-            suggestion = f'give it a default where it is derived, `{name} ?? "none"`, or say `{name} != null` here'
+            code = f'{name} ?? "none"', f"{name} != null"
+            suggestion = Advice(f"give it a default where it is derived, `{code[0]}`, or say `{code[1]}` here", *code)
             yield _warning("null-join", message, second.span, suggestion)
 
     def _states_null(self, relation: RelationRef, column: int) -> bool:
@@ -473,7 +473,7 @@ def _other_address(custom: str, text: str) -> str | None:
     if custom == "ip_addr" and "/" in text:
         return f'write an address, or cidr_contains("{text}", x) of a variable'
     if custom == "net_cidr" and "/" not in text:
-        return f'write "{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"'
+        return suggest_code(quoted(f"{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"))
     return None
 
 
@@ -489,7 +489,7 @@ def _other_list(
             meant = ",".join(sorted(part.strip() for part in other.value.split(",")))
             if meant != other.value:
                 message = f"list never gives {quoted(other.value)}: it is sorted, and joined by commas without blanks"
-                yield _warning("unknown-value", message, span, f'write "{meant}"')
+                yield _warning("unknown-value", message, span, suggest_code(quoted(meant)))
 
 
 def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
@@ -497,7 +497,7 @@ def _blanks(operand: ir.Pattern, span: Span) -> Iterator[Diagnostic]:
         stripped = operand.value.strip()
         if stripped and stripped != operand.value:
             message = f"{operand.value!r} has a blank at its {'start' if operand.value[0].isspace() else 'end'}"
-            yield _warning("unknown-value", message, span, f'write "{stripped}"')
+            yield _warning("unknown-value", message, span, suggest_code(quoted(stripped)))
 
 
 def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from datalog_gate.base.diagnostics import Diagnostic, Slips, Span
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Slips, Span, suggest_name
 from datalog_gate.base.values import Kind
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_term
@@ -58,7 +58,7 @@ def find_quoted_variables(body: Sequence[Node], meaning: Meaning) -> list[Diagno
             "quoted-variable",
             f'"{term.value}" is a text, and {term.value} is a variable for a resource',
             term.span,
-            f"write {term.value} without quotes, or give the variable another name",
+            Advice(f"write {term.value} without quotes, or give the variable another name", str(term.value)),
             "warning",
         )
         for column, term in terms
@@ -81,7 +81,7 @@ def find_rare_texts(module: ast.Module) -> list[Diagnostic]:
         apart = (other for other in near if group is None or any(beside != group for beside, _ in places[other]))
         if other := next(apart, None):
             message = f"{text!r} occurs once in the module"
-            diagnostics.append(Diagnostic("used-once", message, span, f"did you mean {other!r}?", "warning"))
+            diagnostics.append(Diagnostic("used-once", message, span, suggest_name(other, "'"), "warning"))
     return diagnostics
 
 
@@ -150,20 +150,23 @@ def _diagnose(
 ) -> Diagnostic | None:
     name, span = occurrence.variable.name, occurrence.variable.span
     near = next(iter((*_WORDS.of(name), *names.of(name))), None)
-    suggestion = f"did you mean {near}?" if near else None
+    suggestion: str | None = suggest_name(near) if near else None
     message = f"{name} is a variable that occurs once"
     if near in WORDS:
         return Diagnostic("used-once", message, span, suggestion)
     if occurrence.equation:
         message += ": the condition holds of any value"
-        return Diagnostic("forgotten-quotes", message, span, suggestion or f'write "{name}" for the text')
-    quoted = f'write {occurrence.column}="{name}" for the text, or leave the column out'
+        return Diagnostic(
+            "forgotten-quotes", message, span, suggestion or Advice(f'write "{name}" for the text', f'"{name}"')
+        )
+    text = f'"{name}"'
+    quoted: str = Advice(f"write {occurrence.column}={text} for the text, or leave the column out", text)
     if occurrence.textless:
         quoted = "leave the column out"
     if occurrence.text:
-        bare = f'write "{name}" for the text, or `_`'
+        bare = Advice(f"write {text} for the text, or `_`", text, "_")
         return Diagnostic("forgotten-quotes", message, span, quoted if occurrence.column else bare)
-    wildcard = "write `_` if any value will do"
+    wildcard = Advice("write `_` if any value will do", "_")
     if negated:
         return Diagnostic("negated-once", f"{name} occurs only here, under not", span, suggestion or wildcard)
     if name.startswith("_") or not (every or near or occurrence.column):
