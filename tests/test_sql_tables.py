@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from datalog_gate.base.values import FALSE, TRUE, Kind, ResourceId, Row
-from datalog_gate.engine.sql.database import Database, open_database, parameter
+from datalog_gate.engine.sql.database import Database, open_database
 from datalog_gate.engine.sql.tables import (
     LIMIT,
     RelationTable,
@@ -119,8 +119,7 @@ def test_what_an_error_ends_within_a_transaction_is_not_kept() -> None:
             insert_and_fail(database, row)
         with database.transaction():
             database.insert(TABLE.name, TABLE.names, row)
-        query = exp.select(exp.Count(this=exp.Star())).from_(place).where(exp.column("n").eq(parameter(1)))
-        assert [database.fetch(query, [number]) for number in (1, 2)] == [[(1,)], [(0,)]]
+        assert database.fetch(exp.select("n").from_(place)) == [(1,)]
 
 
 def test_a_database_in_a_file_is_there_when_it_is_opened_again(tmp_path: object) -> None:

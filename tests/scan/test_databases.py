@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from datalog_gate.engine.sql.database import Database, parameter
+from datalog_gate.engine.sql.database import Database
 from datalog_gate.engine.sql.tables import identifier
 from tests.test_sql_tables import ROWS, TABLE, insert_and_fail, store_and_read
 
@@ -22,5 +22,4 @@ def test_what_an_error_ends_is_not_kept(database: Database) -> None:
         insert_and_fail(database, rows)
     with database.transaction(), database.transaction():
         database.insert(TABLE.name, TABLE.names, rows)
-    query = exp.select(exp.Count(this=exp.Star())).from_(place).where(exp.column("n").eq(parameter(1)))
-    assert [database.fetch(query, [number]) for number in (1, 2)] == [[(1,)], [(0,)]]
+    assert database.fetch(exp.select("n").from_(place)) == [(1,)]

@@ -13,8 +13,6 @@ from sqlglot import exp
 
 from datalog_gate.engine.sql.tables import SqlValue, identifier
 
-Parameters = Sequence[SqlValue]
-"""The values of `parameter`, in order."""
 LOCK = 0x67617465
 """The number of the advisory lock for writers."""
 AT_ONCE = 50_000
@@ -26,11 +24,6 @@ class Statement(NamedTuple):
 
     text: str
     tree: exp.Expr
-
-
-def parameter(number: int) -> exp.Parameter:
-    """The placeholder for the parameter with this number, counted from 1."""
-    return exp.Parameter(this=exp.Literal.number(number))
 
 
 class Database:
@@ -56,13 +49,13 @@ class Database:
         """The statement in the dialect of this database."""
         return Statement(expression.sql(self.dialect), expression)
 
-    def execute(self, statement: exp.Expr | Statement, parameters: Parameters = ()) -> None:
+    def execute(self, statement: exp.Expr | Statement) -> None:
         """Run a statement."""
-        self._run(statement, parameters)
+        self._run(statement)
 
-    def fetch(self, query: exp.Expr | Statement, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+    def fetch(self, query: exp.Expr | Statement) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        rows: list[tuple[Any, ...]] = self._run(query, parameters).fetchall()
+        rows: list[tuple[Any, ...]] = self._run(query).fetchall()
         return rows
 
     def tables(self) -> set[str]:
@@ -83,9 +76,9 @@ class Database:
         """Commit the statements inside as a whole, or none after an exception."""
         raise NotImplementedError
 
-    def _run(self, statement: exp.Expr | Statement, parameters: Parameters) -> Any:
+    def _run(self, statement: exp.Expr | Statement) -> Any:
         text = statement.text if isinstance(statement, Statement) else self.prepare(statement).text
-        return self.connection.execute(text, [*parameters]) if parameters else self.connection.execute(text)
+        return self.connection.execute(text)
 
 
 class DuckDB(Database):

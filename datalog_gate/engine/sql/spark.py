@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from datalog_gate.base.errors import UsageError
-from datalog_gate.engine.sql.database import Database, Parameters, Statement
+from datalog_gate.engine.sql.database import Database, Statement
 from datalog_gate.engine.sql.tables import SqlValue
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class Spark(Database):
         frame.createOrReplaceTempView(f"`{name}`")
         self._frames[name] = frame
 
-    def execute(self, statement: exp.Expr | Statement, parameters: Parameters = ()) -> None:
-        assert not parameters, "Spark's statements have none"
+    def execute(self, statement: exp.Expr | Statement) -> None:
         tree = statement.tree if isinstance(statement, Statement) else statement
         match tree:
             case exp.Create(this=exp.Schema(this=table, expressions=columns)):
@@ -121,8 +120,7 @@ class Spark(Database):
         self._frames.pop(name, None)
         self.connection.catalog.dropTempView(name)
 
-    def _run(self, statement: exp.Expr | Statement, parameters: Parameters) -> Any:
-        assert not parameters, "Spark's statements have none"
+    def _run(self, statement: exp.Expr | Statement) -> Any:
         text = statement.text if isinstance(statement, Statement) else self.prepare(statement).text
         return _Rows(self.connection.sql(text))
 
