@@ -21,20 +21,20 @@ OUTCOMES = {
     "indeterminate": "Not decided",
 }
 CHANGES = ("delete", "replace", "update", "create", "unchanged")
-"""What an update may do to a resource, the gravest first."""
+"""The possible changes of a resource by an update, the most severe first."""
 FEW = 10
-"""How many findings of a policy are shown at once; the others unfold."""
+"""The number of findings of a policy that are shown at once; the others are collapsed."""
 MOST = 60
-"""How many findings a page has at most: the gravest."""
+"""The maximum number of findings on a page: the most severe."""
 EXPLAINED = 30
-"""How many findings have their steps."""
+"""The maximum number of findings shown with their steps."""
 LONGEST = 400
-"""The most characters of a text."""
+"""The maximum length of a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhyStep:
-    """A step of why a finding holds."""
+    """A step in the explanation of a finding."""
 
     depth: int
     text: str
@@ -48,23 +48,23 @@ class FindingPart:
     number: int
     """Its number on the page."""
     word: str
-    """What it is, of `drawing.WORDS`."""
+    """Its class, one of `drawing.WORDS`."""
     message: str
     resource: str
     where: str
-    """Its place in words; empty if nowhere."""
+    """Its place as text; empty without one."""
     mode: str = ""
-    """The mode of its policy if that is not `enforce`."""
+    """The mode of its policy if it is not `enforce`."""
     anchor: str = ""
-    """The file and line on the page, `0-17`; empty if the page does not show it."""
+    """The file and line on the page, `0-17`; empty if they are not shown."""
     because: tuple[str, ...] = ()
-    """The expressions that decide it, if it is undetermined."""
+    """The expressions that decide it, if undetermined."""
     also: int = 0
-    """How many other policies they leave open too."""
+    """The number of other policies that these leave open too."""
     waiver: str = ""
     steps: tuple[WhyStep, ...] = ()
     fix: str = ""
-    """A change that was tried and settles it, where it was asked for."""
+    """A change that was tried and fixes it, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,45 +73,45 @@ class PolicyPart:
 
     policy: str
     word: str
-    """The gravest of its findings."""
+    """The class of its most severe finding."""
     hint: str
     findings: tuple[FindingPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePart:
-    """What an update does to a resource."""
+    """The effect of an update on a resource."""
 
     resource: str
     change: str
-    """The changes that are possible, of `CHANGES`, and what is done to its server: ``replace``, ``update, resize``."""
+    """The possible changes, from `CHANGES`, and the effect on its server: ``replace``, ``update, resize``."""
     where: str
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionPage:
-    """All that the page of a decision shows."""
+    """The data on the page of a decision."""
 
     title: str
     outcome: str
     """The outcome, as in the decision."""
     heading: str
-    """The outcome in words."""
+    """The outcome as a sentence."""
     facts: tuple[tuple[str, str], ...]
-    """What stands at its head: names and values."""
+    """The names and values at the top."""
     changes: tuple[ChangePart, ...]
-    """What an update does, the gravest first; the resources that it leaves as they are are not among them."""
+    """The changes by an update, the most severe first, without unchanged resources."""
     drawings: tuple[Drawing, ...]
     resource_findings: Mapping[str, int]
     """The number of the first finding of each resource, by path."""
     policies: tuple[PolicyPart, ...]
     more: int
-    """How many findings are left out."""
+    """The number of findings left out."""
     files: tuple[SourceFile, ...]
     grants: tuple[str, ...]
-    """Why grants unlock nothing, and what the others ask for."""
+    """Why grants unlock nothing, and what the others request."""
     clean: tuple[tuple[str, str], ...]
-    """The policies that found nothing, and what they looked at."""
+    """The policies without findings, and what they examined."""
 
 
 def build_page(
@@ -121,8 +121,8 @@ def build_page(
     fixes: bool = False,
     grants: Sequence[str] = (),
 ) -> DecisionPage:
-    """Build the page of a decision on these stacks. With `fixes` a change is looked for that settles each finding,
-    which takes up to 64 judgements each. `grants` are lines on what unlocked grants ask for."""
+    """Build the page of a decision on these stacks. With `fixes` a change is searched that fixes each finding, which
+    takes up to 64 judgements each. `grants` are lines about the requests of unlocked grants."""
     findings = sorted(_list_findings(decision), key=_order_key)
     shown = findings[:MOST]
     files, anchors = _mark_files(shown, decision, stacks)
@@ -157,7 +157,7 @@ def build_page(
 def _mark_files(
     findings: Sequence[tuple[Violation, str]], decision: Decision, stacks: Sequence[Stack]
 ) -> tuple[tuple[SourceFile, ...], Mapping[int, str]]:
-    """The templates of the stacks and the other files that hold findings, marked; and the anchor of each finding."""
+    """The templates and other files with findings, marked; and the anchor of each finding."""
     marks: dict[str, list[Mark]] = {}
     for number, (violation, word) in enumerate(findings):
         if violation.place and violation.place.line and violation.place.file in decision.sources:
@@ -181,14 +181,14 @@ def _mark_files(
 
 
 def _list_findings(decision: Decision) -> Iterator[tuple[Violation, str]]:
-    """All findings, each with what it is."""
+    """All findings, each with its class."""
     yield from ((finding, "preexisting" if finding.tolerated else finding.level) for finding in decision.violations)
     yield from ((finding, "undetermined") for finding in decision.undetermined)
     yield from ((finding, "waived") for finding in decision.waived)
 
 
 def _order_key(finding: tuple[Violation, str]) -> tuple[int, str, int]:
-    """The order on the page: the gravest first, of these policy by policy, from the top of the file down."""
+    """The sort key on the page: the most severe first, then by policy, then from the top of the file down."""
     violation, word = finding
     return WORDS.index(word), violation.policy, violation.place.line if violation.place else 0
 
@@ -207,7 +207,7 @@ def _build_head(decision: Decision, stacks: Sequence[Stack]) -> Iterator[tuple[s
 
 
 def _list_changes(explanation: Explanation, stacks: Sequence[Stack]) -> Iterator[ChangePart]:
-    """What becomes of each resource of the older state and of the new one."""
+    """The effect on each resource of the older and the new state."""
     reader = explanation.judgement.reader
     old = reader.request.against
     known = outcomes(old, stacks, reader.rules.catalogue) if old else []
@@ -247,7 +247,7 @@ def _build_part(
 def _group_by_policy(
     violations: Sequence[Violation], parts: Sequence[FindingPart], decision: Decision
 ) -> Iterator[PolicyPart]:
-    """The findings of each policy, the gravest policies first; then those that could not be evaluated."""
+    """The findings of each policy, the most severe policies first; then those that could not be evaluated."""
     groups: dict[str, list[int]] = {}
     for at, violation in enumerate(violations):
         groups.setdefault(violation.policy, []).append(at)
@@ -273,7 +273,7 @@ def _where(place: Span | None) -> str:
 
 
 def name_file(path: str) -> str:
-    """The name of a file without its folder; that of no file, as ``<template>``, without the brackets."""
+    """The name of a file without its folder. A name such as ``<template>`` loses its brackets."""
     return _cut(PurePath(path).name.strip("<>"))
 
 

@@ -1,7 +1,7 @@
 """The graph of a stack: its resources, their findings and dependencies.
 
-A stack of many resources shows those with findings and their neighbours; the others are named by type. A group or
-nested stack is one node, which has the findings of all that is in it.
+For a large stack it shows the resources with findings and their neighbours; the others are listed by type. A group or
+nested stack is one node with all findings inside it.
 """
 
 from __future__ import annotations
@@ -16,77 +16,78 @@ from datalog_gate.pages.layout import Point, arrange
 from datalog_gate.stack.model import GROUPS, Resource, Stack
 
 WHOLE = 60
-"""How many resources a stack has at most that is drawn whole."""
+"""The maximum number of resources of a stack that is drawn completely."""
 MOST = 40
-"""How many nodes the drawing of a larger one has at most."""
+"""The maximum number of nodes in the drawing of a larger one."""
 DRAWINGS = 8
-"""How many stacks of a tree are drawn at most."""
+"""The maximum number of stacks of a tree that are drawn."""
 CHARACTER, SMALL = 8.4, 6.5
-"""The width of a character of a name, and of a type, in pixels."""
+"""The width in pixels of a character in a name, and in a type."""
 BROAD = 13.0
-"""The width of one that is not of ASCII."""
+"""The width of a character outside ASCII."""
 LONGEST = 30
-"""The most characters that a node shows of a name."""
+"""The maximum number of characters of a name in a node."""
 WORDS = ("deny", "error", "undetermined", "warn", "record", "preexisting", "waived")
-"""What a finding may be, the gravest first: as which a node shows that has several."""
+"""The classes of findings, the most severe first. A node with several shows the first."""
 SIGNS = dict(zip(WORDS, "✕✕?!i=~", strict=True))
-"""A sign for each, beside its colour."""
+"""A sign for each class, beside its colour."""
 _TEXTS = "Denied", "Not evaluated", "Undetermined", "Warning", "Recorded", "There before", "Waived"
 HEADINGS = dict(zip(WORDS, _TEXTS, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnNode:
-    """A resource, as it is drawn."""
+    """A resource in a drawing."""
 
     path: str
     """The path of the resource."""
     name: str
     kind: str
-    """Its type, short, with the number of members of a group."""
+    """Its type, shortened, with the number of members of a group."""
     word: str
-    """The gravest of its findings, of `WORDS`; empty if there is none."""
+    """The class of its most severe finding, from `WORDS`; empty if there is none."""
     findings: int
     x: float
     y: float
     width: float
     opens: str
-    """The path of the stack that it holds; empty if it holds none."""
+    """The path of its nested stack; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A dependency, from what is needed to what needs it."""
+    """A dependency, from a resource to one that needs it."""
 
     curve: str
-    """The data of a path of SVG."""
+    """The data of an SVG path."""
     explicit: bool
-    """Whether the template says `depends_on`; else a value refers to it."""
+    """Whether the template says `depends_on`; otherwise a value refers to it."""
     grave: bool
-    """Whether both ends have findings that deny."""
+    """Whether both ends have denying findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A stack, as it is drawn."""
+    """A drawn stack."""
 
     stack: str
     """The path of the stack."""
     resources: int
-    """How many it has."""
+    """The number of its resources."""
     nodes: tuple[DrawnNode, ...]
     arrows: tuple[Arrow, ...]
     others: tuple[tuple[str, tuple[str, ...]], ...]
-    """The types of the resources that are not drawn, with the names of these, the type of most first."""
+    """The names of the resources that are not drawn, by type, the most frequent type first."""
     width: float
     height: float
     folded: bool
-    """Whether it is shown by a link alone, since nothing in it has a finding of its own."""
+    """Whether it is only a link, since nothing in it has a finding of its own."""
 
 
 def draw(root: Stack, words: Mapping[str, Sequence[str]]) -> Iterator[Drawing]:
-    """Draw a stack and the stacks within it that have findings of their own; then others, folded, while these have at
-    most `WHOLE` resources together; `DRAWINGS` in all. `words` says what the findings of each resource are, by path."""
+    """Draw a stack and its nested stacks with findings of their own; then others, folded, as long as they have at most
+    `WHOLE` resources together; at most `DRAWINGS` in all. `words` has the classes of each resource's findings, by
+    path."""
     owners = {path.rpartition("/")[0] for path in words}
     _, *within = root.walk()
     quiet = [stack for stack in within if stack.id not in owners]
@@ -147,8 +148,8 @@ def _measure(name: str) -> float:
 
 
 def _select(named: Mapping[str, Resource], flagged: Collection[str]) -> list[str]:
-    """The names to draw, in the order of the template: all if there is room, else those with findings, then what they
-    need and what needs them."""
+    """The names to draw, in template order: all if there is room, otherwise those with findings, then their
+    dependencies and dependents."""
     if len(named) <= WHOLE:
         return list(named)
     first = [name for name in named if name in flagged][:MOST]
@@ -178,13 +179,13 @@ def _type(resource: Resource) -> str:
 
 
 def _shorten_type(name: str) -> str:
-    """The name of a type as a person reads it: ``OS::Nova::Server`` as ``Nova Server``."""
+    """The short name of a type: ``OS::Nova::Server`` as ``Nova Server``."""
     words = name.removeprefix("OS::").replace("::", " ")
     return words if len(words) <= LONGEST else f"…{words[1 - LONGEST :]}"
 
 
 def _curve(points: Sequence[Point]) -> str:
-    """A curve through the points, which leaves and reaches each upright."""
+    """A curve through the points, vertical at each of them."""
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x, y), (end_x, end_y) in pairwise(points):
         middle = (y + end_y) / 2

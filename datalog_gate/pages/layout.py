@@ -1,8 +1,7 @@
-"""A layered layout: what is needed stands above what needs it.
+"""A layered layout: dependencies are above their dependents.
 
-The steps are those of Sugiyama, Tagawa and Toda (1981): layers, in which no more stand than have room; bends where an
-edge passes a layer; an order of each layer by the mean of its neighbours; and places as near to these as the order
-allows.
+The steps are those of Sugiyama, Tagawa and Toda (1981): layers of limited width; bends where an edge passes a layer; an
+order in each layer by the mean of the neighbours; and places as near to these as the order allows.
 """
 
 from __future__ import annotations
@@ -13,28 +12,28 @@ from itertools import accumulate, pairwise
 from datalog_gate.base.records import dataclass
 
 HEIGHT = 42.0
-"""The height of a node, in pixels as all lengths here."""
+"""The height of a node. All lengths here are in pixels."""
 GAP = 22.0
-"""Between two nodes of a layer."""
+"""The distance between nodes of a layer."""
 RISE = 46.0
-"""Between two layers."""
+"""The distance between layers."""
 BEND = 4.0
 """The width of a bend."""
 BEND_GAP = 8.0
-"""Between a bend and what follows it."""
+"""The distance between a bend and the next vertex."""
 WIDTH = 1200.0
-"""What the nodes of a layer take at most, unless it is a single one; the bends are beside that."""
+"""The maximum width of the nodes in a layer, unless there is only one; bends are not included."""
 SWEEPS = 8
 Point = tuple[float, float]
 Edge = tuple[str, str]
-"""The name of what is needed, and of what needs it."""
+"""The name of the dependency, and of the dependent."""
 Vertex = str | tuple[Edge, int]
 """A node, or the bend of an edge in a layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where nodes and edges are drawn, in an area that begins at 0, 0."""
+    """The places of nodes and edges, in an area that begins at 0, 0."""
 
     positions: Mapping[str, Point]
     """The top left corner of each node."""
@@ -45,8 +44,8 @@ class Layout:
 
 
 def arrange(widths: Mapping[str, float], edges: Collection[Edge]) -> Layout:
-    """Place nodes of these widths, and the edges among them. Nodes without an edge stand at the bottom. An edge that
-    closes a circle is left out."""
+    """Place nodes of these widths, and the edges among them. Nodes without edges are at the bottom. An edge that closes
+    a cycle is left out."""
     layers = _assign_layers(widths, edges)
     kept = [edge for edge in edges if layers[edge[0]] < layers[edge[1]]]
     tied = {name for edge in kept for name in edge}
@@ -85,7 +84,7 @@ def arrange(widths: Mapping[str, float], edges: Collection[Edge]) -> Layout:
 
 
 def _assign_layers(widths: Mapping[str, float], edges: Collection[Edge]) -> dict[str, int]:
-    """The layer of each node: below all that it needs, as high as there is room."""
+    """The layer of each node: below all its dependencies, as high as there is room."""
     needs: dict[str, list[str]] = {name: [] for name in widths}
     for upper, lower in edges:
         needs[lower].append(upper)
@@ -103,7 +102,7 @@ def _assign_layers(widths: Mapping[str, float], edges: Collection[Edge]) -> dict
 
 
 def _sort(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """The nodes, each after what it needs; a circle is entered where it is met."""
+    """The nodes, each after its dependencies; a cycle is entered at its first node."""
     done: dict[str, None] = {}
     entered: set[str] = set()
     for root in needs:
@@ -127,7 +126,7 @@ def _chain(edge: Edge, layers: Mapping[str, int]) -> list[Vertex]:
 def _order(
     rows: list[list[Vertex]], above: Mapping[Vertex, Sequence[Vertex]], below: Mapping[Vertex, Sequence[Vertex]]
 ) -> None:
-    """Order each row by the mean place of its neighbours in the row before, down and up in turns."""
+    """Order each row by the mean place of its neighbours in the previous row, down and up alternately."""
     for sweep in range(SWEEPS):
         neighbours = below if sweep % 2 else above
         ordered = rows[::-1] if sweep % 2 else rows
@@ -163,11 +162,8 @@ def _place(
 
 
 def _separate(wanted: Sequence[float], steps: Sequence[float], most: float) -> list[float]:
-    """The places nearest to the wanted ones, by least squares, each at least a step after the one before, from 0 to
-    `most`.
-
-    Without the steps it is an isotonic regression, which pooling adjacent violators solves.
-    """
+    """The places nearest to the wanted ones, by least squares, each at least a step after the previous one, from 0 to
+    `most`. Without the steps this is an isotonic regression, which pooling adjacent violators solves."""
     offsets = list(accumulate(steps, initial=0.0))
     pools: list[tuple[float, int]] = []
     for want, offset in zip(wanted, offsets, strict=False):
@@ -182,7 +178,7 @@ def _separate(wanted: Sequence[float], steps: Sequence[float], most: float) -> l
 
 
 def _place_alone(names: Sequence[str], widths: Mapping[str, float], top: float) -> dict[Vertex, Point]:
-    """Rows of nodes without an edge, from the top down."""
+    """Rows of nodes without edges, from the top down."""
     corners: dict[Vertex, Point] = {}
     left = 0.0
     for name in names:
@@ -194,7 +190,7 @@ def _place_alone(names: Sequence[str], widths: Mapping[str, float], top: float) 
 
 
 def _route(chain: Sequence[Vertex], corners: Mapping[Vertex, Point], sizes: Mapping[Vertex, float]) -> list[Point]:
-    """The points of an edge: it passes a bend from top to bottom."""
+    """The points of an edge, which passes bends from top to bottom."""
     points = []
     for at, vertex in enumerate(chain):
         x, y = corners[vertex][0] + sizes[vertex] / 2, corners[vertex][1]

@@ -10,22 +10,22 @@ from datalog_gate.base.records import dataclass
 
 WIDTH, HEIGHT = 640, 160
 LINES = 4
-"""How many lines across a plot has, at most, with their numbers."""
+"""The maximum number of horizontal lines with numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A line of steps: the number of a day holds until the next one."""
+    """A step line: the number of a day holds until the next one."""
 
     path: str
-    """The data of a path of SVG."""
+    """The data of an SVG path."""
     marks: tuple[tuple[float, float, str], ...]
-    """A point for each day, and what it says."""
+    """A point for each day, with its text."""
     scale: tuple[tuple[float, int], ...]
-    """The height of each line across, and its number."""
+    """The height of each horizontal line, and its number."""
     first: str
     last: str
-    """The days at both ends."""
+    """The first and last day."""
 
 
 def plot_days(days: Sequence[Mapping[str, Any]]) -> Plot | None:
@@ -48,7 +48,7 @@ def plot_days(days: Sequence[Mapping[str, Any]]) -> Plot | None:
 
 
 def _step(most: int) -> int:
-    """The least of 1, 2, 5, 10, 20, 50 and so on of which `LINES` reach `most`."""
+    """The smallest of 1, 2, 5, 10, 20, 50 and so on with which `LINES` lines reach `most`."""
     power = 1
     while True:
         for digit in (1, 2, 5):

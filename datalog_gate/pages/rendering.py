@@ -24,7 +24,7 @@ from datalog_gate.pages.drawing import HEADINGS, SIGNS
 from datalog_gate.pages.layout import HEIGHT
 
 LONGEST = 1000
-"""The most characters of any text; parts of pages cut theirs to less."""
+"""The maximum length of a text; parts of pages cut theirs shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class FailedPage:
 
 
 def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
-    """Make one document, which needs no other file, of the pages of decisions."""
+    """Render the pages of decisions as one document that needs no other file."""
     style = read_style()
     digest = b64encode(sha256(style.encode()).digest()).decode()
     failed = [isinstance(page, FailedPage) for page in pages]
@@ -49,13 +49,13 @@ def render_decisions(pages: Sequence[DecisionPage | FailedPage]) -> str:
 
 
 def render(template: str, **values: object) -> str:
-    """Make a page of one of the templates."""
+    """Render a page with one of the templates."""
     return _environment().get_template(template).render(values)
 
 
 @cache
 def read_style() -> str:
-    """The one style of all pages."""
+    """Read the style sheet of all pages."""
     return files(__package__).joinpath("templates/style.css").read_text(encoding="utf-8")
 
 
@@ -76,27 +76,27 @@ def _environment() -> Environment:
 
 
 def _show(value: object) -> object:
-    """A text without characters that change how other text reads, such as marks of direction; a tab is a blank."""
+    """A text without characters that change how other text reads, such as direction marks; tabs become blanks."""
     return printable(value[:LONGEST].replace("\t", " ")) if type(value) is str else value
 
 
 def _breakable(text: str) -> Markup:
-    """The text, whose lists without blanks may go on in another line."""
+    """The text with line breaks allowed in lists without blanks."""
     return escape(_show(text)).replace(",", Markup(",<wbr>"))
 
 
 def part(text: str) -> str:
-    """The text as one part of a path."""
+    """The text as one part of a URL path."""
     return quote(text, safe="")
 
 
 def _data(value: object) -> str:
-    """A value of JSON, or a text, as a text."""
+    """A JSON value, or a text, as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _block(text: str) -> Markup:
-    """A text of several lines in a field, with its tabs and ends of lines."""
+    """A text of several lines in a field, with its tabs and line ends."""
     lines = (printable(line.replace("\t", "    ")) for line in text.split("\n"))
     return Markup("\n") + escape("\n".join(lines))
 
@@ -108,8 +108,8 @@ def _place(place: Mapping[str, Any] | None) -> str:
 
 
 def _age(seconds: float | None) -> str:
-    """A time as a person says it: ``3 hours``."""
-    if seconds is None or seconds < 0:  # the clock that wrote it may be ahead
+    """A duration as people say it: ``3 hours``."""
+    if seconds is None or seconds < 0:  # the writer's clock may be ahead
         return "not known"
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length:

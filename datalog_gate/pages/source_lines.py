@@ -1,4 +1,4 @@
-"""The lines of files that a page shows, with findings marked."""
+"""The lines of files on a page, with findings marked."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Stack
 
 WHOLE = 400
-"""The most lines of a file that is shown whole."""
+"""The maximum number of lines of a file that is shown completely."""
 FIRST = 60
-"""The lines that are shown of a longer one without a finding."""
+"""The number of lines that are shown of a longer one without a finding."""
 AROUND = 3
-"""The lines around a finding that are shown of a longer one."""
+"""The number of lines around a finding that are shown of a longer one."""
 LONGEST = 300
-"""The most characters of a line."""
+"""The maximum number of characters of a line."""
 SHORTEST = 4
-"""A shorter text of a hidden parameter is covered only where the parameter stands."""
+"""Shorter texts of a hidden parameter are masked only at the parameter itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line in three pieces, of which the middle one is marked."""
+    """A line in three pieces, with the middle one marked."""
 
     number: int
     before: str
     marked: str
     after: str
     word: str
-    """The gravest finding of the line, as in `drawing.WORDS`; empty if there is none."""
+    """The class of its most severe finding, as in `drawing.WORDS`; empty if there is none."""
     findings: tuple[tuple[int, str], ...]
-    """The numbers of its findings on the page, and what they are."""
+    """The numbers of its findings on the page, with their classes."""
     skipped: int
-    """How many lines before it are left out."""
+    """The number of lines left out before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, or what a page shows of it."""
+    """A file, or the part of it that a page shows."""
 
     name: str
     lines: tuple[SourceLine, ...]
     skipped: int
-    """How many lines after the last are left out."""
+    """The number of lines left out after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def mark_lines(
     name: str, text: str, marks: Sequence[Mark], secrets: Collection[str], hidden: Collection[int], whole: bool
 ) -> SourceFile:
     """Show a file: `whole` if it is not too long, else the lines around the marks. `secrets` and `hidden` lines are
-    covered."""
+    masked."""
     rows = text.splitlines()
     by_line: dict[int, list[Mark]] = {}
     for mark in marks:
@@ -71,7 +71,7 @@ def mark_lines(
         numbers = list(range(1, len(rows) + 1))
     else:
         near = {line + step for line in by_line for step in range(-AROUND, AROUND + 1)} or set(range(1, FIRST + 1))
-        near |= {line + 1 for line in near if line + 2 in near}  # a gap of one line takes a line, too
+        near |= {line + 1 for line in near if line + 2 in near}  # a gap of one line takes a line too
         numbers = [number for number in sorted(near) if 1 <= number <= len(rows)]
     lines = []
     last = 0
@@ -95,7 +95,7 @@ def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]
         before = f"…{before}"
     if cut + LONGEST < len(row):
         after = f"{after}…"
-    if (covered := masked(row, secrets)) != row:  # a piece may hold a part of it
+    if (covered := masked(row, secrets)) != row:  # a piece may contain a part of it
         before, marked, after = "", "", covered[:LONGEST]
     return SourceLine(
         number=number,
@@ -109,8 +109,8 @@ def _line(number: int, row: str, marks: Sequence[Mark], secrets: Collection[str]
 
 
 def find_secrets(stacks: Sequence[Stack]) -> tuple[list[str], set[tuple[str, int]]]:
-    """What files may hold of hidden parameters: the texts in their values, and the lines, as file and number, where an
-    environment or a default says them in any spelling."""
+    """Find secrets of hidden parameters that files may contain: the texts in their values, and the lines, as file and
+    number, where an environment or a default has them in any notation."""
     texts: set[str] = set()
     lines: set[tuple[str, int]] = set()
     for stack in (stack for root in stacks for stack in root.walk()):
