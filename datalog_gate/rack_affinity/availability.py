@@ -1,4 +1,4 @@
-"""What Nova and Cinder say of hosts and pools, and have left."""
+"""The state and free capacity of hosts and pools in OpenStack."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SCHEDULER: Mapping[Kind, str] = {"server": "Nova", "volume": "Cinder"}
 
 @dataclass(frozen=True, slots=True)
 class PlaceService:
-    """A compute service, or a backend of volumes with the gigabytes that its pools have left, if that is known."""
+    """A compute service, or a volume backend with the free gigabytes of its pools, if known."""
 
     zone: str
     problem: str
-    """Why nothing can go there now; empty if all is well."""
+    """Why nothing can be placed there now; empty otherwise."""
     left: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a claim holds for one item at a place. `own` if the decision to come replaces it, `built` if the stack was
-    complete with it."""
+    """The reservation of a claim for one item at a place. `own` if the coming decision replaces it, `built` if the
+    stack was complete with it."""
 
     project: str
     own: bool
@@ -40,8 +40,8 @@ class Promise:
 def find_services(
     placement: Placement, providers: Mapping[str, Provider], kind: Kind
 ) -> dict[str, PlaceService] | None:
-    """Find the service of each host or pool, by uuid of the provider; None if nobody can be asked. A provider without
-    one is left out. Errors: UnavailableError."""
+    """Find the service of each host or pool, by uuid of the provider; None if no API is available. Providers without
+    one are left out. Errors: UnavailableError."""
     if placement.nova is None or placement.cinder is None:
         return None
     api, binary = (placement.nova, "nova-compute") if kind == "server" else (placement.cinder, "cinder-volume")
@@ -60,14 +60,14 @@ def find_services(
             and any(provider.name in (name, name.partition("#")[0]) for name in left)
         }
     hosts = {uuid: provider.name for uuid, provider in providers.items()}
-    if not services.keys() >= set(hosts.values()):  # the name of a hypervisor is not that of its service
+    if not services.keys() >= set(hosts.values()):  # a hypervisor and its service have different names
         rows = api.recent("/os-hypervisors/detail")["hypervisors"]
         hosts |= {row["id"]: row["service"]["host"] for row in rows if row["id"] in hosts}
     return {uuid: services[host] for uuid, host in hosts.items() if host in services}
 
 
 def read_left(capabilities: Mapping[str, Any]) -> int | None:
-    """The gigabytes that a pool has left for volumes, as Cinder's CapacityFilter counts them; None without a limit."""
+    """The free gigabytes of a pool, counted as in Cinder's CapacityFilter; None without a limit."""
     total, free = capabilities.get("total_capacity_gb"), capabilities.get("free_capacity_gb")
     if not isinstance(total, int | float) or not isinstance(free, int | float):
         return None  # infinite or unknown
@@ -85,10 +85,10 @@ def count_left(
     needed: Mapping[str, int],
     count_servers: Callable[[], Counter[str]],
 ) -> dict[str, int]:
-    """What is left of `left` beside what was promised and is not built yet, and with what own promises give back.
+    """Compute the remaining part of `left`: without promises that are not built yet, and with own promises returned.
 
-    Nobody tells which server is that of which claim: of the servers that a project has at the place, `count_servers`,
-    as many count as built as it was promised there. They are counted only if as much as is `needed` might not be left.
+    It is not known which server belongs to which claim. So of the servers of a project at the place (`count_servers`),
+    as many count as built as were promised there. They are counted only if less than `needed` might be left.
     """
     result, servers = dict(left), Counter[str]()
     unbuilt: Counter[str] = Counter()
@@ -110,8 +110,8 @@ def count_left(
 def find_promises(
     claims: Iterable[PlacementClaim], consumer: str, lines: Collection[str], prefix: str
 ) -> dict[str, list[Promise]]:
-    """Find what claims promise of the resource classes with this prefix, by uuid of the provider. Those of a consumer
-    in these lines are own. What an item takes in several claims of a stack counts once."""
+    """Find the promises of claims for resource classes with this prefix, by uuid of the provider. Those of a consumer
+    in these lines are own. An item in several claims of a stack counts once."""
     promises: dict[tuple[str, str, str], Promise] = {}
     for claim in claims:
         own, built = claim.consumer == consumer and claim.line in lines, claim.state == "built"
@@ -128,7 +128,7 @@ def find_promises(
 
 
 def sum_own(promises: Iterable[Promise]) -> Counter[str]:
-    """What own promises hold together."""
+    """The sum of own promises."""
     own: Counter[str] = Counter()
     for promise in promises:
         own.update(promise.amounts if promise.own else {})
@@ -142,7 +142,7 @@ def _problem(row: Mapping[str, Any], scheduler: str) -> str:
 
 
 def _sum_left(left: Mapping[str, int | None], name: str) -> dict[str, int]:
-    """What the pools of this name, or of the backend of this name, have left together."""
+    """The free gigabytes of the pools with this name, or of this backend, together."""
     amounts = [amount for pool, amount in left.items() if name in (pool, pool.partition("#")[0])]
     known: Iterable[int] = [amount for amount in amounts if amount is not None]
     return {VOLUMES: sum(known)} if None not in amounts else {}

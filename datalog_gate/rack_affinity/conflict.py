@@ -16,22 +16,22 @@ from datalog_gate.rack_affinity.problem import Assumption, Kind, Place, Problem
 
 Group = tuple[Assumption, ...]
 READABLE = 8
-"""Reasons that a conflict may have after a group is taken apart."""
+"""The maximum number of reasons of a conflict after a group is split."""
 PATIENCE = 16
-"""Questions that taking a group apart may cost: enough to find one of two hundred assumptions."""
+"""The maximum number of questions for splitting a group: enough to find one of two hundred assumptions."""
 NAMED = 3
-"""Names that a reason lists before it counts the others."""
+"""The number of names that a reason lists before it counts the others."""
 PLURAL = {"server": "hosts", "volume": "storage pools"}
 SINGULAR = {"server": "host", "volume": "storage pool"}
 
 
 class _OutOfPatienceError(Exception):
-    """Taking a group apart needs too many questions."""
+    """Splitting a group needs too many questions."""
 
 
 def find_conflict(problem: Problem, possible: Callable[[Problem], bool]) -> list[Group]:
     """Find a conflict in an impossible problem: no group in it can be left out. `possible` may raise any error when its
-    time is up."""
+    time is over."""
     every = list(assumptions(problem))
 
     def conflicts(groups: Iterable[Group]) -> bool:
@@ -76,13 +76,13 @@ def assumptions(problem: Problem) -> dict[Assumption, tuple[object, ...]]:
         every |= {("missing", kind, rack): ("missing", kind) for rack in problem.racks() or [""] if rack not in racks}
         for name in sorted(demanded):
             every |= {("room", kind, rack, name): ("room", kind, name) for rack in sorted(racks)}
-    # last, and so left out first: without demands all servers are alike, and the model is small
+    # last, so left out first: without demands all servers are equal, and the model is small
     return every | {("demand", item.id): ("demand", item.kind) for item in problem.items if any(item.demand.values())}
 
 
 def without(problem: Problem, left_out: Iterable[Assumption]) -> Problem:
     """The problem without some assumptions. Without `room`, each place in the rack has as much of the class as all
-    items demand. Without `missing`, the rack has one place with as much of everything in each of its zones."""
+    items demand. Without `missing`, the rack has one place in each of its zones with enough of everything."""
     absent = set(left_out)
     total: Counter[str] = Counter()
     for item in problem.items:
@@ -143,8 +143,8 @@ def describe(problem: Problem, group: Group) -> str:
 def _quickxplain(
     given: tuple[Group, ...], groups: list[Group], conflicts: Callable[[Iterable[Group]], bool], changed: bool = False
 ) -> list[Group]:
-    """Find the fewest of `groups` that conflict with what is given. `changed` tells that more is given than in the
-    question that was asked last."""
+    """Find the fewest of `groups` that conflict with the given assumptions. `changed` says that there are more given
+    ones than in the last question."""
     if changed and conflicts(given):
         return []
     if len(groups) == 1:
@@ -156,8 +156,8 @@ def _quickxplain(
 
 
 def _take_apart(others: list[Group], group: Group, conflicts: Callable[[Iterable[Group]], bool]) -> list[Group]:
-    """Find the assumptions of a group that matter, or nothing if that takes too many questions. Beside fewer of them
-    the other groups of the conflict are needed as much as before."""
+    """Find the relevant assumptions of a group, or nothing if that takes too many questions. The other groups of the
+    conflict are still needed."""
     questions = count()
 
     def conflicts_soon(groups: Iterable[Group]) -> bool:

@@ -1,4 +1,4 @@
-"""The demand of a grant: items with what they take, and constraints."""
+"""The demand of a grant: items with their demands, and constraints."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from datalog_gate.stack.model import Data
 
 KINDS: Mapping[str, Kind] = {"OS::Nova::Server": "server", "OS::Cinder::Volume": "volume"}
 SERVERS, VOLUMES = "VCPU", "DISK_GB"
-"""The resource class that every server takes, and the only one that a volume takes: they tell hosts from pools."""
+"""The resource class of every server, and the only one of volumes: they distinguish hosts from pools."""
 LEVELS = get_args(Level)
 LONG = 4000
-"""Python reads no number of more digits than about that."""
+"""The maximum number of digits, close to Python's limit."""
 
 Flavors = Mapping[str, Mapping[str, int]]
 """Amounts by resource class, by the name or id of a flavor."""
 
 
 def read_demand(request: Request, flavors: Flavors) -> Problem | None:
-    """Read the items and constraints of a request; None while the options, or the number of members of a group, are not
-    known. Errors: RefusedError for wrong options."""
+    """Read the items and constraints of a request; None if the options, or the number of members of a group, are
+    unknown. Errors: RefusedError for invalid options."""
     options = request.options
     if unknown := sorted(options.keys() - {"same", "spread"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only same and spread")
@@ -44,7 +44,7 @@ def read_demand(request: Request, flavors: Flavors) -> Problem | None:
 
 
 def read_flavors(file: str) -> Flavors:
-    """Read one JSON object a line: ``{"flavor": "m1.small", "VCPU": 1, "MEMORY_MB": 2048}``. Errors: OSError,
+    """Read one JSON object per line: ``{"flavor": "m1.small", "VCPU": 1, "MEMORY_MB": 2048}``. Errors: OSError,
     ValueError."""
     flavors: dict[str, dict[str, int]] = {}
     if not file:
@@ -62,7 +62,7 @@ def read_flavors(file: str) -> Flavors:
 
 
 def _read_item(part: Part, flavors: Flavors) -> Item:
-    """An amount that is not known counts 1."""
+    """An unknown amount counts as 1."""
     zone, flavor, size = (part.properties.get(name) for name in ("availability_zone", "flavor", "size"))
     kind = KINDS[part.type]
     demand: Mapping[str, int]

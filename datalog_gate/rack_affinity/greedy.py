@@ -1,8 +1,8 @@
 """Bundles of interchangeable items, and a greedy search for their places.
 
-A *unit* is the items that must share a host or pool, with their demands summed. Units that nothing distinguishes are of
-one *sort*. A *bundle* is the units that must share a rack. Within a rack any place will do, since the scheduler chooses
-the host: a place only shows that the claims fit.
+A *unit* is a set of items that must share a host or pool, with their demands summed. Indistinguishable units have the
+same *sort*. A *bundle* is a set of units that must share a rack. Within a rack any place will do, since the scheduler
+chooses the host: the place only shows that the claims fit.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from datalog_gate.rack_affinity.problem import Item, Level, Place, Problem
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sort:
-    """Everything that distinguishes a unit from others. `fixed` holds levels with the location that the unit must have
-    there. `constraints` are the indices of its constraints that bundles don't express: spreads, and shared zones."""
+    """The properties that distinguish units. `fixed` holds levels with the location that the unit must have there.
+    `constraints` are the indices of its constraints that bundles don't express: spreads, and shared zones."""
 
     kind: str
     demand: tuple[tuple[str, int], ...]
@@ -25,7 +25,7 @@ class Sort:
     constraints: tuple[int, ...]
 
     def allows(self, place: Place) -> bool:
-        """Whether the place is where the unit must be, and has room for one."""
+        """Whether the unit may be at the place, and one fits."""
         return all(place.at(level) == location for level, location in self.fixed) and all(
             amount <= place.capacity.get(name, 0) for name, amount in self.demand
         )
@@ -89,14 +89,14 @@ def _join_items(problem: Problem, *levels: Level) -> dict[str, tuple[str, ...]]:
 
 def place_greedily(problem: Problem, bundles: Bundles) -> dict[str, str] | None:
     """Find a place for each item: the largest bundle first, in the rack that it leaves emptiest, each unit in the first
-    place with room. Racks that a spread still lacks come first. None says nothing of whether there is an answer."""
+    place with room. Racks that a spread still lacks come first. None does not mean that there is no answer."""
     search = _Search(problem)
     for sorts in sorted(bundles, key=lambda sorts: (-search.share(sorts), sorts)):
         ranks = [search.rank(sorts, rack) for rack in search.racks(sorts)]
         heapify(ranks)
         for bundle in bundles[sorts]:
             while ranks and not search.put(bundle, ranks[0][-1]):
-                heappop(ranks)  # without room now, without room for the next bundle too
+                heappop(ranks)  # no room now means no room for the next bundle
             if not ranks:
                 return None
             heapreplace(ranks, search.rank(sorts, ranks[0][-1]))
@@ -112,14 +112,14 @@ class _Search:
     def __init__(self, problem: Problem) -> None:
         self.placed: dict[str, str] = {}
         self.locations: dict[int, set[str]] = defaultdict(set)
-        """Where a constraint's items are, by its index."""
+        """The locations of a constraint's items, by its index."""
         self.constraints = problem.constraints
         self._racks = list(problem.racks())
         self._places: dict[tuple[str, str], list[Place]] = defaultdict(list)
         self._left: Counter[tuple[str, str, str]] = Counter()
-        """What is left by kind, place and resource class."""
+        """The remaining capacity by kind, place and resource class."""
         self._free: Counter[tuple[str, str, str]] = Counter()
-        """What was free at the beginning by rack, kind and resource class."""
+        """The initial capacity by rack, kind and resource class."""
         self._total: Counter[tuple[str, str]] = Counter()
         self._used: Counter[tuple[str, str, str]] = Counter()
         self._bundles: Counter[tuple[tuple[Sort, ...], str]] = Counter()
@@ -131,7 +131,7 @@ class _Search:
                 self._total[place.kind, name] += amount
 
     def share(self, sorts: tuple[Sort, ...]) -> float:
-        """The largest part of any resource class that a bundle of these sorts takes."""
+        """The largest share of any resource class that a bundle of these sorts takes."""
         return max((amount / (self._total[key] or 1) for key, amount in _needs(sorts).items()), default=0)
 
     def racks(self, sorts: tuple[Sort, ...]) -> list[str]:
@@ -140,8 +140,8 @@ class _Search:
         return [rack for rack in self._racks if all((kind, rack) in self._places for kind in kinds)]
 
     def rank(self, sorts: tuple[Sort, ...], rack: str) -> tuple[int, float, int, str]:
-        """How good a rack is for a bundle of these sorts, the best least: spreads that lack it, how full it gets, how
-        many bundles it has."""
+        """The rank of a rack for a bundle of these sorts, lower is better: spreads that lack it, how full it gets, its
+        number of bundles."""
         new = sum(self._new_locations(self._lacking(sort), self._places[sort.kind, rack][0]) for sort in sorts)
         needs = {(rack, *key): amount for key, amount in _needs(sorts).items()}
         shares = ((self._used[key] + amount) / (self._free[key] or 1e-9) for key, amount in needs.items())
@@ -149,7 +149,7 @@ class _Search:
         return -new, fullness, self._bundles[sorts, rack], rack
 
     def put(self, bundle: Bundle, rack: str) -> bool:
-        """Put a bundle in a rack, if there is room."""
+        """Put a bundle in a rack; return whether it fits."""
         taken: Counter[tuple[str, str, str]] = Counter()
         chosen: list[Place] = []
         zones: dict[int, str] = {}
@@ -174,8 +174,8 @@ class _Search:
     def _choose(
         self, sort: Sort, rack: str, taken: Counter[tuple[str, str, str]], zones: dict[int, str]
     ) -> Place | None:
-        """The first place that takes a unit and gives most spreads a new location. `taken` and `zones` are what the
-        units of the same bundle take, and where they are by constraint."""
+        """The first place for a unit that gives most spreads a new location. `taken` is the capacity that units of the
+        same bundle take, and `zones` their zones by constraint."""
         lacking = self._lacking(sort)
         places = sorted(self._places[sort.kind, rack], key=lambda place: -self._new_locations(lacking, place))
         return next((place for place in places if self._fits(sort, place, taken, zones)), None)

@@ -32,7 +32,7 @@ FIELDS = {"provider", "aggregate", "name", "rack", "zone"}
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of the cloud by uuid of their provider, and why others are none or have little room, in words."""
+    """The places of the cloud by uuid of their provider, and why others are not places or have little room."""
 
     by_uuid: Mapping[str, Place]
     notes: tuple[str, ...] = ()
@@ -47,9 +47,9 @@ def find_places(
     promises: Mapping[str, Collection[Promise]],
     needed: Mapping[Kind, Mapping[str, int]],
 ) -> Places:
-    """The places that there are now, with what is free of the resource classes with this prefix: the least of what the
-    service may promise and of what Nova and Cinder have left. `known` holds uuids of providers that may have nothing
-    left, `needed` what all items of each kind that is asked for take. Errors: UnavailableError."""
+    """The current places, with the free amounts of the resource classes with this prefix: the minimum of what the
+    service may promise and what Nova and Cinder have left. `known` holds uuids of providers that may be full, `needed`
+    the total of all items of each requested kind. Errors: UnavailableError."""
     providers = {**placement.providers(prefix + VOLUMES), **placement.providers(prefix + SERVERS)}
     for uuid in sorted(set(known) - providers.keys()):
         if provider := placement.provider(uuid):
@@ -68,7 +68,7 @@ def find_places(
                 continue
             service = services.get(uuid) if services is not None else PlaceService(zone, "")
             problem = _compare(service, zone, SCHEDULER[kind])
-            own = sum_own(promises.get(uuid, ()))  # what is there stays there, whatever became of its place
+            own = sum_own(promises.get(uuid, ()))  # existing items stay, whatever happened to their place
             if problem:
                 notes.append(f"{provider.name} {problem}")
                 if not own:
@@ -98,7 +98,7 @@ def _count_left(
     promises: Collection[Promise],
     needed: Mapping[Kind, Mapping[str, int]],
 ) -> Mapping[str, int]:
-    """What Nova or Cinder has left at a place, by resource class without prefix."""
+    """The remaining capacity of a place according to Nova or Cinder, by resource class without prefix."""
     if kind == "volume":
         return count_left(service.left if service else {}, promises, needed.get(kind, {}), Counter)
     left = {name: amount - provider.used.get(name, 0) for name, amount in provider.capacity.items()}
@@ -106,7 +106,7 @@ def _count_left(
 
 
 def _compare(service: PlaceService | None, zone: str, scheduler: str) -> str:
-    """Why a provider is no place, for the service that it has and the zone that its traits or rows tell."""
+    """Why a provider is not a place, according to its service and the zone of its traits or rows."""
     if service is None:
         return f"is not known to {scheduler}"
     if zone and zone.casefold() != service.zone.casefold():
@@ -141,6 +141,6 @@ def _locate(
 
 
 def _read_trait(traits: Collection[str], prefix: str) -> str:
-    """The rest of the only trait with the prefix, in small letters; empty if there are none or several."""
+    """The rest of the only trait with the prefix, in lower case; empty if there are none or several."""
     names = [trait.removeprefix(prefix).lower() for trait in traits if trait.startswith(prefix)]
     return names[0] if len(names) == 1 else ""

@@ -17,14 +17,14 @@ from datalog_gate.base.records import dataclass
 Kind = Literal["server", "volume"]
 Level = Literal["host", "rack", "zone"]
 Assumption = tuple[str, ...]
-"""The smallest thing that can be left out of a problem, see `conflict.assumptions`."""
+"""The smallest part that can be left out of a problem, see `conflict.assumptions`."""
 LARGEST = 10**12
-"""The largest capacity or demand: sums of them stay exact in 64 bits."""
+"""The maximum capacity or demand, so that sums are exact in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A host or a storage pool. `capacity` is what is free, `aggregates` are the names of those that it is in."""
+    """A host or a storage pool. `capacity` is the free capacity, `aggregates` are the names of its aggregates."""
 
     kind: Kind
     name: str
@@ -34,13 +34,13 @@ class Place:
     aggregates: tuple[str, ...] = ()
 
     def at(self, level: Level) -> str:
-        """Its host, which it is itself, its rack or its zone."""
+        """Its location at a level: itself as a host, its rack or its zone."""
         return {"host": self.name, "rack": self.rack, "zone": self.zone}[level]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A server or a volume. `zone` is what its template asks for, `place` the name of a place where it must stay."""
+    """A server or a volume. `zone` is the one in its template, `place` the name of a place where it must stay."""
 
     id: str
     kind: Kind
@@ -52,7 +52,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """All items share one location of a level or, with `at_least`, are spread over so many of them. `grant` is the path
-    of the grant that asks for it, `option` its option as in the template: ``same: rack``."""
+    of the requesting grant, `option` its option as in the template: ``same: rack``."""
 
     grant: str
     option: str
@@ -63,8 +63,8 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Everything that the solver needs for all grants of a stack at once. Its parts are sorted, so that their order
-    changes no answer."""
+    """The input of the solver for all grants of a stack. Its parts are sorted, so that their order never changes the
+    answer."""
 
     places: tuple[Place, ...]
     items: tuple[Item, ...]
@@ -83,7 +83,7 @@ class Problem:
         return tuple(place for place in self.places if place.kind == kind)
 
     def racks(self) -> dict[str, set[str]]:
-        """The racks that have a place, in order, with their zones."""
+        """The racks with places, in order, with their zones."""
         zones: dict[str, set[str]] = {}
         for place in self.places:
             zones.setdefault(place.rack, set()).add(place.zone)
@@ -92,20 +92,20 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """Reasons that can't hold together. `irreducible` if all of them are needed for the conflict; otherwise time ran
-    out before the others were left out."""
+    """Reasons that exclude each other. `irreducible` if all are needed for the conflict; otherwise the time was over
+    before others were left out."""
 
     conflict: tuple[str, ...]
     irreducible: bool
 
 
 Answer = dict[str, str] | Impossible
-"""The name of a place by id of each item, or why there is none."""
+"""The name of a place by item id, or why there is none."""
 
 
 class SolverError(GateError):
-    """The solver gave no answer: its time was up, it died, or OR-Tools is not installed."""
+    """The solver gave no answer: its time was over, it died, or OR-Tools is not installed."""
 
 
 class LateError(SolverError):
-    """The solver's time was up: neither possible nor impossible within it."""
+    """The solver's time was over before it knew whether the problem is possible."""

@@ -77,7 +77,7 @@ class RackAffinity(PlacementService):
         super().__init__(settings, OWN)
 
     def problems(self) -> list[str]:
-        """As `Service.problems`: hosts and pools that are no places, and racks to which nothing leads."""
+        """As `Service.problems`: hosts and pools that are not places, and racks to which nothing steers."""
         search = find_places(
             self._claims.placement,
             read_places(self._places),
@@ -102,7 +102,7 @@ class RackAffinity(PlacementService):
         return problems
 
     def facts(self, request: Request) -> None:
-        """As `Service.facts`. The first of the grants that hold nothing yet refuses what is impossible for all."""
+        """As `Service.facts`. The first grant without a claim refuses what is impossible for all."""
         own, others = self._demands(request)
         account = self._claims.account(request)
         if own and account.decided(request.key, mend=False) is None:
@@ -131,8 +131,8 @@ class RackAffinity(PlacementService):
         return claims[0].decision
 
     def misplaced(self, held: Held, members: Mapping[str, str]) -> list[str]:
-        """As `Service.misplaced`. Servers are where Placement has what Nova allocated for them, volumes where Cinder
-        says. A stack may have others beside those that were granted."""
+        """As `Service.misplaced`. The place of a server is its provider in Placement, that of a volume is known by
+        Cinder. A stack may have others besides the granted ones."""
         claim = next((claim for claim in self._claims.select(key=held.key) if claim.state in HELD), None)
         pool = {self._prefix + VOLUMES}
         decided: Counter[tuple[Kind, str]] = Counter()
@@ -154,7 +154,7 @@ class RackAffinity(PlacementService):
         return texts
 
     def _find_provider(self, kind: Kind, id_: str) -> str | None:
-        """The uuid of the provider on which a server or a volume is."""
+        """The uuid of the provider of a server or volume."""
         placement = self._claims.placement
         if kind == "server":
             return next((uuid for uuid, name in placement.allocation(id_)[0] if name == SERVER_CLASS), None)
@@ -164,8 +164,8 @@ class RackAffinity(PlacementService):
         return placement.named(host) or placement.named(host.partition("#")[0])
 
     def _demands(self, request: Request) -> tuple[Problem | None, dict[str, Problem]]:
-        """The demand of a request, and by path of a grant those of the others. Demands of others that are wrong or not
-        known are left out: they are refused when they come. Errors: RefusedError, UnavailableError."""
+        """The demand of a request, and those of the other grants by path. Invalid or unknown demands of others are left
+        out: they are refused when requested. Errors: RefusedError, UnavailableError."""
         try:
             flavors = read_flavors(self._flavors)
         except (OSError, ValueError) as error:
@@ -181,7 +181,7 @@ class RackAffinity(PlacementService):
         return read_demand(request, flavors), others
 
     def _held(self, request: Request) -> dict[str, PlacementClaim]:
-        """The claims that other grants of the stack hold for the same requests, by key."""
+        """The claims of the stack's other grants for the same requests, by key."""
         keys = {other.key for other in request.together}
         claims = self._claims.select(project=request.project)
         return {claim.key: claim for claim in claims if claim.key in keys and claim.state in HELD}
@@ -194,7 +194,7 @@ class RackAffinity(PlacementService):
         others: Mapping[str, Problem],
         held: Mapping[str, PlacementClaim],
     ) -> list[PlacementClaim]:
-        """The claim of a request, and shares for the others that hold nothing. Errors: RefusedError."""
+        """The claim of a request, and shares for the other grants without claims. Errors: RefusedError."""
         waiting = [other for other in request.together if other.grant in others and other.key not in held]
         demands = {request.grant: own} | {other.grant: others[other.grant] for other in waiting}
         claims = account.claims
@@ -212,7 +212,7 @@ class RackAffinity(PlacementService):
         before = {id_: taken for items in mine for id_, taken in items.items() if taken}
 
         def solve(known: Collection[str]) -> tuple[Mapping[str, Place], Problem, dict[str, str] | Impossible, str]:
-            """Solve the problem with all providers that have room, and these that may have none."""
+            """Solve the problem with all providers with free capacity, and these that may have none."""
             search = find_places(
                 self._claims.placement,
                 rows,
@@ -264,8 +264,8 @@ class RackAffinity(PlacementService):
         held: Mapping[str, PlacementClaim],
         places: Mapping[str, Place],
     ) -> tuple[tuple[Item, ...], tuple[Constraint, ...]]:
-        """Items and constraints of all demands. Items that another grant holds stay where they are, and take nothing
-        more."""
+        """Items and constraints of all demands. Items of other grants' claims stay where they are, and take no
+        additional capacity."""
         items = {item.id: item for demand in demands.values() for item in demand.items}
         constraints = [constraint for demand in demands.values() for constraint in demand.constraints]
         for other in request.together:
@@ -288,7 +288,7 @@ class RackAffinity(PlacementService):
                     raise RefusedError(unsteered(kind, *where))
 
     def _solve(self, problem: Problem, kept: Problem) -> dict[str, str] | Impossible:
-        """Solve a problem, if possible so that nothing moves, as in `kept`. Errors: RefusedError, UnavailableError."""
+        """Solve a problem, if possible without moving items from `kept`. Errors: RefusedError, UnavailableError."""
         end = time.monotonic() + self._seconds
         for candidate in [kept, problem] if kept != problem else [problem]:
             try:
@@ -305,7 +305,7 @@ class RackAffinity(PlacementService):
         return answer
 
     def _keep(self, item: Item, taken: list[Taken] | None, places: Mapping[str, Place]) -> Item:
-        """The item where it is, if it needs the same as it takes there, or if it is replaced by going elsewhere."""
+        """The item pinned to its place, if its demand is unchanged or if moving would replace it."""
         same = taken and sorted(map(tuple, taken)) == sorted(self._takes(item, taken[0][0]))
         return _pin(item, taken, places) if taken and (same or self._steering == "hint") else item
 
@@ -313,7 +313,7 @@ class RackAffinity(PlacementService):
         return [(uuid, self._prefix + name, units) for name, units in sorted(item.demand.items()) if units]
 
     def _decision(self, grant: str, places: Mapping[str, Place], consumer: str) -> dict[str, Any]:
-        """The attributes of items at these places, by their paths within the grant's stack with dots."""
+        """The attributes of items at these places, by their dotted path in the grant's stack."""
         home = f"{ResourceId(grant).stack}/"
         return {
             id_.removeprefix(home).replace("/", "."): {
@@ -327,14 +327,14 @@ class RackAffinity(PlacementService):
         }
 
     def _hints(self, place: Place, consumer: str) -> dict[str, str]:
-        """The hints for a place. Those for the filters change with the host, and a server is replaced by then: without
-        filters there are none."""
+        """The hints for a place. Hints for the filters change with the host, which replaces a server, so they are left
+        out without filters."""
         proof = {hints.CLAIM: consumer, hints.HOST: place.name} if self._steering == "hint" else {}
         return ({self._hint: place.rack} if self._hint else {}) | proof
 
 
 def find_shared(places: Iterable[Place], kind: Kind, level: Level) -> list[tuple[str, Level, list[str]]]:
-    """Find the zones that several locations of a level share, as far as places of a kind are there."""
+    """Find the zones that several locations of a level share, for places of a kind."""
     locations: dict[str, set[str]] = {}
     for place in places:
         if place.kind == kind and level != "zone":
@@ -343,7 +343,7 @@ def find_shared(places: Iterable[Place], kind: Kind, level: Level) -> list[tuple
 
 
 def unsteered(kind: Kind, zone: str, level: Level, names: Collection[str]) -> str:
-    """Why nothing of a kind can be led to its location."""
+    """Why nothing steers items of a kind to their location."""
     where = f"the zone {zone} has" if zone else "without zones there are"
     return (
         f"{where} the {level}s {', '.join(names)}, and nothing leads a {kind} to the right one: the operator "
@@ -352,7 +352,7 @@ def unsteered(kind: Kind, zone: str, level: Level, names: Collection[str]) -> st
 
 
 def sum_demands(demands: Iterable[Problem]) -> dict[Kind, Mapping[str, int]]:
-    """What all items of each kind take of each resource class."""
+    """The total demand of all items of each kind for each resource class."""
     total: dict[Kind, Counter[str]] = {}
     for item in chain.from_iterable(demand.items for demand in demands):
         total.setdefault(item.kind, Counter()).update(item.demand)
@@ -360,13 +360,13 @@ def sum_demands(demands: Iterable[Problem]) -> dict[Kind, Mapping[str, int]]:
 
 
 def _providers(claims: Iterable[PlacementClaim], prefix: str) -> set[str]:
-    """The providers of which claims take something of the service's classes."""
+    """The providers from which claims take the service's classes."""
     taken = chain.from_iterable(chain.from_iterable(claim.items.values()) for claim in claims)
     return {uuid for uuid, resource_class, _ in taken if resource_class.startswith(prefix)}
 
 
 def _pin(item: Item, taken: list[Taken], places: Mapping[str, Place]) -> Item:
-    """The item at the provider of which it takes something, if that is still a place."""
+    """The item pinned to its provider in the claim, if that is still a place."""
     place = places.get(taken[0][0]) if taken else None
     return replace(item, place=place.name) if place else item
 

@@ -25,9 +25,9 @@ from datalog_gate.rack_affinity.problem import Answer, Constraint, Impossible, L
 
 COMMAND = (sys.executable, "-P", "-m", "datalog_gate.rack_affinity.solver")
 MEGABYTES = 1024
-"""Address space of the process: 500 servers and volumes need less than half."""
+"""The address space of the process: 500 servers and volumes need less than half."""
 LINE = 300
-"""Characters of an error at most."""
+"""The maximum number of characters of an error."""
 QUESTION = 0.02
 """Deterministic seconds charged for building the model of each search."""
 
@@ -38,9 +38,9 @@ def installed() -> bool:
 
 
 def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> Answer:
-    """Solve a problem in a new process within so many seconds. Errors: SolverError; LateError if the time was up."""
+    """Solve a problem in a new process within so many seconds. Errors: SolverError; LateError if the time is over."""
     command = [*COMMAND, str(seconds), str(megabytes)]
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # else each core's thread takes memory at the import
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # otherwise each core gets a thread, which takes memory
     try:
         process = subprocess.run(
             command, input=pickle.dumps(problem), capture_output=True, timeout=seconds, env=environment
@@ -65,7 +65,7 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
 
 
 class Clock:
-    """The time that is left: deterministic seconds, and as the last resort wall clock seconds."""
+    """The remaining time: deterministic seconds, and as a last resort wall clock seconds."""
 
     def __init__(self, seconds: float, started: float) -> None:
         self.left = 0.4 * seconds  # a deterministic second takes 1.1 to 1.7 s, and should run out first
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> None:
     """Solve the problem on standard input. The arguments are SECONDS and MEGABYTES."""
     started, seconds, megabytes = time.monotonic(), float(arguments[0]), int(arguments[1])
     gc.disable()  # the process is short and makes few reference cycles
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may be gone
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))  # the parent may have ended
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     result: Answer | SolverError
     try:
@@ -108,8 +108,9 @@ def _find_places(problem: Problem, clock: Clock) -> dict[str, str] | None:
 class _Model:
     """A CP-SAT model that counts interchangeable units and bundles.
 
-    Variables say how many units of a sort each place takes, and how many bundles of the same sorts each rack takes.
-    Both agree on the units of a sort in each rack, so any assignment by these counts keeps all constraints exactly."""
+    Variables are the number of units of a sort in each place, and the number of equal bundles in each rack. Both agree
+    on the units of a sort in each rack, so any assignment with these counts satisfies all constraints.
+    """
 
     def __init__(self, problem: Problem, bundles: Bundles) -> None:
         self._problem, self._bundles = problem, bundles
@@ -122,9 +123,9 @@ class _Model:
             sort: [place for place in problem.of(sort.kind) if sort.allows(place)] for sort in sorted(self._count)
         }
         self._taken: dict[Sort, dict[str, Any]] = {}
-        """How many units of a sort each place takes."""
+        """The number of units of a sort in each place."""
         self._in_rack: dict[tuple[Sort, ...], dict[str, Any]] = {}
-        """How many bundles of these sorts each rack takes."""
+        """The number of bundles of these sorts in each rack."""
 
     def solve(self, clock: Clock) -> dict[str, str] | None:
         """A place for each item, or None if there is no answer. Errors: LateError."""
@@ -136,7 +137,7 @@ class _Model:
             return None
         solver = cp_model().CpSolver()
         solver.parameters.num_workers = 1
-        solver.parameters.interleave_search = True  # several strategies in turns that don't depend on time
+        solver.parameters.interleave_search = True  # several strategies, alternating independently of time
         solver.parameters.random_seed = 1
         solver.parameters.max_deterministic_time = clock.left
         solver.parameters.max_time_in_seconds = wall
@@ -148,7 +149,7 @@ class _Model:
         return None if status == cp_model().INFEASIBLE else self._assign(solver)
 
     def _build(self) -> bool:
-        """Whether each bundle has a rack whose places take its units."""
+        """Require that each bundle has a rack whose places take its units; return whether that is possible."""
         for sort, count in self._count.items():
             self._taken[sort] = {}
             for place in self._candidates[sort]:
@@ -169,7 +170,7 @@ class _Model:
         return True
 
     def _equate_counts(self) -> None:
-        """The places of a rack take the units of the bundles that the rack takes."""
+        """Require that the places of a rack take the units of its bundles."""
         bundled: dict[tuple[Sort, str], list[Any]] = defaultdict(list)
         for sorts, racks in self._in_rack.items():
             for sort in sorts:
@@ -180,7 +181,7 @@ class _Model:
                 self._model.add(_sum(variables) == _sum(bundled[sort, rack]))
 
     def _limit_places(self) -> None:
-        """No place takes more than is free there. Most are too large to need a limit."""
+        """Require that no place takes more than is free. Most are so large that they need no limit."""
         needed: Counter[str] = Counter()
         for item in self._problem.items:
             needed.update(item.demand)
@@ -195,8 +196,8 @@ class _Model:
                     self._model.add(_sum(demands[place.kind, place.name, name]) <= free)
 
     def _locate(self, index: int, constraint: Constraint) -> None:
-        """So many locations have a unit of the constraint, or one zone has all of them. What else shares a location is
-        in one unit or bundle."""
+        """Require that the constraint's units are in so many locations, or all in one zone. Other shared locations are
+        expressed by units and bundles."""
         sorts = [sort for sort in self._candidates if index in sort.constraints]
         count = sum(self._count[sort] for sort in sorts)
         used = []
@@ -239,7 +240,7 @@ def _sum(variables: Iterable[Any]) -> Any:
 
 @cache
 def cp_model() -> Any:
-    """Import CP-SAT when it is needed: the import takes longer than the greedy search. Errors: SolverError."""
+    """Import CP-SAT on demand, since that takes longer than the greedy search. Errors: SolverError."""
     try:
         from ortools.sat.python import cp_model
     except ImportError:
