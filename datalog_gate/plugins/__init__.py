@@ -1,4 +1,4 @@
-"""Loads what operators configure by name, and guards calls to it.
+"""Loads plugins that operators configure by name, and guards calls to them.
 
 Layer 5: may import layers 0 to 4. `loader` finds entry points, `breaker` bounds what a plugin can cost,
 `plugin_settings` reads its settings, `plugin_errors` are those of all plugins.

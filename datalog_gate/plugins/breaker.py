@@ -1,4 +1,4 @@
-"""A deadline for calls, and a circuit breaker for servers that fail."""
+"""A deadline for calls, and a circuit breaker for failing servers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 PAUSE = 30.0
-"""Seconds."""
+"""Seconds during which an open breaker permits no calls."""
 
 
 def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
-    """Return what the call returns. Errors: TimeoutError if it takes longer; the call then goes on in its thread, which
-    has the name. Timeouts of sockets start again with each byte, so they don't bound a whole call."""
+    """Return the result of the call. Errors: TimeoutError if it takes longer; then the call continues in its thread,
+    which has the name. Socket timeouts restart with each byte, so they don't bound a whole call."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -28,8 +28,8 @@ def within(seconds: float, name: str, call: Callable[[], Result]) -> Result:
 
 
 class Breaker:
-    """Closed until `limit` calls in a row fail. Then it admits nothing for `PAUSE` seconds, and after them one call
-    each `PAUSE`, until one succeeds. `clock` gives monotonic seconds."""
+    """Closed until `limit` calls in a row fail. Then it permits nothing for `PAUSE` seconds, and after them one call
+    each `PAUSE`, until one succeeds. `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float], limit: int = 5) -> None:
         self._clock, self._limit = clock, limit
@@ -38,7 +38,7 @@ class Breaker:
         self._until = 0.0
 
     def admits(self) -> bool:
-        """Whether a call may be made. The caller reports how an admitted call ended."""
+        """Whether a call is permitted. The caller reports the result of a permitted call."""
         with self._lock:
             if self._failures < self._limit:
                 return True

@@ -1,7 +1,7 @@
-"""The loader of preflight plugins and services that the operator enabled.
+"""The loader of the enabled preflight plugins and services.
 
-A plugin that can't be loaded is an error: a check that is skipped in silence would be missed only when it matters, and
-a grant may hold what only its service can release.
+A plugin that can't be loaded is an error: a check that is silently skipped would be missed only when it matters, and a
+grant may hold something that only its service can release.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def load_plugins(
     settings: Mapping[str, Mapping[str, str]],
     complete: Callable[[type[Base], dict[str, str]], dict[str, str]] = lambda _, own: own,
 ) -> dict[str, Base]:
-    """Make the plugins of these names, in this order, each with its settings, which `complete` adds to. Errors:
-    PluginLoadError, which names every plugin of the entry-point group that is missing, given twice or broken, and
-    settings of others."""
+    """Create the plugins of these names, in this order, each with its settings, which `complete` extends. Errors:
+    PluginLoadError, which names every plugin of the entry-point group that is missing, duplicated or broken, and unused
+    settings."""
     problems = [f"{name} is named twice" for name, times in Counter(names).items() if times > 1]
     problems += [f"{name} has settings and is not enabled" for name in settings if name not in names]
     plugins: dict[str, Base] = {}
@@ -59,7 +59,7 @@ def _make_plugin(
 
 
 def _load_extension(group: str, name: str) -> Any:
-    """What the one entry point of that name leads to."""
+    """Load the only entry point of that name."""
     from stevedore.named import NamedExtensionManager  # the import takes a while, and many enable no plugin
 
     errors: list[BaseException] = []
@@ -72,7 +72,7 @@ def _load_extension(group: str, name: str) -> Any:
             on_missing_entrypoints_callback=None,
         )
         extensions = {extension.entry_point_target: extension.plugin for extension in manager}
-    except AssertionError as error:  # stevedore lets these through
+    except AssertionError as error:  # stevedore does not catch these
         errors.append(error)
     if errors:
         raise PluginLoadError(f"{name} does not load: {type(errors[0]).__name__}: {errors[0]}") from errors[0]

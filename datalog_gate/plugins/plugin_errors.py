@@ -5,12 +5,12 @@ from __future__ import annotations
 from datalog_gate.base.errors import GateError
 
 REASON_LIMIT = 1000
-"""Characters of a reason at most."""
+"""The maximum number of characters of a reason."""
 
 
 class PluginError(GateError):
-    """A plugin did not do what it was asked. `reason` is for the user who asked for the operation. Whoever called the
-    plugin adds its name, and the `problems` of the post-operations that it called then."""
+    """A plugin failed. `reason` is for the user who requested the operation. The caller of the plugin adds its name,
+    and the `problems` of the post-operations that it called then."""
 
     def __init__(self, reason: str, plugin: str = "", problems: tuple[str, ...] = ()) -> None:
         self.reason, self.plugin, self.problems = reason, plugin, problems
@@ -18,19 +18,19 @@ class PluginError(GateError):
 
 
 class RefusedError(PluginError):
-    """A plugin says no. A service that raises it holds nothing."""
+    """A plugin refuses. A service that raises it holds nothing."""
 
 
 class UnavailableError(PluginError):
-    """A plugin can't say, or what it did is not known: its server does not answer, or it is broken."""
+    """A plugin can't answer, or it is not known what it did: its server does not answer, or it is broken."""
 
 
 class PluginLoadError(GateError):
-    """Plugins that can't be used: missing, broken, or in no order. Nothing is judged without them."""
+    """Plugins that can't be used: missing, broken, or without a valid order. Nothing is judged without them."""
 
 
 def format_reason(error: Exception) -> str:
-    """The reason of an error in one printable line. It hides the text of an error that no plugin should raise."""
+    """The reason of an error as one printable line. The text of unexpected errors is hidden."""
     return printable_line(error.reason if isinstance(error, PluginError) else f"it is broken ({type(error).__name__})")
 
 

@@ -1,4 +1,4 @@
-"""Checks of settings of plugins, whose ValueErrors name the setting."""
+"""Checks of plugin settings, whose ValueErrors name the setting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datalog_gate.base.diagnostics import closest
 
 
 class UnknownSettingError(ValueError):
-    """Settings that a plugin does not have. `near` is the one that was probably meant by the first; "" if none is."""
+    """Settings that a plugin does not have. `near` is what the first one probably means; "" if unknown."""
 
     def __init__(self, unknown: Iterable[str], known: Iterable[str]) -> None:
         names = sorted(unknown)
@@ -20,11 +20,11 @@ class UnknownSettingError(ValueError):
 
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""The only hosts for plain HTTP: elsewhere anybody on the way could answer."""
+"""The only hosts for plain HTTP, since elsewhere others on the network could answer."""
 
 
 def check_address(name: str, url: str) -> str:
-    """The URL of a server, without a slash at its end."""
+    """The URL of a server, without a trailing slash."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{name} must be one of a server, with http or https")

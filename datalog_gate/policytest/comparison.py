@@ -1,6 +1,7 @@
-"""The comparison of what a case expects with what was found.
+"""The comparison of a case's expectations with its findings.
 
-A report has lines for people: `-` is expected, `+` is found, both in the words of the test file, then why.
+A report has lines for people: `-` is expected, `+` is found, both in the notation of the test file, then the
+explanation.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from datalog_gate.schema.declaration import RelationRef
 Expected = Mapping[str, Any]
 LISTS = ("violations", "undetermined", "diagnostics")
 FAILING = 5
-"""How many of the rules that derive no row are reported, at most."""
+"""The maximum number of reported rules that derive no row."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 
@@ -42,18 +43,19 @@ class CaseFinding:
     resource: ResourceId | None = None
     violation: Violation | None = field(default=None, compare=False, repr=False)
     policy: str = field(default="", compare=False)
-    """The id of the policy, also of a diagnostic; empty for a diagnostic of the input."""
+    """The id of the policy, also for a diagnostic; empty for a diagnostic about input."""
 
     def fits(self, expected: Expected) -> bool:
-        """Whether it is the expected one, as far as the test file says: a resource with or without the root's id."""
+        """Whether it matches the expectation, for the keys in the test file. A resource may be given without the root's
+        id."""
         return self.is_of(expected) and not self.differences(expected)
 
     def is_of(self, expected: Expected) -> bool:
-        """Whether it is of the expected policy, or has the expected code."""
+        """Whether it has the expected policy or code."""
         return bool(self.name == expected.get("policy", expected.get("code")))
 
     def differences(self, expected: Expected) -> dict[str, Any]:
-        """Its values of the keys for which the test file has other ones."""
+        """Its values of the keys that differ from the test file."""
         own = {"resource": self.short, "line": (self.place and self.place.line) or None, "change": self.change}
         path = self.resource.path if self.resource else ""
         if expected.get("resource") == path:
@@ -66,11 +68,11 @@ class CaseFinding:
 
     @property
     def change(self) -> str | None:
-        """Introduced or preexisting, where the case has an older state."""
+        """Introduced or preexisting, if the case has an older state."""
         return self.violation.change if self.violation else None
 
     def expectation(self) -> dict[str, Any]:
-        """The entry of a test file that says all of it."""
+        """The entry of a test file that matches it completely."""
         is_diagnostic = self.list == "diagnostics"
         whole = {
             "code" if is_diagnostic else "policy": self.name,
@@ -89,12 +91,12 @@ class CaseResult:
     rows: Mapping[str, Sequence[Sequence[object]]]
     """The certain rows of the relations that the case names, as plain data."""
     judgement: Judgement | None = None
-    """None for input that can't be read."""
+    """None for unreadable input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """An expectation that nothing meets, a finding that nothing expects, or both if they are of one policy."""
+    """An expectation that no finding meets, a finding that is not expected, or both for the same policy."""
 
     list: str
     at: int | None
@@ -104,8 +106,8 @@ class Mismatch:
 
 
 def find_mismatches(expect: Expected, findings: Sequence[CaseFinding]) -> Iterator[Mismatch]:
-    """Compare expectations with findings, one list after the other. Each finding meets one expectation. A list that the
-    test file leaves out is expected to be empty."""
+    """Compare expectations with findings, list by list. Each finding meets one expectation. A list that the test file
+    leaves out is expected to be empty."""
     for name in LISTS:
         rest = [finding for finding in findings if finding.list == name]
         unmet: list[tuple[int, Expected]] = []
@@ -126,8 +128,8 @@ def find_mismatches(expect: Expected, findings: Sequence[CaseFinding]) -> Iterat
 
 
 def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy]) -> str:
-    """Report the mismatches in lines, with why an unexpected finding is there, and why a missing one is not; empty if
-    there are none. `rows` are compared as sets."""
+    """Report the mismatches as lines, with explanations of unexpected and missing findings; empty if there are none.
+    `rows` are compared as sets."""
     lines: list[str] = []
     explanation = Explanation(result.judgement) if result.judgement else None
     for mismatch in find_mismatches(expect, result.findings):
@@ -153,7 +155,7 @@ def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy])
 
 
 def row_differences(expect: Expected, result: CaseResult) -> dict[str, tuple[list[Any], list[Any]]]:
-    """The rows that are missing and those that are unexpected, by relation whose rows differ."""
+    """The missing and the unexpected rows, by relation, for relations whose rows differ."""
     differences = {}
     for relation, rows in expect.get("rows", {}).items():
         expected = {json.dumps(row): row for row in rows}
@@ -189,7 +191,7 @@ def _explain_unexpected(finding: CaseFinding, explanation: Explanation | None) -
 def _explain_missing(
     mismatch: Mismatch, result: CaseResult, policies: Mapping[str, Policy], explanation: Explanation | None
 ) -> Iterator[str]:
-    """Explain why a finding is not there: it is in another list, or the literal at which each rule fails."""
+    """Explain why a finding is missing: it is in another list, or each rule fails at some literal."""
     expected = mismatch.expected or {}
     policy = policies.get(expected.get("policy", ""))
     if policy is None or explanation is None:
@@ -222,6 +224,6 @@ def _name_failures(explanation: Explanation | None, relation: RelationRef, row: 
         return
     try:
         lines = dict.fromkeys(explanation.why_not(relation, row))
-    except (EngineError, LookupError, ValueError):  # of a test file, rows may be of any relation and width
+    except (EngineError, LookupError, ValueError):  # rows in a test file may have any relation and width
         return
     yield from format_lines(list(lines)[:FAILING], "fails")

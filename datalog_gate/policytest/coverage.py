@@ -1,7 +1,7 @@
 """The coverage of rules by policy tests.
 
-For each rule under test it says whether it derived a row, and for each of its literals as written whether it was true,
-and false, for some assignment that the literals before it allow. It is computed from the finished model of each case.
+For each tested rule it records whether it derived a row, and whether each of its literals was both true and false for
+some assignment that the earlier literals allow. It is computed from the model of each case.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from datalog_gate.policytest.suite import Suite, relative_path
 from datalog_gate.schema.declaration import certain_version, old_version, relation_name
 
 LOOKS = 200_000
-"""How many rows are looked at for a rule and a case: some seconds. What they do not show counts as a gap."""
+"""The maximum number of rows read for a rule and a case: some seconds. Outcomes not found by then count as gaps."""
 BRANCHES = 2000
-"""How many assignments of one literal are tried."""
+"""The maximum number of tried assignments of a literal."""
 
 
 @dataclass(slots=True)
 class LiteralCoverage:
-    """A literal as written, with what it was in the cases."""
+    """A literal as written, with its outcomes in the cases."""
 
     span: Span
     text: str
     true: bool = False
     false: bool = False
     fails: bool = False
-    """Whether it can be false at all: an equation that only gives a variable its value can't."""
+    """Whether it can be false at all; an equation that only binds a variable can't."""
 
     def gaps(self) -> list[str]:
         gaps = [] if self.true else ["never true"]
@@ -54,7 +54,7 @@ class LiteralCoverage:
 
 @dataclass(slots=True)
 class RuleCoverage:
-    """A rule, with what its cases showed of it."""
+    """A rule with its outcomes in the cases."""
 
     relation: str
     span: Span
@@ -66,19 +66,19 @@ class RuleCoverage:
 
     @property
     def reached(self) -> tuple[int, int]:
-        """How many outcomes the cases showed, and how many a test could show."""
+        """The number of covered outcomes, and of all possible ones."""
         possible = 1 + sum(1 + literal.fails for literal in self.literals)
         return possible - len(self.gaps()), possible
 
     def gaps(self) -> list[tuple[Span, str, str]]:
-        """What the cases never showed: the place, the gap, the text of the rule or literal."""
+        """The outcomes that never occurred: the place, the gap, and the text of the rule or literal."""
         own = [] if self.derived else [(self.span, "never derived a row", self.relation)]
         return own + [(literal.span, gap, literal.text) for literal in self.literals for gap in literal.gaps()]
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The rules of the folders under test, and those that their policies depend on, in order of place."""
+    """The rules of the tested folders, and those that their policies depend on, in order of place."""
 
     rules: tuple[RuleCoverage, ...]
 
@@ -87,7 +87,8 @@ class Coverage:
         return _percent(self.rules)
 
     def by_policy(self) -> dict[str, float]:
-        """The percentage of the rules that each policy depends on; under the empty id that of rules of no policy."""
+        """The percentage of covered outcomes for each policy, over the rules it depends on. The empty id is for other
+        rules."""
         names = sorted({name for rule in self.rules for name in rule.policies or ("",)})
         return {name: _percent([rule for rule in self.rules if name in (rule.policies or ("",))]) for name in names}
 
@@ -109,7 +110,7 @@ class Coverage:
 
 
 def cover(suites: Sequence[Suite]) -> Coverage:
-    """Compute what the cases of all suites cover together, failing ones too."""
+    """Compute the coverage by all cases of all suites together, including failing ones."""
     covered: dict[Span, RuleCoverage] = {}
     for suite in suites:
         covered = {rule.span: rule for rule in _rules(suite)} | covered
@@ -142,7 +143,7 @@ def _rules(suite: Suite) -> Iterator[RuleCoverage]:
 
 
 def _literals(body: ast.Body) -> Iterator[ast.Literal]:
-    """List the literals as written, those of alternatives one by one."""
+    """List the literals as written, those of alternatives separately."""
     for literal in body:
         if isinstance(literal, ast.Disjunction):
             for branch in literal.branches:
@@ -166,13 +167,13 @@ def _observe(judgement: Judgement, covered: Mapping[Span, RuleCoverage]) -> None
         if note is None or rule.relation != certain_version(rule.relation) or not note.gaps():
             continue
         if any(match.relation not in model.tables for match in matches(rule.body)):
-            continue  # the budget ended before that
+            continue  # the budget was exceeded before
         with suppress(BudgetError):
             _walk(rule, note, Assignments(model.tables, errors, Watch(Budget(looks=LOOKS))))
 
 
 def _walk(rule: ir.CheckedRule, covered: RuleCoverage, search: Assignments) -> None:
-    """Go through the assignments of the rule's body, literal by literal, as long as there is something new to see."""
+    """Visit assignments of the rule's body, literal by literal, as long as new outcomes are possible."""
     body = search.body(rule)
     owners = [_owner(scoped_literal, covered.literals) for scoped_literal in body]
     levels: list[Iterator[Binding]] = [iter([{}])]
@@ -195,7 +196,7 @@ def _walk(rule: ir.CheckedRule, covered: RuleCoverage, search: Assignments) -> N
 
 
 def _owner(scoped_literal: ScopedLiteral, literals: Sequence[LiteralCoverage]) -> LiteralCoverage | None:
-    """Find the literal as written that a checked one is part of; the terms of the head have none."""
+    """Find the literal as written that a checked one is part of; terms of the head have none."""
     start, end = _bounds(scoped_literal.literal.span)
     for literal in literals:
         first, last = _bounds(literal.span)

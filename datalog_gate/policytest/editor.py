@@ -1,7 +1,7 @@
-"""The editor of test files, which adds a case and updates expectations.
+"""The editor of test files: adds a case and updates expectations.
 
-Only what changes is written: comments, order and layout of the rest stay. Each new text is read again and compared with
-the data that it should hold: one that can't be changed so, as an anchor shares it, is refused.
+Only changes are written: the comments, order and layout of the rest stay. Each new text is parsed and compared with the
+intended data. A change that does not work this way, for example because an anchor is shared, is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datalog_gate.template.document import Document, read_document
 
 Steps = tuple[str | int, ...]
 Edit = tuple[int, int, str]
-"""The offsets of the text that is replaced, and the new text."""
+"""The offsets of the replaced text, and the new text."""
 
 
 def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings: Sequence[CaseFinding]) -> str:
@@ -42,8 +42,8 @@ def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings
 
 
 def update_expectations(text: str, file: str, results: Sequence[CaseResult | None]) -> str:
-    """Update the expectations of each case in a test file's text to its result; None leaves a case as it is.
-    Errors: UsageError."""
+    """Update the expectations of each case in a test file's text to its result; None leaves a case unchanged. Errors:
+    UsageError."""
     document = read_document(text, file)
     data: Any = document.data
     edits: list[Edit] = []
@@ -63,7 +63,7 @@ def update_expectations(text: str, file: str, results: Sequence[CaseResult | Non
 
 
 def _check_data(text: str, file: str, data: Any) -> None:
-    """Check that the new text holds the data. Errors: UsageError."""
+    """Check that the new text parses to the data. Errors: UsageError."""
     try:
         written = read_document(text, file).data
     except InputError:
@@ -94,7 +94,7 @@ class _Editor:
             self._lines.append(self._lines[-1] + len(line))
 
     def update(self, expect: dict[str, Any], result: CaseResult) -> dict[str, Any]:
-        """Update the expectations to the result, and collect the edits for it."""
+        """Update the expectations to the result, and collect the necessary edits."""
         changes = list(find_mismatches(expect, result.findings))
         for name in dict.fromkeys(change.list for change in changes):
             items = list(expect.get(name, ()))
@@ -130,7 +130,7 @@ class _Editor:
         added: Sequence[Any],
         changed: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
-        """Edit a list of the parent: remove some items, add others behind them, and change values of keys."""
+        """Edit a list of the parent: remove some items, append others, and change values of keys."""
         if steps[-1] not in parent:
             self._add_list(str(steps[-1]), parent, added)
             return
@@ -193,7 +193,7 @@ class _Editor:
         self.edits.append((behind, behind, "\n" * (not broken) + "".join(f"{line}\n" for line in lines)))
 
     def _last_line(self, steps: Steps) -> int:
-        """The last line of the data at the steps. By its place, data without brackets ends where the next begins."""
+        """The last line of the data at the steps. The place of data without brackets ends at the next item."""
         data: Any = self._document.data
         for step in (*self._path, *steps):
             data = data[step]

@@ -1,7 +1,7 @@
 """Mutation testing of the rules: whether cases notice a fault in them.
 
-Mutants are made on the syntax tree. Each is judged by the cases of the policies that depend on its rule, with those
-policies alone. One that does not load does not count.
+Mutants are changes of the syntax tree. Each is judged by the cases of the policies that depend on its rule, with only
+those policies. Mutants that do not load do not count.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from datalog_gate.stack.model import Stack
 from datalog_gate.template.reader import read_assuming
 
 NOW = "2027-01-01"
-"""The time at which stacks are judged that mutants are compared on."""
+"""The time for judging the stacks on which mutants are compared."""
 TEMPLATES = (".yaml", ".yml", ".json", ".template")
 LONGEST = 100
-"""How many characters of a change are shown."""
+"""The maximum number of characters of a change that are shown."""
 OPPOSITE: dict[ast.Comparator, ast.Comparator] = {
     "=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"
 }  # fmt: skip
@@ -60,12 +60,12 @@ class Mutant:
     rule: ast.Rule
     span: Span
     what: str
-    """The change in words."""
+    """The description of the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A mutant that no case noticed, and whether it agrees with the rules on each of the given stacks."""
+    """A mutant that no case detected, and whether it agrees with the rules on each given stack."""
 
     mutant: Mutant
     agrees: bool
@@ -73,7 +73,7 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """The result: how many mutants there were, those that survived, and how many stacks they were compared on."""
+    """The result: the number of mutants, the survivors, and the number of stacks they were compared on."""
 
     mutants: int
     survivors: tuple[Survivor, ...]
@@ -81,7 +81,8 @@ class Mutation:
 
     @property
     def score(self) -> float:
-        """The percentage noticed of those that are not equivalent: one that agrees on all stacks counts as such."""
+        """The percentage of detected mutants among those that are not equivalent. A mutant that agrees on all stacks
+        counts as equivalent."""
         equivalent = sum(survivor.agrees for survivor in self.survivors)
         counted = self.mutants - equivalent
         return 100 * (self.mutants - len(self.survivors)) / counted if counted else 100.0
@@ -106,8 +107,8 @@ class Mutation:
 
 
 def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agree: Sequence[str] = ()) -> Mutation:
-    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed. Those that survive are
-    compared with the rules on the stacks at the paths `agree`. No case may fail without a mutant."""
+    """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed. Survivors are compared
+    with the rules on the stacks at the paths `agree`. No case may fail without a mutant."""
     trials = [
         _Trial(top, [suite for suite in suites if suite.top == top])
         for top in dict.fromkeys(suite.top for suite in suites)
@@ -161,7 +162,7 @@ class _Trial:
         yield from (mutant for module in self._modules for mutant in mutate_module(module) if mutant.rule.span in spans)
 
     def mutated(self, mutant: Mutant) -> PolicySet | None:
-        """Load the policies that depend on the mutant's rule; None if it does not load."""
+        """Load the policies that depend on the mutant's rule; None if they do not load."""
         changed = {rule.relation for rule in self._base.program.rules if rule.span == mutant.rule.span}
         reading = {name for name, reads in self._base.reads.items() if reads & changed}
         needed = self._needed({mutant.module, *map(_module, reading)})
@@ -180,7 +181,7 @@ class _Trial:
         return replace(self._base, program=program, policies=policies, digest=digest, reads=reads)
 
     def _needed(self, names: set[str]) -> set[str]:
-        """Collect the modules and all that they name: others need not be checked again."""
+        """Collect the modules and everything that they name: others need no new check."""
         needed: set[str] = set()
         new = names
         while new:
@@ -189,7 +190,7 @@ class _Trial:
         return needed
 
     def notices(self, mutated: PolicySet) -> bool:
-        """Whether a case fails with the mutant. The case that noticed the last mutant is tried first."""
+        """Whether a case fails with the mutant. The case that detected the last mutant is tried first."""
         affected = {policy.id for policy in mutated.policies}
         for at, (suite, case, stacks, before) in enumerate(self._results):
             expected_rows = mutated.reads.keys() & map(parse_reference, case.expect.get("rows", {}))
@@ -212,7 +213,7 @@ class _Trial:
         return False
 
     def agree(self, mutated: PolicySet, stacks: Sequence[Stack]) -> bool:
-        """Whether the mutated policies find the same in each stack as without the mutant."""
+        """Whether the mutated policies have the same findings in each stack as the original ones."""
         affected = {policy.id for policy in mutated.policies}
         for stack in stacks:
             try:
@@ -247,8 +248,8 @@ def _findings(decision: Decision, policies: set[str]) -> list[dict[str, object]]
 
 
 def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
-    """Read the stacks of the templates at the paths and below, each under a name of its own; those that can't be read
-    are left out. A folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
+    """Read the stacks of the templates at and below the paths, with unique names; unreadable ones are left out. A
+    folder with a `template.yaml` is one. Errors: UsageError for a path without any."""
     stacks: list[Stack] = []
     for path in map(Path, paths):
         before = len(stacks)
@@ -266,14 +267,14 @@ def _stacks(paths: Sequence[str], catalogue: Catalogue) -> list[Stack]:
 
 
 def mutate_module(module: ast.Module) -> Iterator[Mutant]:
-    """Make the mutants of a module, in order of its statements, no rule twice."""
+    """Yield the mutants of a module, in order of its statements, without duplicates."""
     names: dict[int, set[str]] = {}
     for statement in module.statements:
         if isinstance(statement, ast.Rule):
             names.setdefault(len(statement.head.arguments), set()).add(statement.head.name)
     relations = {width: tuple(sorted(same)) for width, same in names.items()}
     for at, statement in enumerate(module.statements):
-        # the limits that an operator sets are no rules of the module
+        # limits by an operator are not rules of the module
         if not isinstance(statement, ast.Rule) or statement.span.file != module.file:
             continue
         seen = [statement]
@@ -284,7 +285,7 @@ def mutate_module(module: ast.Module) -> Iterator[Mutant]:
 
 
 Relations = dict[int, tuple[str, ...]]
-"""The relations that the module derives, by their number of columns."""
+"""The relations that the module derives, by number of columns."""
 Bodies = Iterator[tuple[str, Span, ast.Body]]
 Terms = Iterator[tuple[str, Span, ast.Term]]
 

@@ -1,6 +1,6 @@
 """The pytest plugin: cases of `test.yaml` are tests.
 
-The package is imported only once there is such a file, so that other projects' pytest starts as fast as without it.
+The package is imported only if there is such a file, so that pytest of other projects starts as fast as without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Policy tests may need an operator's resource types, and to know which folder holds the packs."""
+    """Add options for an operator's resource types and for the folder with the packs."""
     group = parser.getgroup("datalog_gate")
     group.addoption(
         "--datalog-catalogue", action="append", default=[], metavar="FILE", help="resource types of a plugin"
@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A `test.yaml` without a rule file beside it belongs to somebody else."""
+    """Collect a `test.yaml`, unless there is no rule file beside it: then it belongs to another tool."""
     if file_path.name == "test.yaml" and any(file_path.parent.glob("*.dl")):
         collector: pytest.Collector = PolicyFile.from_parent(parent, path=file_path)
         return collector
@@ -34,7 +34,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class PolicyFile(pytest.File):
-    """A test file. One that can't be read, or whose rules can't, is an error of collection."""
+    """A test file. If it or its rules can't be read, that is a collection error."""
 
     def collect(self) -> Iterator[pytest.Item]:
         from datalog_gate.base.errors import DiagnosticsError
@@ -54,7 +54,7 @@ class PolicyCase(pytest.Item):
     """One case of a test file."""
 
     funcargs: ClassVar[dict[str, object]] = {}
-    """No fixtures. Plugins look for it, and pytest-lsp 1.0.1 fails each item that lacks it."""
+    """Empty, since there are no fixtures. Plugins look for it, and pytest-lsp 1.0.1 fails items without it."""
 
     def __init__(self, *, suite: Suite, case: Case, **rest: Any) -> None:
         super().__init__(**rest)

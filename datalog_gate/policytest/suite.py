@@ -1,4 +1,4 @@
-"""The cases of a `test.yaml`, with the rules among which it stands."""
+"""The cases of a `test.yaml`, with the rules around it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from datalog_gate.template.reader import read_assuming
 RULES, UNREADABLE, FAILED = 2, 3, 5
 USAGE = 4
 EXITS = {0: 0, USAGE: UNREADABLE, 5: UNREADABLE}
-"""The exit codes of the command by those of pytest: 4 is no such path, 5 that there was no test."""
+"""The exit codes of the command by those of pytest: 4 is a missing path, 5 no tests."""
 OPTIONS = ("-q", "--assert=plain", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "-o", "python_files=")
-"""Options of pytest: no configuration and no Python tests, so that the command does the same wherever it runs."""
+"""Options of pytest: no configuration and no Python tests, so that the command works the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Suite:
     cases: tuple[Case, ...]
     rules: PolicySet
     policies: frozenset[str]
-    """The ids of the policies under test: those beside the test file, and those below it that a case names."""
+    """The ids of the tested policies: those beside the test file, and those below it that a case names."""
     unsaved: Mapping[Path, str] = field(default_factory=dict)
     """The texts of files that an editor has."""
 
@@ -57,16 +57,14 @@ class Suite:
         return Span(str(self.file), case.line, 1, case.line, 2)
 
     def report(self, case: Case) -> str:
-        """Report how the decision on the case differs from its expectations, and why; empty if it does not.
-        Errors: GateError if the gate can't judge the case."""
+        """Report how the decision differs from the case's expectations, and why; empty if it does not. Errors:
+        GateError if the gate can't judge the case."""
         return report(case.expect, self.run(case), {policy.id: policy for policy in self.rules.policies})
 
     def run(self, case: Case, stacks: Sequence[Stack] = (), rules: PolicySet | None = None) -> CaseResult:
-        """Judge the case by the rules of the suite, or by others; its stacks may be read already.
-
-        Bad input becomes findings of the list `diagnostics`, and so does a policy under test that can't be judged
-        (`evaluation`, `budget`). Errors: GateError if the gate can't judge the case.
-        """
+        """Judge the case by the rules of the suite, or by others; its stacks may be read already. Invalid input becomes
+        findings of the list `diagnostics`, and so does a tested policy that can't be judged (`evaluation`, `budget`).
+        Errors: GateError if the gate can't judge the case."""
         rules = rules or self.rules
         of_stacks = ("stack", "modules", "environment", "live")
         given = {key: value for key, value in case.given.items() if key not in of_stacks}
@@ -128,7 +126,7 @@ class Suite:
         return tuple(_with_live((stack, *modules), case, self.file))
 
     def before(self, case: Case, name: str) -> Stack:
-        """Read the older state of the case's stack, under that name. Errors: InputError."""
+        """Read the older state of the case's stack, under the same name. Errors: InputError."""
         source, after = _file(case.given["against"]), case.given["stack"]
         return read_before(
             source,
@@ -142,7 +140,7 @@ class Suite:
 
 
 def _with_live(stacks: Sequence[Stack], case: Case, file: Path) -> Iterator[Stack]:
-    """The stacks with what the case says of their resources in Heat. Errors: InputError."""
+    """The stacks with the case's data about their resources in Heat. Errors: InputError."""
     live = dict(case.given.get("live", {}))
     for stack in stacks:
         own = {path: live.pop(path) for path in list(live) if path.startswith(f"{stack.id}/")}
@@ -164,7 +162,7 @@ def _file(source: Any) -> Any:
 
 
 def _beside(source: object) -> list[Path]:
-    """List the environment that belongs to a template's file: the one of its name beside it."""
+    """The environment of a template: the file beside it with its name, if any."""
     own = relative_path(source.with_suffix(".env")) if isinstance(source, Path) else None
     return [own] if own and own.is_file() else []
 
@@ -184,9 +182,9 @@ def suite_of(
     tests_all: bool = False,
     unsaved: Mapping[Path, str] | None = None,
 ) -> Suite:
-    """Make a suite of these cases, as if the file held them, of files as they are or, `unsaved`, as an editor has them.
-    If it `tests_all`, every policy below the file's folder is under test, as `check --rules FOLDER` judges by it.
-    Errors: those of `read_suite`."""
+    """Create a suite of these cases, as if the file contained them. `unsaved` texts of an editor replace files. If it
+    `tests_all`, every policy below the file's folder is tested, as `check --rules FOLDER` judges by it. Errors: those
+    of `read_suite`."""
     top = relative_path(top_folder(file.parent, packs))
     texts = {relative_path(path): text for path, text in (unsaved or {}).items()}
     rules = load(replace_texts(read_rules([top]), texts, [top]), read_catalogue(*catalogues))
@@ -212,15 +210,15 @@ def suite_of(
 
 
 def relative_path(path: Path) -> Path:
-    """The path relative to the working directory, if it lies below that."""
+    """The path relative to the working directory, if it is inside."""
     whole = Path(os.path.realpath(path.parent)) / path.name
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
 def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
-    """Find the folder whose rules are loaded: the nearest one named ``rules``, the given one or above it. If there is
-    none, go up from the folder, or from the one of `packs` that holds it, for as long as the folder above holds a rule
-    file itself."""
+    """Find the folder whose rules are loaded: the nearest one named ``rules``, at or above the given one. If there is
+    none, start at the folder, or at the one of `packs` that contains it, and go up while the parent contains a rule
+    file."""
     for path in (folder, *folder.parents):
         if path.name == "rules":
             return path
@@ -231,7 +229,7 @@ def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
 
 
 def test_files(paths: Sequence[str]) -> list[Path]:
-    """List the test files at the paths and below, as pytest finds them. Errors: InputError if there is none."""
+    """List the test files at and below the paths, as pytest finds them. Errors: InputError if there is none."""
     files = [
         file
         for path in map(Path, paths or default_paths())
@@ -255,12 +253,10 @@ def default_paths() -> list[str]:
 
 
 def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequence[str] = ()) -> int:
-    """Run the cases of every test file under the paths (default: ``rules`` if there is such a folder, else the working
-    directory), by pytest with this package's plugin. `options` are pytest's own.
-
-    Returns 0 if all pass, 2 for rules that can't be loaded, 3 for a test file that can't be read or if there is none, 5
-    if a case fails. Errors: UsageError without pytest, or for options that it does not take.
-    """
+    """Run the cases of every test file under the paths (default: ``rules`` if it exists, else the working directory)
+    with pytest and this package's plugin. `options` are pytest's own. Returns 0 if all pass, 2 for rules that can't be
+    loaded, 3 for an unreadable test file or if there is none, 5 if a case fails. Errors: UsageError without pytest, or
+    for invalid options."""
     try:
         import pytest
     except ImportError:
@@ -274,7 +270,7 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
     if code == USAGE and all(map(os.path.exists, files)):
         raise UsageError(f"pytest does not take {' '.join(options)}")
     result = EXITS.get(code, FAILED)
-    if result == FAILED:  # perhaps not by a case
+    if result == FAILED:  # perhaps not because of a case
         for file in test_files(files):
             try:
                 read_suite(file, catalogues, packs)

@@ -45,7 +45,7 @@ class Case:
 
     name: str
     line: int
-    """The line that it starts on."""
+    """The line where it starts."""
     given: Mapping[str, Any]
     """What is judged, and by what: files are paths, and `now` is a time. An inline template is its text, pushed down to
     where it stands in the test file, so that both count the same lines. `modules` are stacks by name that are judged
@@ -53,11 +53,11 @@ class Case:
     says by id how Heat has resources of these."""
     expect: Mapping[str, Any]
     policies: tuple[tuple[str, Span | None], ...] = ()
-    """The ids of policies that it expects, with their places."""
+    """The ids of the expected policies, with their places."""
 
 
 def read_cases(file: Path, text: str | None = None) -> tuple[Case, ...]:
-    """Read the cases of a test file, or of the text that an editor has of it. Errors: InputError."""
+    """Read the cases of a test file, or of an editor's text. Errors: InputError."""
     document = read_document(read_text(file) if text is None else text, str(file))
     sources = {document.file: document.text or ""}
     if diagnostics := list(_check(document, (), document.data, TOP)):
@@ -135,7 +135,7 @@ def _case(document: Document, folder: Path, at: int, case: Mapping[str, Any]) ->
 
 
 def _inline(document: Document, path: Steps, data: Mapping[str, Any]) -> str | Mapping[str, Any]:
-    """The text of the template; its data if the text uses anchors that stand outside."""
+    """The text of the template, or its data if the text uses anchors from outside."""
     span = document.place(path)
     assert span is not None
     lines = [*(document.text or "").splitlines(), ""][: span.end_line]

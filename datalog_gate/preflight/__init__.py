@@ -1,7 +1,7 @@
 """Consults plugins before an operation and tells them how it ended.
 
-Layer 5: may import layers 0 to 4, and beside it `plugins`. `plugin` is what a provider writes, `snapshot` is what it
-gets, `chain` orders all plugins and runs them; `licence_server` is a plugin that asks over HTTP.
+Layer 5: may import layers 0 to 4, and beside it `plugins`. `plugin` is the interface for providers, `snapshot` the data
+that plugins get, `chain` orders and runs all plugins; `licence_server` is a plugin that asks over HTTP.
 
 >>> from datalog_gate.preflight.chain import order_plugins
 >>> from datalog_gate.preflight.plugin import Plugin

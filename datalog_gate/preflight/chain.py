@@ -27,8 +27,8 @@ class Chain:
         self.plugins = order_plugins(plugins)
 
     def before(self, snapshot: Snapshot) -> PassedPlugins:
-        """Call every pre-operation in order, up to the first that raises. Then the post-operations of those before
-        it are called backwards, with `failed`. Errors: RefusedError; UnavailableError for whatever else was raised."""
+        """Call every pre-operation in order, up to the first that raises. Then call the post-operations of the earlier
+        ones backwards, with `failed`. Errors: RefusedError; UnavailableError for any other exception."""
         passed: dict[str, Plugin] = {}
         for name, plugin in self.plugins.items():
             try:
@@ -55,8 +55,8 @@ class PassedPlugins:
     plugins: Mapping[str, Plugin]
 
     def after(self, outcome: Outcome) -> tuple[str, ...]:
-        """Call every post-operation, and give a line for each that raised. If the operation failed they are called
-        backwards, so that what depends on something goes before it; else in the order of the pre-operations, as in Heat
+        """Call every post-operation; return a line for each that raised. If the operation failed they are called in
+        reverse order, so that dependent plugins go first; otherwise in order, as in Heat
         (heat/common/lifecycle_plugin_utils.py:82)."""
         problems = []
         for name in reversed(list(self.plugins)) if outcome == "failed" else self.plugins:

@@ -54,11 +54,11 @@ DEFAULTS = {
 the authorities to trust instead of those of certifi, `cert` a client's certificate with its key, `token_file` a bearer
 token, read each time."""
 ANSWER_LIMIT = 64 * 1024
-"""Bytes of an answer at most."""
+"""The maximum number of bytes of an answer."""
 
 
 class LicenceServerPlugin(Plugin):
-    """The mandatory consultation. Errors: ValueError for settings that are wrong or unknown, OSError for a file."""
+    """The mandatory consultation. Errors: ValueError for invalid or unknown settings, OSError for a file."""
 
     def __init__(self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         if unknown := sorted(settings.keys() - DEFAULTS.keys()):
@@ -121,7 +121,7 @@ class LicenceServerPlugin(Plugin):
         self._breaker.succeeded()
 
     def _ask(self, url: str, snapshot: Snapshot, data: Mapping[str, object]) -> Answer:
-        """Status and body of the answer, which the caller tells the breaker about. Errors: UnavailableError."""
+        """Status and body of the answer; the caller reports the result to the breaker. Errors: UnavailableError."""
         if not self._breaker.admits():
             raise UnavailableError("the licence server has not answered for a while and is not asked now")
         what = {
@@ -136,7 +136,7 @@ class LicenceServerPlugin(Plugin):
             return within(self._deadline, "licence", lambda: self._send(url, content, headers))
         except TimeoutError:
             why = f"did not answer within {self._deadline:g} seconds"
-        except (OSError, ValueError, HTTPError) as error:  # what requests raises is an OSError too
+        except (OSError, ValueError, HTTPError) as error:  # exceptions of requests are OSErrors too
             LOG.warning("%s: %s: %s", url, type(error).__name__, error)
             why = "can't be asked, or broke off its answer"
         self._breaker.failed()
@@ -149,7 +149,7 @@ class LicenceServerPlugin(Plugin):
             return response.status_code, response.raw.read(ANSWER_LIMIT + 1, decode_content=False)
 
     def _token(self) -> dict[str, str]:
-        """The header that holds the token. Errors: OSError, or ValueError, which does not show it."""
+        """The header with the token. Errors: OSError; ValueError, which does not show it."""
         if self._token_file is None:
             return {}
         token = self._token_file.read_bytes().strip()
@@ -159,13 +159,13 @@ class LicenceServerPlugin(Plugin):
 
 
 def _session(retries: int, cafile: str, cert: str) -> requests.Session:
-    """A session that takes nothing from the environment, keeps no cookies, and retries what carries its key."""
+    """A session that ignores the environment, keeps no cookies, and retries requests with a key."""
     retry = Retry(
         total=retries,
         status_forcelist=(502, 503, 504),
         allowed_methods=None,
         backoff_factor=0.1,
-        respect_retry_after_header=False,  # it may ask for any time
+        respect_retry_after_header=False,  # the server may ask for any delay
         raise_on_status=False,
     )
     session = requests.Session()
@@ -180,7 +180,7 @@ def _session(retries: int, cafile: str, cert: str) -> requests.Session:
 
 
 def _key(snapshot: Snapshot) -> str:
-    """The key of a request, which is the same at the host's API and in its engine."""
+    """The key of a request, the same in the host's API and in its engine."""
     request = snapshot.request_id or snapshot.decision_id
     parts = snapshot.project, snapshot.stack_name, snapshot.action, request
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

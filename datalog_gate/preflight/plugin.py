@@ -13,7 +13,7 @@ GROUP = "datalog_gate.preflight"
 """The group of entry points."""
 Outcome = Literal["accepted", "complete", "failed", "unknown"]
 """How an operation ended. `accepted`: Heat has begun it, and another outcome may follow; `failed`: it was not begun, or
-it failed; `unknown`: nobody can tell any more."""
+it failed; `unknown`: it can't be determined any more."""
 
 
 class Plugin:
@@ -33,10 +33,13 @@ class Plugin:
     requires: tuple[str, ...] = ()
 
     def pre(self, snapshot: Snapshot) -> None:
-        """Check an operation, which may begin if this returns. Errors: RefusedError to forbid it; UnavailableError, or
-        any other, if the plugin can't tell: that stops operations that would build something, and no others. A plugin
-        that raises undoes itself what it began, since its post-operation is not called."""
+        """Check an operation; it may begin if this returns.
+
+        Errors: RefusedError to forbid it; UnavailableError, or any other, if the plugin can't decide: that stops only
+        operations that build something. A plugin that raises must undo its own changes, since its post-operation is not
+        called.
+        """
 
     def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
-        """Note the outcome of an operation that `pre` let pass: at least once, maybe more than once, and with a later
+        """Record the outcome of an operation that `pre` let pass: at least once, maybe more than once, and with a later
         outcome after ``accepted``. An error is logged and stops nothing."""

@@ -1,8 +1,8 @@
-"""The read-only picture of an operation that plugins get.
+"""The read-only snapshot of an operation that plugins get.
 
-It is a frozen copy all through: no plugin can reach what the gate judged, nor what another plugin sees. It holds no
-secrets. Values of hidden parameters and what was made of them are covered. Tokens of the caller are left out, and so
-are the texts of template, environment and files, in which such a value could stand anywhere.
+It is a deep, frozen copy: plugins can change neither the judged data nor the data of other plugins. It holds no
+secrets. Values of hidden parameters, and values computed from them, are masked. Tokens of the caller are left out, and
+so are the texts of template, environment and files, which may contain such values anywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CALLER = (
     *("user_id", "project_id", "user_domain_id", "project_domain_id", "domain_id", "system_scope"),
     *("roles", "is_admin", "is_admin_project"),
 )
-"""What of oslo.policy's credentials a plugin sees: Heat's own context holds tokens and a password beside them."""
+"""The credentials of oslo.policy that a plugin sees. Heat's context also holds tokens and a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Snapshot:
 
 
 def snapshot(stack: Stack | None = None, credentials: Mapping[str, object] | None = None, **fields: str) -> Snapshot:
-    """The picture of an operation, whose other `fields` are those of a `Snapshot`."""
+    """The snapshot of an operation; `fields` are its other fields."""
     given = credentials or {}
     caller = {name: _frozen(given[name], _open, ()) for name in CALLER if name in given}
     parameters = {
@@ -70,7 +70,7 @@ def snapshot(stack: Stack | None = None, credentials: Mapping[str, object] | Non
 
 
 def parts(stack: Stack, maybe: bool = False) -> Iterator[Part]:
-    """The resources of the stack, each before those that it holds."""
+    """The resources of the stack, each before those inside it."""
     for resource in stack.resources:
         hides = resource.hides if resource.hides((), True) else _open
         properties = _frozen(resource.properties, hides, ("properties",))
@@ -88,7 +88,7 @@ def parts(stack: Stack, maybe: bool = False) -> Iterator[Part]:
 
 
 def _frozen(data: Data, hides: Callable[[Path, bool], bool], path: Path) -> Data:
-    """A copy that nobody can change, with what came from a hidden parameter covered, in maps and lists item by item."""
+    """A frozen copy, with values of a hidden parameter masked, item by item in maps and lists."""
     if hides(path, False):
         return SECRET
     match data:
