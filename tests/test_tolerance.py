@@ -212,6 +212,7 @@ def test_select_and_ignore_take_names_and_patterns(capsys: pytest.CaptureFixture
 
     assert policies("--select", "flavor") == ["flavor"]
     assert policies("--select", "*", "--ignore", "fl*") == ["image"]
+    assert policies("--select", "image", "--select", "flavor") == ["flavor", "image"]
     assert check(capsys, "--select", "flavour") == (
         64,
         [],

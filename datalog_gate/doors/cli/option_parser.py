@@ -163,6 +163,7 @@ def _add_option(command: argparse.ArgumentParser, option: CheckOption, default: 
         more |= {"metavar": option.metavar, "type": _reader(option.read)}
         more |= {"choices": option.choices, "metavar": None} if option.choices else {}
         more |= {"action": "append"} if option.many else {}
+        more |= {"action": "extend"} if option.read is read_list else {}
     command.add_argument(*[option.short] if option.short else [], f"--{option.name}", **more)
 
 
