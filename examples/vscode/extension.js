@@ -7,7 +7,7 @@ let client;
 exports.activate = () => {
   const [command, ...args] = vscode.workspace.getConfiguration("datalogGate").get("command");
   const documentSelector = ["datalog-gate", "yaml"].map((language) => ({ language, scheme: "file" }));
-  const synchronize = { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.{dl,yaml,env}") };
+  const synchronize = { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.{dl,yaml,yml,template,env,json,jsonl,toml}") };
   client = new LanguageClient("datalogGate", "datalog gate", { command, args }, { documentSelector, synchronize });
   return client.start();
 };
