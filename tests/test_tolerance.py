@@ -82,6 +82,11 @@ def test_an_ignore_waives_the_finding_of_its_policy_on_its_line_until_its_day(
         ("ignore[flavor] until 2027-01-31: ", "this comment ignores nothing: it says no reason", "write"),
         ("ignore[flavor]: reason", "this comment ignores nothing: it says no day on which it ends", "write"),
         ("ignore[flavor] until soon: reason", "this comment ignores nothing: soon is no date", "write"),
+        (
+            "ignore[flavor] until 2027-01-31T12:30",
+            "this comment ignores nothing: 2027-01-31T12:30 is no date",
+            "write",
+        ),
         ("ignore flavor until 2027-01-31: reason", "this comment ignores nothing: it has another form", "write"),
         ("ignore[flavour] until 2027-01-31: reason", "there is no policy flavour to ignore", "did you mean flavor?"),
     ],
@@ -94,6 +99,24 @@ def test_an_ignore_without_day_reason_or_policy_has_no_effect_and_is_told(
     assert (code, lines[0]) == (1, "web.yaml:6:15: deny[flavor] web takes huge")
     assert error.splitlines()[0] == f"web.yaml:6:21: warning[bad-ignore] {warning}"
     assert error.splitlines()[3].startswith(f"  help  {advice}")
+
+
+def test_an_ignore_covers_no_finding_that_ends_above_it(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.dl").write_text(
+        '@deny("key", "{s} has {k}")\nkey(s, k) :- os:nova:server.metadata(_id=s, _key=k, _value=v), v != null.\n'
+    )
+    head = "heat_template_version: 2018-08-31\nresources:\n  web:\n    type: OS::Nova::Server\n    properties:\n"
+    ignore = "# datalog-gate: ignore[key] until 2027-01-31: the new image is late"
+    Path("web.yaml").write_text(
+        f"{head}      flavor: small\n      metadata:\n        a: |\n          bad\n        b: bad  {ignore}\n"
+        f'        c: >-\n          bad\n\n        {ignore}\n        d: "ba\n          d"  {ignore}\n'
+    )
+    assert check(capsys, *JANUARY)[1][:4] == [
+        "web.yaml:8:12: deny[key] web has a",
+        "web.yaml:11:12: deny[key] web has c",
+        "web.yaml:10:12: waived[key] web has b",
+        "web.yaml:15:12: waived[key] web has d",
+    ]
 
 
 def test_an_ignore_is_read_in_capitals_too(capsys: pytest.CaptureFixture[str]) -> None:

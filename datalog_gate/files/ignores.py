@@ -11,19 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from hashlib import sha256
 
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.records import dataclass
-from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_outcome, read_instant
+from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_outcome
 
 CODE = "bad-ignore"
 FORM = "write `ignore[policy] until 2027-01-31: reason`"
 _COMMENT = re.compile(r"(?:^|\s)(?P<whole>#\s*datalog-gate:\s*(?P<text>.*?))\s*$", re.IGNORECASE)
-_IGNORE = re.compile(
-    r"ignore\s*\[(?P<policies>[^\]]*)\](?:\s+until\s+(?P<until>[^\s:]+))?\s*(?::\s*(?P<reason>.*))?", re.IGNORECASE
-)
+_DAY = r"(?:\s+until\s+(?P<until>[\d-]+T[\d:]*\d|[^\s:]+))?"  # a time is no day, and is told as a whole
+_IGNORE = re.compile(rf"ignore\s*\[(?P<policies>[^\]]*)\]{_DAY}\s*(?::\s*(?P<reason>.*))?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class Ignore:
     until: str
     reason: str
     place: Span
+    indent: int
+    """The column at which its line begins, behind blanks."""
 
     @property
     def waiver(self) -> Waiver:
@@ -46,9 +47,10 @@ class Ignore:
     def covers(self, violation: Violation) -> bool:
         """Whether it is on the line of a finding of its policy."""
         place = violation.place
-        if place is None or self.policy not in violation.policies:
+        if place is None or self.policy not in violation.policies or self.place.file != place.file:
             return False
-        return self.place.file == place.file and self.place.line in (place.line, place.end_line)
+        is_last = self.place.line == place.end_line and place.end_column > self.indent  # a block ends at what follows
+        return is_last or self.place.line == place.line
 
 
 def find_ignores(
@@ -63,13 +65,13 @@ def find_ignores(
         for number, line in enumerate(text.splitlines(), 1):
             if comment := _COMMENT.search(line):
                 span = Span(file, number, comment.start("whole") + 1, number, comment.end("whole") + 1)
-                read = _read(comment["text"], span, policies)
+                read = _read(comment["text"], span, len(line) - len(line.lstrip()) + 1, policies)
                 ignores += [ignore for ignore in read if isinstance(ignore, Ignore)]
                 warnings += [warning for warning in read if isinstance(warning, Diagnostic)]
     return tuple(ignores), tuple(warnings)
 
 
-def _read(text: str, place: Span, policies: Collection[str]) -> list[Ignore | Diagnostic]:
+def _read(text: str, place: Span, indent: int, policies: Collection[str]) -> list[Ignore | Diagnostic]:
     match = _IGNORE.fullmatch(text)
     names = [name.strip() for name in match["policies"].split(",")] if match else []
     if not match or not any(names):
@@ -86,7 +88,7 @@ def _read(text: str, place: Span, policies: Collection[str]) -> list[Ignore | Di
     answers: list[Ignore | Diagnostic] = []
     for name in names:
         if name in policies:
-            answers.append(Ignore(name, match["until"], match["reason"].strip(), place))
+            answers.append(Ignore(name, match["until"], match["reason"].strip(), place, indent))
         else:
             advice = did_you_mean(name, policies)
             answers.append(Diagnostic(CODE, f"there is no policy {name} to ignore", place, advice, "warning"))
@@ -95,7 +97,7 @@ def _read(text: str, place: Span, policies: Collection[str]) -> list[Ignore | Di
 
 def _is_day(text: str) -> bool:
     try:
-        read_instant(text)
+        date.fromisoformat(text)
     except ValueError:
         return False
     return True
