@@ -25,8 +25,8 @@ from datalog_gate.schema.resource_types import SOURCES, shipped, tables_of, type
 class Catalogue:
     """Relations and resource types. Threads may share a catalogue.
 
-    `given` types stand beside the shipped ones, and in the place of those of the same name. `sources` are the shipped
-    files that it has. A shipped type is parsed when it is first asked for.
+    `given` types are added to the shipped ones, and replace those of the same name. `sources` are the included shipped
+    files. A shipped type is parsed when it is first used.
     """
 
     __slots__ = ("_given", "_owners", "_parsed", "_relations", "_sources")
@@ -44,7 +44,7 @@ class Catalogue:
         return Catalogue, (dict(self._given), self._sources)
 
     def type(self, name: str) -> ResourceType | None:
-        """The resource type by the name that templates use."""
+        """The resource type with this name in templates."""
         if name in self._given:
             return self._given[name]
         if name not in self._parsed:
@@ -58,8 +58,8 @@ class Catalogue:
         return tuple({**shipped(self._sources), **self._given})
 
     def relation(self, reference: RelationRef) -> Relation | None:
-        """The relation of that full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``, or its old
-        version or that of all stacks; ``old:heat:resource`` and ``all:heat:resource`` mean these too."""
+        """The relation with this full name, such as ``heat:resource`` or ``os:neutron:security_group.rules``, or its
+        version: ``old:heat:resource``, ``all:heat:resource``."""
         name = parse_reference(reference)
         if isinstance(name, str) and name.startswith(ALL):
             name = RelationVersion(name.removeprefix(ALL), all=True)
@@ -73,7 +73,7 @@ class Catalogue:
         return self._of_type(owner).get(name) if owner else None
 
     def _version(self, version: RelationVersion) -> Relation | None:
-        """The version, old or of all stacks, of a relation that stacks fill."""
+        """The old version, or the version of all stacks, of a relation that stacks fill."""
         if version.name.startswith((OLD, ALL, cloud.LIVE)) or version.name in TIMELESS:
             return None
         current = self.relation(version.name)
@@ -94,7 +94,7 @@ class Catalogue:
             yield from self._of_type(type_name)
 
     def owner(self, relation: str) -> str | None:
-        """The name of the resource type of that relation. A shipped line begins ``{"relation":"os:nova:server",``."""
+        """The name of the relation's resource type. A shipped line begins ``{"relation":"os:nova:server",``."""
         if not self._owners:
             lines = {name: line for name, line in shipped(self._sources).items() if name not in self._given}
             owners = {line.split('"', 4)[3]: name for name, line in lines.items()}

@@ -1,4 +1,4 @@
-"""Relations of an inventory of the cloud: those of Congress, and ours."""
+"""Relations of a cloud inventory: Congress's, and additional ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOUD = frozenset((
 """The namespaces of an inventory; Placement's is not `placement`, since folders of rules have that name. Congress's
 tables of Heat are in `heat`, beside the relations of a template."""
 OLD_WIDTHS = {"nova:servers": 11, "cinder:volumes": 17, "neutronv2:security_group_rules": 10}
-"""The number of columns of Congress, for relations that have more since: those that follow may be null."""
+"""The original number of columns in Congress, for relations that now have more. The additional ones may be null."""
 LIVE = "live:"
 """The prefix of a relation in a rule that reads what the cloud has of the resources of a type."""
 LIVE_TABLES = {
@@ -38,14 +38,14 @@ LIVE_TABLES = {
     "os:octavia:listener": ("octavia:listeners", "id"),
     "os:octavia:load_balancer": ("octavia:load_balancers", "id"),
 }
-"""The table of an inventory with what there is of a type's resources, and its column with their physical id."""
+"""The inventory table with the live resources of a type, and its column with their physical id."""
 NUMBER, TEXT = Kind.NUMBER, Kind.STRING
 KINDS = {"s": TEXT, "n": NUMBER, "b": Kind.BOOLEAN, "m": NUMBER | TEXT, "a": Kind.ANY, "?": Kind.NULL}
-"""The kinds by the letters in the data; several letters mean any of their kinds."""
+"""The kinds by their letters in the data; several letters mean any of these kinds."""
 
 
 def relation(name: str) -> Relation | None:
-    """The relation of the inventory by its full name, ``nova:servers``."""
+    """The inventory relation with this full name, ``nova:servers``."""
     return _relation(name) if name.partition(":")[0] in CLOUD or name.startswith(("heat:", "gate:")) else None
 
 
@@ -55,7 +55,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def live_relation(name: str) -> Relation | None:
-    """The relation ``live:os:nova:server``: the rows of a table of the inventory, each with its resource as `_id`."""
+    """The relation ``live:os:nova:server``: rows of an inventory table, each with its resource as `_id`."""
     if not name.startswith(LIVE) or name.removeprefix(LIVE) not in LIVE_TABLES:
         return None
     table, column = LIVE_TABLES[name.removeprefix(LIVE)]

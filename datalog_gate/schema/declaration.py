@@ -1,7 +1,4 @@
-"""Declarations of relations and resource types.
-
-They are relations with their columns, references to them, and resource types with their properties.
-"""
+"""Declarations of relations and resource types."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from datalog_gate.base.values import Kind
 
 
 class RelationVersion(NamedTuple):
-    """A version of a relation beside its certain rows now, which the plain name stands for.
+    """A version of a relation. The plain name stands for its current, certain rows.
 
-    The `possible` version has the certain rows and those that are there for some outcome of the unknowns. The `given`
-    version of a relation that has rules holds the rows that facts put into it. The `old` version is the relation before
-    the change. The `all` version holds the rows of all stacks of the cloud, each with the stack's project. `str` shows
-    a version as rules, messages and outputs spell it: ``m:p?``, ``m:p#given``, ``old:m:p``, ``all:heat:stack``.
+    The `possible` version has the certain rows and those that exist for some outcome of the unknowns. The `given`
+    version of a relation with rules holds the rows from facts. The `old` version is the relation before the change. The
+    `all` version holds the rows of all stacks of the cloud, each with the stack's project. `str` shows a version as
+    rules, messages and outputs spell it: ``m:p?``, ``m:p#given``, ``old:m:p``, ``all:heat:stack``.
     """
 
     name: str
@@ -34,15 +31,15 @@ class RelationVersion(NamedTuple):
 
 
 OLD = "old:"
-"""The prefix of a relation in a rule that reads it as it was before the change."""
+"""The prefix for the old version of a relation in a rule: before the change."""
 ALL = "all:"
-"""The prefix of a relation in a rule that reads the rows of every stack of the cloud."""
+"""The prefix for the version of a relation in a rule with the rows of all stacks of the cloud."""
 RelationRef = str | RelationVersion
 """A relation in programs, plans, tables and facts: its full name, or a version of it."""
 
 
 def parse_reference(text: RelationRef) -> RelationRef:
-    """The relation that a name in a rule, a file of facts or a test stands for."""
+    """The relation of a name in a rule, a file of facts or a test."""
     return old_version(text.removeprefix(OLD)) if isinstance(text, str) and text.startswith(OLD) else text
 
 
@@ -50,7 +47,7 @@ def relation_name(relation: RelationRef) -> str:
     return relation if isinstance(relation, str) else relation.name
 
 
-@lru_cache(maxsize=8_192)  # the same few are asked for again and again
+@lru_cache(maxsize=8_192)  # the same few are needed often
 def _version(field: str, value: Any, relation: RelationRef) -> RelationRef:
     plain = RelationVersion(relation) if isinstance(relation, str) else relation
     version = plain._replace(**{field: value})
@@ -72,7 +69,7 @@ def is_all(relation: RelationRef) -> bool:
 
 
 Range = tuple[int | None, int | None]
-"""The least and the greatest number; None where there is no bound."""
+"""The minimum and maximum number; None without a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +78,22 @@ class Column:
 
     name: str
     kinds: Kind
-    """The kinds that its values can have, with null if it can be null."""
+    """The kinds of its values, including null if it can be null."""
     meaning: str = ""
     allowed: tuple[str, ...] = ()
-    """The possible values, if they are known."""
+    """The possible values, if known."""
     closed: bool = False
-    """Whether no value but the `allowed` ones can occur."""
+    """Whether only the `allowed` values can occur."""
     range: Range = (None, None)
-    """The least and the greatest number that can occur."""
+    """The minimum and maximum number that can occur."""
     numbers: tuple[int, ...] = ()
-    """The numbers that can occur, if they are few."""
+    """The numbers that can occur, if few."""
     whole: bool = False
     """Whether its numbers are whole."""
     length: Range = (None, None)
-    """How few and how many characters its texts have."""
+    """The minimum and maximum length of its texts."""
     custom: str = ""
-    """A custom constraint of Heat, as `Property` has it."""
+    """A custom constraint of Heat, as in `Property`."""
 
 
 PROJECT = Column("_project", Kind.STRING | Kind.NULL, "The project of the root stack; null where it is not known.")
@@ -112,13 +109,14 @@ class Relation:
     """The names of the key columns."""
     meaning: str = ""
     named_only: bool = False
-    """Whether it takes no positional arguments, as a relation of a resource type: a new release may add columns."""
+    """Whether positional arguments are refused, as for relations of resource types, since a new release may add
+    columns."""
     rule: str = ""
-    """A rule that reads it, as an example; empty for a relation of a resource type or of an inventory."""
+    """An example rule that reads it; empty for relations of resource types and inventories."""
     old: bool = False
     """Whether this is the old version."""
     all: bool = False
-    """Whether this is the version of all stacks, whose last column, only ever named, is `PROJECT`."""
+    """Whether this is the version of all stacks. Its last column, which must be named, is `PROJECT`."""
     generated: str = ""
     """Set for a relation that the analysis adds: ``in`` for a list of constants, ``or`` for the alternatives of an
     aggregate, ``effective`` for the grants in effect."""
@@ -152,9 +150,9 @@ class Property:
     item: Property | None = None
     """The schema of the scalar members of a list."""
     length: Range = (None, None)
-    """How few and how many characters a text has."""
+    """The minimum and maximum length of a text."""
     custom: str = ""
-    """A custom constraint of Heat: ``ip_addr``, or one like ``neutron.network``, a name or id that a service checks."""
+    """A custom constraint of Heat: ``ip_addr``, or such as ``neutron.network``, a name or id that a service checks."""
     parts: dict[str, Property] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +169,6 @@ class ResourceType:
     """The name in rules."""
     properties: tuple[Property, ...]
     attributes: dict[str, str | None]
-    """For each attribute the property whose value it returns, or None."""
+    """The property that each attribute returns, or None."""
     moved: tuple[tuple[tuple[str, ...], tuple[str, ...] | None], ...] = ()
-    """The paths of properties that Heat reads as others, each with the path of the other, or None if it reads none."""
+    """The paths of properties that Heat reads under other names, each with the other path; None if it is dropped."""

@@ -18,7 +18,7 @@ from datalog_gate.schema.declaration import ALL, OLD, Column, Relation, old_vers
 from datalog_gate.schema.relations import FIXED
 
 MOST_VALUES = 10
-"""How many of the values that a column can have are listed."""
+"""The maximum number of listed values of a column."""
 _TEXTS = (Kind.STRING, Kind.STRING | Kind.RESOURCE)
 _FILLED_BY = {
     "heat:environment": "the environments",
@@ -40,22 +40,22 @@ _FILLED_BY = {
     "gate:grant_option": "the template: its resources of type DatalogGate::Policy",
     "gate:unlocked": "the gate, for the grants that rules with @unlock derive",
 }
-"""What fills the relations of stacks and requests that the template alone does not fill."""
+"""What fills the relations of stacks and requests that are not filled from the template alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationDescription:
-    """A relation that rules can read, with what an author has to know of it."""
+    """A relation with its documentation for rule authors."""
 
     relation: Relation
     type: str | None
     """The resource type that it belongs to, if any."""
     filled_by: str
-    """What its rows come from."""
+    """The source of its rows."""
     has_old: bool
-    """Whether rules can read it as it was before the change: ``old:heat:resource``."""
+    """Whether rules can read its old version: ``old:heat:resource``."""
     example: Row | None
-    """A row of a fixture of this project; None if no fixture has one."""
+    """A row from a fixture of this project, or None."""
     fixture: str
     """The folder of that fixture; empty without an example."""
     rule: str
@@ -63,14 +63,16 @@ class RelationDescription:
 
     @property
     def mandatory(self) -> tuple[str, ...]:
-        """The columns that each row of an inventory must have; none if no inventory alone fills the relation."""
+        """The columns that each row of an inventory must have; empty if the relation has other sources."""
         columns = self.relation.columns if cloud.relation(self.relation.name) else ()
         return tuple(column.name for column in columns if not column.kinds & Kind.NULL)
 
     def signature(self) -> str:
-        """The columns on one line, ``heat:scaling(id*: resource, min?: number, ...)``: one without a kind is a text, or
-        a resource where a template may put `get_resource`; one with ``?`` may be null; those with ``*`` are the key,
-        of which `_id` is a resource and `_index` a number."""
+        """The columns on one line, ``heat:scaling(id*: resource, min?: number, ...)``.
+
+        A column without a kind is a text, or a resource where a template may use `get_resource`. One with ``?`` may be
+        null. Those with ``*`` are the key, in which `_id` is a resource and `_index` a number.
+        """
         columns = (_brief_column(column, column.name in self.relation.key) for column in self.relation.columns)
         return f"{self.relation.name}({', '.join(columns)})"
 
@@ -101,9 +103,8 @@ class RelationDescription:
 
 
 def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> list[RelationDescription]:
-    """Describe the relations whose name or resource type is the pattern or matches it as in a shell, ``os:nova:*``,
-    ``OS::Nova::Server``; of ``old:heat:*`` those that rules can read as they were, of
-    ``all:heat:*`` those that they can read of all stacks."""
+    """Describe the relations whose name or resource type matches the shell pattern: ``os:nova:*``,
+    ``OS::Nova::Server``. With ``old:heat:*`` or ``all:heat:*``, only relations that have this version."""
     wanted = pattern.removeprefix(OLD).removeprefix(ALL)
     return [
         description
@@ -115,16 +116,14 @@ def describe_relations(pattern: str = "*", catalogue: Catalogue = SHIPPED) -> li
 
 @cache
 def read_examples() -> Mapping[str, Any]:
-    """Read a row of each relation that fixtures fill: ``{"fixture": folder, "row": {column: value}}`` by relation.
-
-    Columns that are null are left out; a resource is ``{"$resource": path}``. tests/test_relations.py writes the file.
-    """
+    """Read a row of each relation that fixtures fill: ``{"fixture": folder, "row": {column: value}}`` by relation. Null
+    columns are left out; a resource is ``{"$resource": path}``. tests/test_relations.py writes the file."""
     examples: Mapping[str, Any] = json.loads((Path(__file__).parent / "data" / "examples.json").read_text("utf-8"))
     return examples
 
 
 def describe_kinds(column: Column) -> str:
-    """The kinds of a column in words, or the values that are the only ones that it can have."""
+    """The kinds of a column in words, or its only possible values."""
     if not column.closed:
         return column.kinds.describe()
     return ", ".join(_some_values(column)) + (" or null" if column.kinds & Kind.NULL else "")
@@ -150,7 +149,7 @@ def _brief_column(column: Column, is_key: bool) -> str:
 
 
 def describe_relation(name: str, catalogue: Catalogue = SHIPPED) -> RelationDescription:
-    """Describe the relation of that full name, which the catalogue has."""
+    """Describe the relation with this full name in the catalogue."""
     relation = catalogue.relation(name)
     assert relation is not None, name
     is_general = name in FIXED
@@ -174,7 +173,7 @@ def describe_relation(name: str, catalogue: Catalogue = SHIPPED) -> RelationDesc
 
 
 def _rule(relation: Relation, example: Row | None) -> str:
-    """A rule that reads the first column of the key and one beside the key, which the example fills if it can."""
+    """A rule that reads the first key column and one other column, with the example's value if possible."""
     columns = [column.name for column in relation.columns if column.name not in (*relation.key, "_stack")]
     filled = [name for name in columns if example and example[relation.positions[name]] is not None]
     read = dict(zip([*relation.key[:1], *(filled or columns or relation.key[1:])][:2], ("id", "value"), strict=False))
@@ -187,7 +186,7 @@ def _column_name(name: str) -> str:
 
 
 def _example(relation: Relation) -> tuple[Row | None, str]:
-    """The row of a fixture with its folder, if the relation has the columns of the row."""
+    """The row of a fixture with its folder, if the relation has its columns."""
     example = read_examples().get(relation.name)
     if example is None or not example["row"].keys() <= relation.positions.keys():
         return None, ""

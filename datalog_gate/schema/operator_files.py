@@ -1,6 +1,6 @@
 """Catalogue files of an operator, in the format of the shipped data.
 
-They add the resource types of a provider's plugin, or of another release of Heat as `data/harvest.py` prints it.
+They add the resource types of a provider's plugin, or of another Heat release printed by `data/harvest.py`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,12 @@ OF_PROPERTY: dict[str, type] = {
 
 
 def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
-    """The catalogue of the shipped types and those of the files, given as name and text, later over earlier. A file
-    whose source is openstack-heat says all that Heat has: no shipped type of Heat is left beside it; without `upgrade`
-    it is left out. Errors: InputError."""
+    """The catalogue of the shipped types and those of the files, given as name and text; later files override earlier
+    ones.
+
+    A file with the source openstack-heat replaces all shipped types of Heat; without `upgrade` it is left out. Errors:
+    InputError.
+    """
     sources: tuple[str, ...] = SOURCES
     given: dict[str, ResourceType] = {}
     problems: list[Diagnostic] = []
@@ -92,7 +95,7 @@ class _MistakeError(Exception):
 
 
 def _read_types(file: str, text: str) -> tuple[str, dict[str, ResourceType], list[Diagnostic]]:
-    """The source of a file, its types, and the first mistake in each type."""
+    """The source of a file, its types, and the first error in each type."""
     start = _place(file, text, ())
     try:
         data = json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
@@ -119,7 +122,7 @@ def _read_types(file: str, text: str) -> tuple[str, dict[str, ResourceType], lis
 
 
 def _place(file: str, text: str, path: tuple[str, ...]) -> Span:
-    """The place of the last key of a path, or of the nearest key above."""
+    """The place of the last key of a path, or of the nearest key above it."""
     at = end = 0
     for key in path:
         if match := re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(text, end):

@@ -1,6 +1,6 @@
-"""The relations of stacks and requests, whatever the resource types.
+"""The relations of stacks and requests, for all resource types.
 
-Only a relation that something fills is declared, so that a rule which reads any other is an error, not silently empty.
+Only relations that something fills are declared, so that a rule that reads any other is an error, not silently empty.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datalog_gate.schema.declaration import Column, Relation
 NAMESPACES = frozenset(
     ("heat", "os", "aws", "gate", "old", "builtin", "datalog_gate", "inventory", "neutron", "glance")
 )
-"""The first segments of names that modules must not use, beside those of an inventory."""
+"""The first segments of names that modules must not use, in addition to those of an inventory."""
 
 UNLOCKED = "gate:unlocked"
 EFFECTIVE = Relation(
@@ -22,11 +22,11 @@ EFFECTIVE = Relation(
 )
 
 TRANSITION = frozenset({"heat:change", "heat:disruption", "gate:request"})
-"""Relations that describe the operation, not the state after it."""
+"""Relations about the operation, not the resulting state."""
 TIMELESS = TRANSITION | {"gate:caller", "gate:role", "gate:now", "gate:service", "gate:inventory_age"}
-"""Relations of this page that have no older state: they tell of the request, or of the change itself."""
+"""Relations here without an older state: they describe the request, or the change itself."""
 ONE_ROW = frozenset({"gate:now", "gate:request", "gate:caller"})
-"""Relations that have one row at most."""
+"""Relations with at most one row."""
 
 VERSIONS = (
     "2013-05-23 2014-10-16 2015-04-30 2015-10-15 2016-04-08 2016-10-14 2017-02-24 2017-09-01 2018-03-02 2018-08-31 "
@@ -45,7 +45,7 @@ FUNCTIONS = (
     "str_replace_vstrict equals not and or Ref Fn::GetAtt Fn::FindInMap Fn::If Fn::Equals Fn::Not Fn::And Fn::Or "
     "Fn::GetAZs Fn::Join Fn::Split Fn::Replace Fn::Base64 Fn::MemberListToMap Fn::ResourceFacade Fn::Select"
 )
-"""What templates of all versions take, apart by blanks; the reader of templates has them by version."""
+"""The functions of all template versions, separated by blanks; the template reader has them by version."""
 
 MAYBE_STRING = Kind.STRING | Kind.NULL
 _SHARED = {
@@ -76,10 +76,8 @@ def _one_of(name: str, allowed: str, meaning: str) -> Column:
 
 
 def _relation(header: str, meaning: str, rule: str, *columns: Column) -> Relation:
-    """A relation from ``heat:property(id*, path*, value)``: its name and columns, those of the key with a star.
-
-    `rule` is an example that reads it; `columns` are those that are not in `_SHARED`, or differ from the one there.
-    """
+    """A relation from ``heat:property(id*, path*, value)``: its name and columns, with a star for those of the key.
+    `rule` is an example that reads it; `columns` are those missing in `_SHARED`, or different there."""
     name, _, written = header.removesuffix(")").partition("(")
     by_name = _SHARED | {column.name: column for column in columns}
     names = written.split(", ")

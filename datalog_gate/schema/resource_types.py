@@ -24,20 +24,21 @@ SCALARS = {
     "boolean": Kind.BOOLEAN,
     "any": Kind.ANY,
 }
-"""Heat's kinds of property that make a column, and the kinds of its values."""
+"""Heat's kinds of properties that become columns, with the kinds of their values."""
 _REFERENCES = re.compile(
     r"(.*_)?(id|ref|uuid|network|subnet|server|config|floating_ip|profile|replica_of)|.*Id|imageRef|EIP|[Hh]andle|group|pool"
     r"|stack|queue|user|user_data|container|domain|image|UserData|UserName|(LaunchConfiguration|\w+Group)Name"
 )
-"""The names of string properties that may hold a `get_resource` though Heat's schema does not say what they name."""
+"""The names of string properties that may hold a `get_resource` although Heat's schema does not say so."""
 ANYTHING = Property("_value", "any")
 _NO_WORD = re.compile("[^A-Za-z0-9_]")
-"""What no name of a relation can have in a rule: the relation of `X-Container-Meta` ends in ``X_Container_Meta``."""
+"""Characters that a relation's name can't have in a rule: the relation of `X-Container-Meta` ends in
+``X_Container_Meta``."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeTable:
-    """A relation, and where its rows lie in the properties of a resource.
+    """A relation, and where its rows are in the properties of a resource.
 
     `steps` are the list and map properties on the way from the resource, none for the relation of the type itself.
     `shape` says what follows the keys in a row: `columns`, or the `_value` of a list's member, or the `_key` (a dotted
@@ -84,7 +85,7 @@ def _below(
 
 
 def member_of(container: Property) -> Property:
-    """The schema of a list's members (anything, if Heat does not say), or a map itself."""
+    """The schema of a list's members (anything, if Heat does not say), or the map itself."""
     if container.kind == "map":
         return container
     item = container.item or ANYTHING
@@ -92,13 +93,13 @@ def member_of(container: Property) -> Property:
 
 
 def _keyed(keys: tuple[Column, ...], key: Column) -> tuple[Column, ...]:
-    """Add a key, numbered if there is one with its name: `_index`, `_index2`."""
+    """Add a key column, numbered if the name exists: `_index`, `_index2`."""
     level = 1 + sum(column.name.startswith(key.name) for column in keys)
     return (*keys, key if level == 1 else replace(key, name=f"{key.name}{level}"))
 
 
 def _may_refer(scalar: Property) -> bool:
-    """Whether a `get_resource` in the property names a resource. Elsewhere it is a text or number that Heat makes."""
+    """Whether a `get_resource` in the property is a resource. Elsewhere Heat converts it to a text or number."""
     if scalar.kind != "string":
         return scalar.kind == "any"
     names_others = _REFERENCES.fullmatch(scalar.name) or (scalar.name == "_value" and not scalar.custom)
@@ -106,7 +107,7 @@ def _may_refer(scalar: Property) -> bool:
 
 
 def _column(scalar: Property) -> Column:
-    """The column of a scalar property: it can be null unless Heat wants a value or has one."""
+    """The column of a scalar property. It can be null unless Heat requires a value or has a default."""
     kinds = SCALARS[scalar.kind] | (Kind.RESOURCE if _may_refer(scalar) else Kind(0))
     if not scalar.required and scalar.default is None:
         kinds |= Kind.NULL
@@ -132,7 +133,7 @@ def _split(properties: tuple[Property, ...]) -> tuple[tuple[Property, ...], tupl
 
 @cache
 def shipped(sources: tuple[str, ...]) -> dict[str, str]:
-    """The unparsed line of each resource type of the shipped files."""
+    """The unparsed line of each resource type in the shipped files."""
     lines = {}
     for source in sources:
         text = (Path(__file__).parent / "data" / source).read_text("utf-8")

@@ -13,9 +13,9 @@ from datalog_gate.schema.declaration import Column
 class Builtin:
     """A builtin: inputs first, outputs last; one without outputs is a test.
 
-    `total` ones never raise on a kind and take null (``??``); all others need their inputs non-null and of the kinds
-    that the columns name. `fixed` ones (those of Congress) can't be redefined. `timed` ones take
-    the time as well, which a rule does not write: the analysis adds it, as a last input.
+    `total` ones never fail because of a kind and accept null (``??``); all others need inputs that are not null and
+    have the kinds of their columns. `fixed` ones (of Congress) can't be redefined. `timed` ones also take the time,
+    which a rule does not write: the analysis adds it as the last input.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Builtin:
     timed: bool = False
 
     def calls(self) -> dict[str, Builtin]:
-        """The calls that an engine computes: ``name.output`` for each output if there are several."""
+        """The calls that an engine computes: ``name.output`` for each of several outputs."""
         if len(self.outputs) < 2 and not self.timed:
             return {self.name: self}
         inputs = (*self.inputs, *(Column("time", Kind.STRING),) * self.timed)
@@ -38,7 +38,8 @@ class Builtin:
 
 
 def _signature(name: str, inputs: str, outputs: str, meaning: str, **flags: bool) -> Builtin:
-    """A builtin whose columns are written ``name:kinds``, apart by blanks; `_KINDS` says what the letters mean."""
+    """A builtin whose columns are written as ``name:kinds``, separated by blanks. `_KINDS` has the meaning of the
+    letters."""
     return Builtin(name, _columns(inputs), _columns(outputs), meaning, **flags)
 
 
@@ -59,7 +60,7 @@ _KINDS = {
     "a": Kind.ANY,
 }
 PATTERN = "pattern"
-"""The name of an input that is a regular expression."""
+"""The input name for regular expressions."""
 
 
 def _columns(text: str) -> tuple[Column, ...]:
@@ -153,6 +154,6 @@ _ALL = (
 )
 BUILTINS: dict[str, Builtin] = {builtin.name: builtin for builtin in _ALL}
 KIND_TESTS = {f"is_{kind.describe()}": kind for kind in (Kind.STRING, Kind.NUMBER, Kind.BOOLEAN, Kind.RESOURCE)}
-"""The kinds that tests of the kind are true of."""
+"""The kinds for which each kind test is true."""
 CALLS: dict[str, Builtin] = {name: call for builtin in _ALL for name, call in builtin.calls().items()}
 """The calls of checked programs, by name."""

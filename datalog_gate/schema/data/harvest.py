@@ -1,6 +1,6 @@
 """The tool that prints the resource types of the installed `openstack-heat`.
 
-It is no part of the package: run it with a Python that has the wheel, without a cloud, and commit what it prints. Each
+It is not part of the package: run it with a Python that has the wheel, without a cloud, and commit the output. Each
 type is one line, so that `resource_types` parses only what it needs and a new Heat is a readable diff.
 """
 
@@ -34,8 +34,8 @@ def main() -> None:
 
 
 def describe(name: str, resource: Any) -> dict[str, Any]:
-    """A resource class: relation, support, properties by name, what Heat moves among them, attributes with what they
-    echo. What is plain is left out: supported, no users, nothing moved."""
+    """A resource class: relation, support, properties by name, moved properties, and attributes with the property they
+    return. Defaults are left out: supported, no users, nothing moved."""
     from heat.engine.resources import stack_user
 
     echoes = {key: echo for key, echo in SHIPPED.get(name, {}).get("attributes", {}).items() if echo}
@@ -56,7 +56,7 @@ def describe(name: str, resource: Any) -> dict[str, Any]:
 
 
 def support_of(subject: Any) -> dict[str, list[str | None]]:
-    """The status of what is not plainly supported, and since which version it has it."""
+    """The status of a class or property that is not fully supported, and since which version."""
     status = subject.support_status
     if status.status == "SUPPORTED":
         return {}
@@ -64,10 +64,9 @@ def support_of(subject: Any) -> dict[str, list[str | None]]:
 
 
 def moved_of(resource: Any) -> dict[str, str | None]:
-    """Where Heat moves a property before it is used: the path of each source to its target's, None if it is dropped.
-
-    A list as target is extended. What only a service can tell (RESOLVE) moves nothing (heat/engine/translation.py).
-    """
+    """The properties that Heat moves before use: the path of each source with that of its target, None if it is
+    dropped. A list as target is extended. RESOLVE, for which Heat asks a service, moves nothing
+    (heat/engine/translation.py)."""
     instance = object.__new__(resource)
     instance.client_plugin = lambda *_: _Given()
     moved: dict[str, str | None] = {}
@@ -88,11 +87,11 @@ def moved_of(resource: Any) -> dict[str, str | None]:
 
 
 class _Path(str):
-    """The path of a property, as the value that a translation rule puts elsewhere."""
+    """The path of a property, as the value that a translation rule moves."""
 
 
 class _Given:
-    """The properties of a resource that gives all of them, each with its path as value; and a client's plugin."""
+    """The properties of a resource with every property set to its path; and a client's plugin."""
 
     def get(self, key: str) -> _Path:
         return _Path(key)
@@ -101,7 +100,7 @@ class _Given:
 
 
 def property_of(schema: Any) -> dict[str, Any]:
-    """A property as the keyword arguments of `catalogue.schema.Property`; what is at its default is left out."""
+    """A property as the keyword arguments of `catalogue.schema.Property`, without defaults."""
     from heat.engine import constraints, properties
 
     schema = properties.Schema.from_legacy(schema)
@@ -140,7 +139,7 @@ def property_of(schema: Any) -> dict[str, Any]:
 
 
 def default_of(schema: Any) -> object:
-    """The default as Heat reads it: some booleans are texts, and a list's may be an empty map."""
+    """The default as Heat reads it: some booleans are texts, and the default of a list may be an empty map."""
     match schema.type, schema.default:
         case schema.BOOLEAN, str(text):
             return text.lower() == "true"
