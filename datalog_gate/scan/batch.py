@@ -1,8 +1,8 @@
 """The judgement of stacks, as findings to store.
 
-`decide` judges every stack by itself, so a scan says what `check` says, words, waivers and decision id included. The
-words are stored with the finding: they cost nothing where the decision is made, and 5 ms a stack where they are made
-again.
+`decide` judges every stack by itself, so a scan has the same results as `check`, including messages, waivers and
+decision ids. Messages are stored with the finding: they cost nothing when the decision is made, but 5 ms per stack
+later.
 """
 
 from __future__ import annotations
@@ -39,42 +39,42 @@ State = Literal["holds", "undetermined", "waived", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a stack, as it is stored."""
+    """A finding of a stack, as stored."""
 
     root: str
-    """The id of the root stack; empty where the cloud as a whole is at fault."""
+    """The id of the root stack; empty for a finding about the whole cloud."""
     policy: str
     key: str
-    """The key columns of the row, as JSON: two scans find the same if policy, root and key are the same."""
+    """The key columns of the row, as JSON. Findings of two scans are the same if policy, root and key are."""
     row: str
-    """The row, secrets covered, as JSON."""
+    """The row as JSON, with secrets masked."""
     level: str
     state: State
     denies: bool
-    """Whether it is why a door would refuse the stack, or could not decide."""
+    """Whether it makes a door refuse the stack, or fail to decide."""
     message: str
     hint: str
     resource: str
     place: str
-    """Where in the template, as JSON of a place; empty if nowhere."""
+    """The place in the template as JSON; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackResult:
-    """What a scan says of one stack."""
+    """The result of a scan for one stack."""
 
     entry: StackEntry
     findings: tuple[Finding, ...] = ()
     decision: str = ""
-    """The id of the decision, as `check` gives it."""
+    """The id of the decision, as in `check`."""
     outcome: str = ""
     unread: str = ""
-    """Why it could not be judged; then nothing is known about its findings."""
+    """Why it could not be judged; then its findings are not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a scan says of many stacks, and the facts of those that could be judged."""
+    """The result of a scan for many stacks, and the facts of those that could be judged."""
 
     results: list[StackResult]
     facts: FactRows
@@ -82,7 +82,7 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What a scan judges by, besides the stacks."""
+    """The inputs of a scan besides the stacks."""
 
     rules: PolicySet
     now: datetime
@@ -92,9 +92,11 @@ class ScanRequest:
 
     @property
     def identity(self) -> str:
-        """The digest of all that judgements depend on, after that of all that facts depend on: a stack is judged again
-        if it or this changes. The time counts as far as a rule reads it, a waiver or a grant ends by it, or a policy is
-        enforced from a day on. What only policies over the whole cloud read does not count: these are judged each time.
+        """The digest of all inputs of judgements, after that of all inputs of facts. A stack is judged again if it or
+        this changes.
+
+        The time counts if a rule reads it, a waiver or a grant ends, or a policy starts to be enforced. Inputs of
+        policies over the whole cloud do not count, since these are judged each time.
         """
         policies, read = self.rules.policies, self.rules.inputs_alone
         timed = not read.isdisjoint(("gate:now", AGES))
@@ -113,7 +115,8 @@ class ScanRequest:
 
 @cache
 def facts_version(catalogue: Catalogue) -> str:
-    """The digest of this package and of the relations that it fills: what read and flattened a stack."""
+    """The digest of this package and of the relations that it fills, which determine how a stack is read and
+    flattened."""
     package = Path(__file__).parents[1]
     texts = [sha256(path.read_bytes()).hexdigest() for path in sorted(package.rglob("*.py"))]
     for name in catalogue.names():
@@ -128,14 +131,14 @@ def _digest(parts: Iterable[str]) -> str:
 
 
 Policies = Mapping[str, frozenset[str]]
-"""The policies that are to judge each stack, by root."""
+"""The policies for judging each stack, by root."""
 
 
 def judge_batch(
     entries: Iterable[StackEntry], request: ScanRequest, facts: bool = True, policies: Policies | None = None
 ) -> BatchResult:
-    """Judge each stack by itself, by these `policies` if not by all. One that can't be read or judged says why. Without
-    `facts` the result has none."""
+    """Judge each stack by itself, by these `policies` or by all. If one can't be read or judged, its result says why.
+    Without `facts` the result has none."""
     rooted = RootedRows()
     results = []
     for entry in entries:
@@ -148,7 +151,7 @@ _RESTRICTED = ProgramCache[PolicySet]()
 
 
 def _restrict(request: ScanRequest, policies: frozenset[str]) -> ScanRequest:
-    """The request by some of its policies alone."""
+    """The request with only some of its policies."""
     rules = request.rules
 
     def restrict() -> PolicySet:
@@ -160,7 +163,7 @@ def _restrict(request: ScanRequest, policies: frozenset[str]) -> ScanRequest:
 
 
 def join(batches: Iterable[BatchResult]) -> BatchResult:
-    """The results of parts of a batch together."""
+    """Join the results of parts of a batch."""
     joined = BatchResult([], FactRows())
     for batch in batches:
         joined.results.extend(batch.results)
@@ -169,8 +172,8 @@ def join(batches: Iterable[BatchResult]) -> BatchResult:
 
 
 def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | None = None) -> StackResult:
-    """Judge a stack as `check` judges it for who asked for it, or else for somebody of its project. Its facts are added
-    to `facts` if these are wanted, and it can be read and judged."""
+    """Judge a stack as `check` does, for its owner or else for a member of its project. Its facts are added to `facts`,
+    if given."""
     try:
         stack = read(entry, request.rules.catalogue)
         judgement = judge_stack(stack, entry, request)
@@ -187,7 +190,7 @@ def judge_entry(entry: StackEntry, request: ScanRequest, facts: RootedRows | Non
 
 
 def judge_stack(stack: Stack, entry: StackEntry, request: ScanRequest) -> Judgement:
-    """The judgement of the stack of an entry, as `check` makes it. Errors: EngineError."""
+    """The judgement of an entry's stack, as in `check`. Errors: EngineError."""
     stack_request = read_request(
         request.rules,
         (stack,),
@@ -229,7 +232,7 @@ def findings_of(decision: Decision, root: str, rules: PolicySet) -> Iterator[Fin
 
 
 def distinguish(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, of which those that share a key with one before have the whole row as their key."""
+    """The findings. If several share a key, the whole row is the key of all but the first."""
     seen: set[tuple[str, str, str]] = set()
     for finding in findings:
         identity = finding.root, finding.policy, finding.key
@@ -238,7 +241,7 @@ def distinguish(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _error_finding(error: PolicyError, root: str, level: str) -> Finding:
-    """That a policy could not be evaluated: what it found before stays open beside it."""
+    """The finding that a policy could not be evaluated. Its earlier findings stay open."""
     return Finding(
         root=root,
         policy=error.policy,
@@ -255,7 +258,7 @@ def _error_finding(error: PolicyError, root: str, level: str) -> Finding:
 
 
 def encode_row(row: Row) -> str:
-    """A row as JSON. An unknown is its expression without a place, which a line more above it would change."""
+    """A row as JSON. Unknowns are expressions without places, which lines added above would change."""
     return json.dumps([_to_json(value) for value in row])
 
 
@@ -266,5 +269,5 @@ def _to_json(value: Value) -> object:
 
 
 def storable(text: str) -> str:
-    """A text that every database takes: without NUL and halves of surrogate pairs."""
+    """A text that every database accepts: without NUL and unpaired surrogates."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -1,7 +1,7 @@
 """The judgement of policies over the whole cloud, from stored facts.
 
-What no table holds is read from the stacks themselves. A policy that also reads each stack by itself is lifted, so that
-it judges each as if alone beside the cloud.
+Values that tables can't hold are read from the stacks. A policy that also reads each stack by itself is lifted, so that
+it judges each stack beside the whole cloud.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from datalog_gate.schema.relations import EFFECTIVE, UNLOCKED
 Stacks = Mapping[str, tuple[str, str | None]]
 """The name and project of each stack by root."""
 CLOUD_BUDGET = Budget(seconds=600.0)
-"""What all policies over the cloud may take together."""
+"""The budget of all policies over the cloud together."""
 
 
 def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
-    """What policies over the whole cloud find in the stored facts."""
+    """The findings of policies over the whole cloud in the stored facts."""
     rules = request.rules
     policies = cloud_policies(rules)
     if not policies:
@@ -72,8 +72,8 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
 
 
 def _filled(part: CheckedProgram, store: ScanStore, request: ScanRequest) -> set[RelationRef]:
-    """The inputs that have a row, or may have one. What policies rest on that has none need not be read: the facts of
-    all stacks are many."""
+    """The inputs that have rows, or may have some. Policies over others need not be read, since the facts of all stacks
+    are many."""
     inventory = request.inventory or read_inventory(request.rules, {})
     own = stack_inputs(part, request.rules.catalogue)
     stored = store.filled()
@@ -86,20 +86,20 @@ def _filled(part: CheckedProgram, store: ScanStore, request: ScanRequest) -> set
 
 
 def cloud_policies(rules: PolicySet) -> list[Policy]:
-    """The policies over the whole cloud as it is."""
+    """The policies over the whole cloud."""
     return [policy for policy in rules.policies if policy.id in rules.cloud_wide and "create" in policy.on]
 
 
 @dataclass(slots=True)
 class _CloudFacts:
-    """Rows by relation: those that are sure, all of them, and the columns with an unknown."""
+    """Rows by relation: the certain ones, all of them, and the columns with unknowns."""
 
     sure: dict[RelationRef, list[Row]] = field(default_factory=dict)
     every: dict[RelationRef, list[Row]] = field(default_factory=dict)
     unknown: dict[RelationRef, set[int]] = field(default_factory=dict)
 
     def add(self, relation: RelationRef, row: Row, shift: int = 0, uncertain: bool = False) -> None:
-        """Add a row; unknowns are counted by columns after the first `shift`."""
+        """Add a row. Columns with unknowns are counted after the first `shift` ones."""
         self.every.setdefault(relation, []).append(row)
         if not uncertain:
             self.sure.setdefault(relation, []).append(row)
@@ -111,7 +111,7 @@ class _CloudFacts:
 def _evaluate(
     part: CheckedProgram, wanted: frozenset[RelationRef], store: ScanStore, request: ScanRequest
 ) -> tuple[Model, Collection[RelationRef]]:
-    """The model of a program over the cloud, and its relations that have the root first."""
+    """The model of a program over the cloud, and its relations with the root as first column."""
     catalogue = request.rules.catalogue
     own = stack_inputs(part, catalogue)
     facts = _read_facts(part, [name for name in part.inputs if is_all(name) or name in own], store, request)
@@ -137,8 +137,8 @@ def _evaluate(
 def _read_facts(
     part: CheckedProgram, relations: Sequence[RelationRef], store: ScanStore, request: ScanRequest
 ) -> _CloudFacts:
-    """The rows of relations of all stacks, with their project where they are `all:`, else with their root. A value that
-    no table holds is read from the stack if a rule of the part reads its column."""
+    """The rows of relations of all stacks, with the project for `all:` relations, else with the root. A value that
+    tables can't hold is read from the stack if a rule reads its column."""
     facts = _CloudFacts()
     names = {relation_name(relation) for relation in relations}
     matches = [match for rule in part.rules for _, match in reads(rule.body)]
@@ -162,7 +162,7 @@ def _read_facts(
     for entry in store.entries({root for root, _ in apart}):
         try:
             stack = read(entry, request.rules.catalogue)
-        except InputError:  # its files are gone since it was read
+        except InputError:  # its files have been removed since
             continue
         for name, row, uncertain in rooted_facts(entry.root, stack, request.rules.catalogue, names):
             if (entry.root, name) in apart:
@@ -178,8 +178,8 @@ def cloud_finding(
     stacks: Stacks,
     request: ScanRequest,
 ) -> Finding:
-    """The finding of a row; without a root of its own it is one of the stack that the blamed resource is in, or else of
-    the first stack that the row names."""
+    """The finding for a row. Without its own root, it belongs to the stack of the blamed resource, else to the first
+    stack in the row."""
     root, row = (str(row[0]), row[1:]) if is_lifted else ("", row)
     value = row[policy.subject] if policy.subject is not None else None
     subject = value if isinstance(value, ResourceId) else None
@@ -213,13 +213,13 @@ def cloud_finding(
 
 
 def _root_of(resource: ResourceId, stacks: Stacks) -> str:
-    """The root that the id begins with: roots of a folder are paths, of which more than one part may be a root."""
+    """The root that the id begins with. Roots of a folder are paths, so several prefixes may be roots."""
     parts = resource.path.split("/")
     roots = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
     return next((root for root in roots if root in stacks), "")
 
 
 def _name(resource: ResourceId, stacks: Stacks) -> str:
-    """The id with the name of the stack, as people know it, in place of its root."""
+    """The id with the stack's name instead of its root, as users know it."""
     root = _root_of(resource, stacks)
     return stacks[root][0] + resource.path[len(root) :] if root else resource.path

@@ -1,4 +1,4 @@
-"""The stacks that a feed yields, and how to read each."""
+"""The stacks that a feed yields, and how to read them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from datalog_gate.stack.model import Live, Stack
 
 @dataclass(frozen=True, slots=True)
 class TemplateFiles:
-    """A template on disk with its environments, later ones over earlier ones. Paths are absolute.
-
-    `texts` has the SHA-256 of each file that may be read, by its path.
-    """
+    """A template on disk with its environments; later ones override earlier ones. Paths are absolute. `texts` has the
+    SHA-256 of each file that may be read, by path."""
 
     template: str
     environments: tuple[str, ...]
@@ -34,34 +32,34 @@ class TemplateFiles:
 
 @dataclass(frozen=True)
 class StackEntry:
-    """A stack that was read from its source, and all that is needed to make a `Stack` of it, now or later."""
+    """A stack from a source, with everything needed to create its `Stack` at any time."""
 
     root: str
-    """What names the stack in the store: its id; of a template in a folder, the path in it."""
+    """The name of the stack in the store: its id, or for a template in a folder the path in it."""
     name: str
-    """The name of the stack, with which the ids of its resources begin."""
+    """The name of the stack. Its resource ids begin with it."""
     project: str | None
     source: StackDefinition | TemplateFiles
     updated: str | None = None
-    """When it was last changed, as ISO, as far as the source tells."""
+    """When it was last changed, in ISO 8601, if the source has it."""
     caller: Mapping[str, object] | None = None
-    """Who asked for it, where the source tells."""
+    """The user who requested it, if the source has it."""
     live: tuple[Live, ...] = ()
-    """Its resources as Heat has them."""
+    """Its resources in Heat."""
     listing: str | None = None
-    """What a list of all stacks said of it, as a digest: the same listing another time proves that nothing changed.
-    None where no list proves it."""
+    """The digest of its data in the list of all stacks. An equal listing later proves that nothing changed. None if
+    listings prove nothing."""
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of everything that the stack is made of. It tells whether it has to be judged again."""
+        """The SHA-256 of the stack's definition, which decides whether it must be judged again."""
         data = self.to_json()
         read = {name: data[name] for name in ("name", "project", "source", "caller", "live")}
         return sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def asker(self) -> Mapping[str, object] | None:
-        """For whom it is judged: who asked for it, or else somebody of its project."""
+        """The caller for judging it: the user who requested it, else a member of its project."""
         return self.caller or ({"project": self.project} if self.project else None)
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +83,7 @@ class StackEntry:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StackEntry:
-        """The entry of such JSON data."""
+        """The entry in such JSON data."""
         written: Any = data["source"]
         source: StackDefinition | TemplateFiles
         if "definition" in written:
@@ -98,14 +96,14 @@ class StackEntry:
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """A stack that is there, and of which the source tells that nothing changed since it was last read."""
+    """An existing stack that has not changed since it was last read."""
 
     root: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A stack that is there and could not be read now. What is known of it stays as it is."""
+    """An existing stack that could not be read now. Its stored data stays."""
 
     root: str
     reason: str
@@ -113,7 +111,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A stack of which the source tells that it is not there any more."""
+    """A stack that no longer exists."""
 
     root: str
 
@@ -122,26 +120,26 @@ Item = StackEntry | Unchanged | Unread | Gone
 
 
 class Feed(Protocol):
-    """The stacks of a source, each once. It can be iterated once; a feed is made with the `listing` that the store
-    has of each root, and yields `Unchanged` where that proves it.
+    """The stacks of a source. It can be iterated once. It is created with the stored `listing` of each root, and yields
+    `Unchanged` if that proves it.
 
     Errors while iterating: InputError, if the source can't be read any further: nothing is known of what is missing.
     """
 
     @property
     def total(self) -> int | None:
-        """How many items there will be; None while that is not known."""
+        """The number of items; None while unknown."""
 
     @property
     def whole(self) -> bool:
-        """Whether, after the last item, every stack of the source was yielded: then what was not is gone."""
+        """Whether, after the last item, every stack of the source was yielded. Then all others no longer exist."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
 
 def is_updated(updated: str, since: datetime) -> bool:
-    """Whether a stack that was `updated` then, in ISO, changed at a time or later; True where that is no time. Times
-    without a zone are UTC."""
+    """Whether a stack changed at a time or later. True if `updated` is not a time in ISO 8601. Times without a zone are
+    UTC."""
     try:
         times = datetime.fromisoformat(updated), since
     except ValueError:
@@ -151,7 +149,7 @@ def is_updated(updated: str, since: datetime) -> bool:
 
 
 def read(entry: StackEntry, catalogue: Catalogue = SHIPPED) -> Stack:
-    """Make the `Stack` of an entry, under its name. Errors: InputError, also for files that are gone."""
+    """Create the `Stack` of an entry, under its name. Errors: InputError, also for missing files."""
     match entry.source:
         case StackDefinition() as definition:
             return replace(definition.stack(entry.name, catalogue), live=entry.live)

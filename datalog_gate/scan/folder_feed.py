@@ -18,7 +18,7 @@ class FolderFeed:
     """The templates below a folder by their paths in it, as `files/discovery.py` finds them. See `Feed`.
 
     `known` is the listing that the store has of each root: the digest of all that the template reads. A folder that
-    can't be listed is yielded as unread, and then nothing counts as gone. Errors: InputError without a folder.
+    can't be listed is yielded as unread, and then no stack counts as gone. Errors: InputError without a folder.
     """
 
     def __init__(self, folder: Path, known: Mapping[str, str | None]) -> None:

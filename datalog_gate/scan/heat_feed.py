@@ -1,4 +1,4 @@
-"""The stacks of a Heat, by its API."""
+"""The stacks of a Heat, through its API."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HEAT = ApiService("Heat", "orchestration")
 OWN_STACKS = ApiList(HEAT, "/stacks?show_nested=True&show_hidden=True", "stacks", "links")
 ALL_STACKS = replace(OWN_STACKS, path=f"{OWN_STACKS.path}&global_tenant=True")
 PROBE = "/stacks?limit=1"
-"""What a Heat that works answers at once."""
+"""A path that a working Heat answers at once."""
 PATIENCE = 600.0
-"""Seconds for which Heat may answer nothing, or with errors, before a scan ends."""
+"""Seconds for which Heat may give no answer, or errors, before a scan ends."""
 LONGEST_PAUSE = 15.0
 SETTLED = 60.0
-"""Seconds after a change from which on a listing proves that there was no other: Heat's times are whole seconds, and
-its clock may differ from ours."""
+"""Seconds after a change from which a listing proves that there was no other: Heat's times are whole seconds, and its
+clock may differ."""
 RIGHTS = {
     "template": "stacks:template",
     "environment": "stacks:environment",
@@ -36,14 +36,14 @@ RIGHTS = {
     "resources": "resource:index",
     "metadata": "resource:metadata",
 }
-"""The right that Heat asks for, by the end of a path."""
+"""The permission that Heat requires, by the end of a path."""
 Answer = TypeVar("Answer")
 HELP = "give the scan's user a role that Heat's policy.yaml grants it, or the role admin"
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """What the list of all stacks says of one."""
+    """A stack in the list of all stacks."""
 
     id: str
     parent: str
@@ -120,7 +120,7 @@ class HeatFeed:
         except ForbiddenError as error:
             right = RIGHTS.get(str(error).partition("?")[0].rpartition("/")[2], "")
             return Unread(stack.id, f"{error}{f': it takes the right {right}' if right else ''}; {HELP}")
-        except (ReadingError, InputError) as error:  # it may be gone by now, which the next list tells
+        except (ReadingError, InputError) as error:  # it may be deleted by now, which the next list shows
             return Unread(stack.id, str(error))
         return StackEntry(
             root=stack.id,
@@ -133,7 +133,8 @@ class HeatFeed:
         )
 
     def _persist(self, request: Callable[[], Answer]) -> Answer:
-        """The answer to a request, as soon as Heat gives any. Errors: ReadingError if Heat answers others at once."""
+        """The answer to a request, as soon as Heat gives one. Errors: ReadingError if Heat answers other requests at
+        once."""
         while True:
             try:
                 return request()
@@ -144,7 +145,7 @@ class HeatFeed:
                     raise
 
     def _wait(self, error: ReadingError) -> bool:
-        """Wait until Heat answers. Returns whether it had to be waited for. Errors: InputError if it does not."""
+        """Wait until Heat answers; return whether that was necessary. Errors: InputError if it does not."""
         waited, pause = 0.0, 1.0
         while True:
             try:
@@ -178,9 +179,9 @@ def _listed(row: Mapping[str, Any], project: str) -> _Listed:
 
 
 def _trees(stacks: list[_Listed]) -> list[list[_Listed]]:
-    """The root stacks, each followed by those in it, by their ids."""
+    """The root stacks, each followed by its nested stacks, by id."""
     children: dict[str, list[_Listed]] = {}
-    for stack in {stack.id: stack for stack in stacks}.values():  # a page may repeat what has moved
+    for stack in {stack.id: stack for stack in stacks}.values():  # pages may repeat stacks that have moved
         children.setdefault(stack.parent, []).append(stack)
     trees = []
     for root in sorted(children.get("", ()), key=lambda stack: stack.id):
@@ -192,7 +193,7 @@ def _trees(stacks: list[_Listed]) -> list[list[_Listed]]:
 
 
 def _listing(tree: list[_Listed], now: float) -> str | None:
-    """The digest of what the list says of the stacks; None while it may say the same after another change."""
+    """The digest of the list's data about the stacks; None if it may stay the same after another change."""
     unsettled = datetime.fromtimestamp(now - SETTLED, UTC)
     if any(stack.busy or is_updated(stack.updated, unsettled) for stack in tree):
         return None

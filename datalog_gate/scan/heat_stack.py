@@ -1,4 +1,4 @@
-"""A stack as Heat's API gives it."""
+"""A stack, read through Heat's API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from datalog_gate.template.held import HeldStack, HeldStacks
 MAX_DEPTH = 5
 """Heat's default depth of nested stacks (heat/common/config.py, max_nested_stack_depth)."""
 FACADES = ("resource_facade", "Fn::ResourceFacade")
-"""The functions by which a nested template reads the metadata of the resource that nests it."""
+"""The functions by which a nested template reads the metadata of its parent resource."""
 Get = Callable[[str], dict[str, Any]]
 """Gets the JSON object under a path of the stack's project. Errors: those of the caller."""
 
@@ -24,11 +24,9 @@ Get = Callable[[str], dict[str, Any]]
 def read_heat_stack(
     get: Get, name: str, stack_id: str, root: str, as_built: bool = False
 ) -> tuple[StackDefinition, tuple[Live, ...]]:
-    """Read the definition of a stack, and its resources as Heat has them, with the root id `root`.
-
-    Values that Heat masks are unknown. With `as_built` nested stacks, and so the members of groups, are read as Heat
-    holds them now; else as the files of the stack say. Errors: InputError, and those of `get`.
-    """
+    """Read the definition of a stack, and its resources in Heat, with the root id `root`. Masked values are unknown.
+    With `as_built` nested stacks, and so the members of groups, are read from Heat, otherwise from the files of the
+    stack. Errors: InputError, and those of `get`."""
     path = _path_of(name, stack_id)
     template, environment, files = _parts(get, path, name)
     listed = _objects(get(f"{path}/resources?nested_depth={MAX_DEPTH}").get("resources"))
@@ -47,7 +45,7 @@ def _path_of(name: str, stack_id: str) -> str:
 
 
 def _parts(get: Get, path: str, name: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """The template, environment and files of the stack under a path."""
+    """The template, environment and files of the stack at a path."""
     template, environment, files = (get(f"{path}/{part}") for part in ("template", "environment", "files"))
     if not all(isinstance(text, str) for text in files.values()):
         raise InputError.of(f"Heat holds files of the stack {name} that are no text")
@@ -55,7 +53,7 @@ def _parts(get: Get, path: str, name: str) -> tuple[dict[str, Any], dict[str, An
 
 
 def _read_nested(get: Get, stack_id: str, resource: Mapping[str, Any]) -> HeldStack:
-    """Read the nested stack of that id, which a resource holds."""
+    """Read the nested stack with that id, which a resource holds."""
     name = next(name for name, nested in _linked_stacks(resource, "nested") if nested == stack_id)
     template, environment, files = _parts(get, _path_of(name, stack_id), name)
     metadata = None
@@ -69,10 +67,8 @@ def _read_nested(get: Get, stack_id: str, resource: Mapping[str, Any]) -> HeldSt
 def _stack_paths(
     resources: list[dict[str, Any]], root: str, name: str
 ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """The path of each stack by its id, and the resource that holds each nested one.
-
-    The name of a parent may occur twice, so only links tell in which stack a resource is, and which stack it contains.
-    """
+    """The path of each stack by its id, and the resource that holds each nested one. Names of parents are not unique,
+    so only links show which stack contains a resource, and which stack it holds."""
     paths = {root: name}
     holders = {nested: resource for resource in resources for _, nested in _linked_stacks(resource, "nested")}
     waiting = dict(holders)
@@ -112,7 +108,7 @@ def _linked_stacks(resource: Mapping[str, Any], relation: str) -> Iterator[tuple
 
 
 def json_object(data: object) -> dict[str, Any]:
-    """The data as the object that Heat's API promises. Errors: InputError."""
+    """The data as a JSON object. Errors: InputError."""
     if not isinstance(data, dict):
         raise InputError.of("Heat answers with something else than its API says")
     return data

@@ -1,4 +1,4 @@
-"""The stacks that a decision log knows."""
+"""The stacks in a decision log."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.scan.feed import Gone, Item, StackEntry, Unchanged, Unread, is_updated
 
 REMOVING = ("delete", "abandon")
-"""The actions after which a stack is not in Heat any more."""
+"""The actions after which a stack is no longer in Heat."""
 
 
 class LogFeed:
-    """The stacks of a decision log's records, as the last operation that passed left each. See `Feed`.
+    """The stacks in a decision log, each as its last successful operation left it. See `Feed`.
 
     A stack is named by project and name, ``p1/web``, since its id is not known before it is created. A stack counts as
     gone if its deletion passed, and never because the log does not have it: a log knows only its own time. What passed

@@ -1,4 +1,4 @@
-"""Numbers of findings in the store of a scan, and stored stacks.
+"""Counts of findings in the store of a scan, and stored stacks.
 
 The functions only read, so that a store that is opened `read_only` will do. `projects` are those whose stacks count, or
 None for all.
@@ -17,24 +17,24 @@ from datalog_gate.scan.feed import StackEntry
 from datalog_gate.scan.scan_store import filter_projects
 
 BATCH = 50
-"""How many stacks are read at once."""
+"""The number of stacks that are read at once."""
 Projects = Collection[str] | None
 
 
 class OpenFindings(NamedTuple):
-    """How many findings of a policy are open in the stacks of a project and an owner."""
+    """The number of open findings of a policy in the stacks of a project and an owner."""
 
     policy: str
     level: str
     state: str
     project: str
     owner: str
-    """Who asked for the stack, where that is known."""
+    """The user who requested the stack, if known."""
     number: int
 
 
 class Day(NamedTuple):
-    """A day on which findings were new or resolved, and how many were open at its end."""
+    """The number of new and resolved findings on a day, and of open ones at its end."""
 
     day: str
     new: int
@@ -43,7 +43,7 @@ class Day(NamedTuple):
 
 
 def count_open(database: Database, projects: Projects) -> list[OpenFindings]:
-    """Count the open findings, the most first. Errors: those of the database."""
+    """Count the open findings, the largest count first. Errors: those of the database."""
     query = _select(
         "SELECT policy, level, state, project, caller, count(*) FROM finding LEFT JOIN definition ON "
         "definition.root = finding.root WHERE resolved_at IS NULL GROUP BY policy, level, state, project, caller"
@@ -59,7 +59,7 @@ def count_open(database: Database, projects: Projects) -> list[OpenFindings]:
 
 
 def read_days(database: Database, projects: Projects, policy: str | None = None) -> list[Day]:
-    """The days on which something changed, in order. Errors: those of the database."""
+    """The days with changes, in order. Errors: those of the database."""
     changes: dict[str, list[int]] = {}
     for at, column in enumerate(("first_seen", "resolved_at")):
         query = _select(
@@ -78,13 +78,13 @@ def read_days(database: Database, projects: Projects, policy: str | None = None)
 
 
 def count_stacks(database: Database, projects: Projects) -> int:
-    """How many stacks the store has. Errors: those of the database."""
+    """Count the stacks in the store. Errors: those of the database."""
     query = filter_projects(_select("SELECT count(*) FROM definition"), projects)
     return int(database.fetch(query)[0][0])
 
 
 def find_entry(database: Database, projects: Projects, root: str) -> StackEntry | None:
-    """The stack of a root. Errors: those of the database."""
+    """The stack with a root. Errors: those of the database."""
     query = _select("SELECT entry FROM definition").where(exp.column("root").eq(root))
     rows = database.fetch(filter_projects(query, projects))
     return StackEntry.from_json(json.loads(rows[0][0])) if rows else None

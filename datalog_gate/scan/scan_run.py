@@ -1,8 +1,8 @@
-"""A run, which judges what changed of a feed in batches.
+"""A run, which judges the changes of a feed in batches.
 
-Each batch is one transaction. A run that ends early, by kill, full disk or a feed that fails, leaves what it wrote:
-whole batches. The next run judges the rest, since a definition is judged again until the store says that it was. What a
-feed does not have any more is gone only after a run that saw all of it.
+Each batch is one transaction. A run that ends early, because it was killed, the disk was full or the feed failed,
+leaves whole batches. The next run judges the rest, since a definition is judged again until the store has its result.
+Stacks missing in a feed count as gone only after a run that saw all of it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from datalog_gate.scan.feed import Feed, Gone, StackEntry, Unchanged, Unread
 from datalog_gate.scan.scan_store import ScanStore
 
 BATCH = 500
-"""The definitions of a transaction."""
+"""The number of definitions per transaction."""
 CHUNK = 25
-"""The definitions that a process takes at once."""
+"""The number of definitions that a process takes at once."""
 
 
 @dataclass(slots=True)
 class RunReport:
-    """What a run did."""
+    """The result of a run."""
 
     judged: int = 0
     unchanged: int = 0
@@ -44,9 +44,8 @@ class RunReport:
 
 
 class Judges:
-    """The processes that judge; with one it is this process. They are forked, so there must be no thread yet.
-
-    Errors: EngineError if one of them is killed."""
+    """The processes that judge; a single one is this process. They are forked, so no thread may exist yet. Errors:
+    EngineError if one of them is killed."""
 
     def __init__(self, request: ScanRequest, processes: int) -> None:
         self._request = request
@@ -54,13 +53,13 @@ class Judges:
         if processes > 1:
             context = multiprocessing.get_context("fork")
             self._pool = ProcessPoolExecutor(processes, context, _start, (request,))
-            self._pool.submit(os.getpid).result()  # forks them all now
+            self._pool.submit(os.getpid).result()  # forks all of them now
 
     def judge(
         self, entries: Sequence[StackEntry], facts: bool = True, policies: Policies | None = None
     ) -> Callable[[], BatchResult]:
-        """Begin to judge stacks, by these `policies` if not by all; the function that is returned waits for the
-        results, in order. They have the facts to store if `facts` are wanted."""
+        """Start judging stacks, by these `policies` or by all. Return a function that waits for the results, in order.
+        With `facts` they contain the facts to store."""
         if self._pool is None:
             return lambda: judge_batch(entries, self._request, facts, policies)
         chunks = [entries[at : at + CHUNK] for at in range(0, len(entries), CHUNK)]
@@ -84,9 +83,9 @@ class Judges:
 
 
 def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRequest) -> RunReport:
-    """Judge what changed of a feed since the last run, and everything if rules, inventory or waivers did.
-    Errors: InputError while another run writes the store; those of the feed and of the store, after which another run
-    goes on."""
+    """Judge the changes of a feed since the last run; everything if rules, inventory or waivers changed. Errors:
+    InputError if another run is writing to the store; those of the feed and of the store, after which another run can
+    continue."""
     if not store.database.lock():
         raise InputError.of("another run writes the store", suggestion="wait for its end, or give this one its own")
     report = RunReport()
@@ -98,7 +97,7 @@ def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRe
     waiting: Callable[[], BatchResult] | None = None
 
     def changed() -> Iterator[StackEntry | Unchanged]:
-        """The stacks to judge; what the feed says of others is kept for the end."""
+        """The stacks to judge. What the feed says about others is collected for the end."""
         for item in feed:
             before = known.get(item.root)
             if storable(item.root) != item.root:
@@ -145,13 +144,13 @@ def _digest(item: StackEntry | Unchanged) -> str | None:
 
 
 _REQUEST: list[ScanRequest] = []
-"""What a process judges by."""
+"""The request of a worker process."""
 
 
 def _start(request: ScanRequest) -> None:
-    """Begin a process, which ends with the one that it works for, also if that is killed."""
+    """Start a worker process, which ends with its parent, even if that is killed."""
     _REQUEST[:] = [request]
-    gc.freeze()  # what it begins with is never garbage: a collection need not walk over it
+    gc.freeze()  # existing objects are never garbage: the collector can skip them
     parent = multiprocessing.parent_process()
     assert parent
 

@@ -41,7 +41,7 @@ TABLES = {
     "relation": dict.fromkeys(("name", "table_name", "columns"), "TEXT"),
     "unfit": dict.fromkeys(("root", "relation", "column"), "TEXT"),
 }
-"""The tables with the types of their columns. A later version may add columns, and drops none."""
+"""The tables with the types of their columns. Later versions may add columns, and drop none."""
 TEMPORARY = {
     "incoming": {name: TABLES["finding"][name] for name in INCOMING},
     "named": {"root": "TEXT"},
@@ -49,7 +49,7 @@ TEMPORARY = {
     "batch": {"root": "TEXT", "name": "TEXT"},
 }
 CHANGING = tuple(name for name in INCOMING if name not in ("root", "policy", "key"))
-"""What a finding may change and be the same."""
+"""The columns in which a finding may change and stay the same finding."""
 _ROOT_COLUMN = exp.column(ROOT, quoted=True)
 _PRESENT_COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
 WHERE table_catalog = current_database() AND table_schema = current_schema()"""
@@ -57,7 +57,7 @@ WHERE table_catalog = current_database() AND table_schema = current_schema()"""
 
 @dataclass(frozen=True, slots=True)
 class KnownStack:
-    """What the store knows of a stack."""
+    """The stored data of a stack."""
 
     digest: str
     judged_by: str
@@ -69,35 +69,34 @@ class StoredFinding(Finding):
     """A finding with its history."""
 
     stack: str | None
-    """The name of the stack; None if it is gone, or the whole cloud is at fault."""
+    """The name of the stack; None if it no longer exists, or for the whole cloud."""
     project: str | None
     first_seen: str
     last_seen: str
     resolved_at: str | None
-    """When it was not found any more; None while it is open."""
+    """When it was no longer found; None while it is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a long answer: what follows `after`, of some projects, or of all with None; all of it by default."""
+    """A part of a long answer: rows after `after`, of some projects, or of all with None. By default everything."""
 
     projects: Collection[str] | None = None
     limit: int | None = None
     after: tuple[str, ...] = ()
-    """The columns of the order in the last row of the page before; empty for the first page."""
+    """The sort columns of the previous page's last row; empty for the first page."""
     root: str | None = None
-    """The only root that counts."""
+    """The only root to include."""
 
 
 WHOLE = Page()
-"""All of an answer, over all projects."""
+"""Everything, over all projects."""
 
 
 class ScanStore:
     """The tables of a scan in a database. Errors of all methods: those of the database.
 
-    They are made where they are missing, unless findings and stacks alone are read, from a database that is
-    `read_only`.
+    Missing tables are created, unless the database is `read_only`: then only findings and stacks are read.
     """
 
     def __init__(self, database: Database, catalogue: Catalogue = SHIPPED, read_only: bool = False) -> None:
@@ -130,13 +129,14 @@ class ScanStore:
         }
 
     def entries(self, roots: Iterable[str]) -> list[StackEntry]:
-        """The stacks of these roots as they are stored, in order of root."""
+        """The stored stacks with these roots, in order of root."""
         self._name_roots(roots)
         rows = self._fetch("SELECT entry FROM definition WHERE root IN (SELECT root FROM named) ORDER BY root")
         return [StackEntry.from_json(json.loads(entry)) for (entry,) in rows]
 
     def write(self, batch: BatchResult, feed: str, judged_by: str, now: str) -> None:
-        """Write what a batch found, all or nothing. What could not be judged keeps its findings and facts."""
+        """Write the result of a batch, all or nothing. Stacks that could not be judged keep their findings and
+        facts."""
         with self.database.transaction():
             self._name_roots(result.entry.root for result in batch.results)
             known = self._fetch("SELECT root FROM definition WHERE root IN (SELECT root FROM named) LIMIT 1")
@@ -146,7 +146,7 @@ class ScanStore:
             judged = [result for result in batch.results if not result.unread]
             self._name_roots(result.entry.root for result in judged)
             self._merge((finding for result in judged for finding in result.findings), now, cloud=False)
-            if known:  # a first run would look through all tables for nothing, with each batch longer
+            if known:  # a first run would search all tables in vain, longer with each batch
                 self._delete_facts()
             for relation, facts in batch.facts.rows.items():
                 table = self._fact_table(relation)
@@ -154,8 +154,8 @@ class ScanStore:
             self.database.insert("unfit", tuple(TABLES["unfit"]), sorted(batch.facts.unfit))
 
     def finish(self, seen: Iterable[str], gone: Iterable[str], listed: Mapping[str, str | None], now: str) -> None:
-        """Write the end of a run: what is still found in stacks that were `seen` was seen now, and what was found in
-        those that are `gone` is resolved. `listed` is what lists say now of stacks that did not change."""
+        """Write the end of a run. Findings in `seen` stacks get the current time, those in `gone` stacks are resolved.
+        `listed` has the current listings of unchanged stacks."""
         with self.database.transaction():
             self._name_roots(seen)
             failing = "failing.root = finding.root AND failing.policy = finding.policy AND failing.resolved_at IS NULL"
@@ -178,15 +178,15 @@ class ScanStore:
             )
 
     def write_cloud(self, findings: Iterable[Finding], now: str) -> None:
-        """Write what policies over the whole cloud found, all that there is."""
+        """Write all findings of policies over the whole cloud."""
         with self.database.transaction():
             self._merge(findings, now, cloud=True)
 
     def findings(
         self, page: Page = WHOLE, policy: str | None = None, since: str | None = None, everything: bool = False
     ) -> list[StoredFinding]:
-        """The open findings of a page, or with `everything` also those that are resolved: of a policy, first seen
-        `since` a time, in the order of policy, root, key and first time."""
+        """The open findings of a page, or with `everything` also resolved ones: of a policy, first seen `since` a time,
+        in the order of policy, root, key and first time."""
         order = """policy, finding.root, finding."key", first_seen"""
         columns = ", ".join(f'finding."{column.name}"' for column in fields(Finding))
         chosen = [
@@ -210,7 +210,7 @@ class ScanStore:
         return [StoredFinding(*row) for row in self.database.fetch(filter_projects(query, page.projects))]
 
     def stacks_page(self, page: Page, outcome: str | None = None) -> list[dict[str, Any]]:
-        """The stacks of a page with the numbers of their open findings, in the order of their roots."""
+        """The stacks of a page with the numbers of their open findings, in the order of roots."""
         names = ("root", "name", "project", "updated", "seen", "decision", "outcome", "unread")
         chosen = [
             "TRUE" if outcome is None else "outcome = :outcome",
@@ -237,7 +237,7 @@ class ScanStore:
         return {(level, state, denies): count for level, state, denies, count in rows}
 
     def facts(self, relation: str, roots: Iterable[str] | None = None) -> Iterator[tuple[str, str | None, Row]]:
-        """The rows of a relation that fit its table, of all stacks or of these: root, project, row."""
+        """The rows of a relation that fit its table, for all stacks or these: root, project, row."""
         if relation not in self._fact_tables:
             return
         table = fact_table(relation, self.catalogue)
@@ -253,7 +253,7 @@ class ScanStore:
             yield str(row[0]), project, row[1:]
 
     def filled(self) -> set[str]:
-        """The relations of which a stack has a row, or may have one that no table holds."""
+        """The relations in which a stack has a row, or may have one that tables can't hold."""
         filled = {relation for (relation,) in self._fetch("SELECT DISTINCT relation FROM unfit")}
         for relation, table in self._fact_tables.items():
             if relation not in filled:
@@ -263,9 +263,9 @@ class ScanStore:
 
     @contextmanager
     def with_stack_names(self, columns: Mapping[str, Mapping[int, str]], roots: Iterable[str]) -> Iterator[set[str]]:
-        """Let queries see the facts of these stacks alone, each as it has them by itself: by relation, these
-        `rooted_columns` have its name in place of its root. Yields the relations that are stored with the columns of
-        now."""
+        """Let queries see only the facts of these stacks, each as it has them by itself: by relation, these
+        `rooted_columns` have its name instead of its root. Yields the relations that are stored with the current
+        columns."""
         written = dict(self._fetch("SELECT name, columns FROM relation"))
         tables = {name: fact_table(name, self.catalogue) for name in columns}
         stored = {name for name in tables if self.is_current(name, written)}
@@ -287,17 +287,17 @@ class ScanStore:
                 self.database.execute(exp.Drop(kind="VIEW", tables=[view.copy()]))
 
     def callers(self, roots: Iterable[str]) -> list[tuple[str, dict[str, object] | None]]:
-        """Who asked for each of these stacks, or else its project, as `read_caller` reads it."""
+        """The users who requested these stacks, or else their projects, as `read_caller` reads them."""
         self._name_roots(roots)
         rows = self._fetch("SELECT root, caller FROM definition WHERE root IN (SELECT root FROM named)")
         return [(root, json.loads(caller)) for root, caller in rows]
 
     def is_current(self, relation: str, written: Mapping[str, str]) -> bool:
-        """Whether the columns that are written of a relation are those of now."""
+        """Whether a relation is stored with the current columns."""
         return written.get(relation) == _format_columns(fact_table(relation, self.catalogue))
 
     def outdated(self, version: str) -> set[str]:
-        """The stacks whose facts are not those that this version stores."""
+        """The stacks whose facts were stored by another version."""
         rows = self._fetch("SELECT root FROM definition WHERE NOT starts_with(judged_by, :version)", version=version)
         return {root for (root,) in rows}
 
@@ -306,8 +306,8 @@ class ScanStore:
         return sorted(name for name in self._fact_tables if not name.endswith(MAYBE))
 
     def export(self, folder: Path) -> list[str]:
-        """Write each table as a file of Parquet, facts with the project and the last update of their stack. Returns the
-        names. Errors: InputError for a store that is not of DuckDB; those of the database."""
+        """Write each table as a Parquet file, facts with the project and the last update of their stack. Returns the
+        names. Errors: InputError for a store that is not DuckDB; those of the database."""
         if self.database.dialect != "duckdb":
             raise InputError.of("only a store of DuckDB can be exported")
         folder.mkdir(parents=True, exist_ok=True)
@@ -325,15 +325,15 @@ class ScanStore:
         return sorted(queries)
 
     def unfit(self, relations: Collection[str] | None = None) -> set[tuple[str, str, str]]:
-        """Root, relation and column of what no table holds, in these relations if not in all; without a column of rows
-        that may not be there."""
+        """Root, relation and column of values that tables can't hold, in these relations or in all. The column is empty
+        for rows that may not exist."""
         query = exp.select("root", "relation", exp.column("column", quoted=True)).from_("unfit")
         if relations is not None:
             query = query.where(exp.column("relation").isin(*relations) if relations else exp.false())
         return set(self.database.fetch(query))
 
     def digest(self) -> str:
-        """The digest of all that is stored, whatever its order."""
+        """The digest of all stored data, in any order."""
         parts = []
         for name in (*TABLES, *sorted(self._fact_tables.values())):
             rows = self.database.fetch(exp.select("*").from_(_place(name)))
@@ -341,7 +341,7 @@ class ScanStore:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _name_roots(self, roots: Iterable[str]) -> None:
-        """Make these the roots that the next statements are about."""
+        """Select these roots for the next statements."""
         self._execute("DELETE FROM named")
         self.database.insert("named", ("root",), [(root,) for root in dict.fromkeys(roots)])
 
@@ -352,7 +352,7 @@ class ScanStore:
         self._execute("DELETE FROM unfit WHERE root IN (SELECT root FROM named)")
 
     def _fact_table(self, relation: str) -> RelationTable:
-        """The table of a relation, which is made, or gets the columns that it lacks, when a run first fills it."""
+        """The table of a relation. A run creates it, or adds missing columns, when it first fills it."""
         table = fact_table(relation, self.catalogue)
         if relation in self._filled:
             return table
@@ -373,7 +373,7 @@ class ScanStore:
         return table
 
     def _widen(self, table: RelationTable, present: Mapping[str, str]) -> None:
-        """Add the columns that the table lacks. One of another type is made anew: the run that has another catalogue
+        """Add missing columns to the table. A column of another type is created anew: a run with another catalogue
         reads all stacks again."""
         for column in table.columns:
             type_ = column.representation.type
@@ -388,7 +388,7 @@ class ScanStore:
                 self.database.execute(alter)
 
     def _merge(self, findings: Iterable[Finding], now: str, cloud: bool) -> None:
-        """Merge what was found in the stacks of `named`, or in the cloud, with what is open."""
+        """Merge the findings in the stacks of `named`, or in the cloud, with the open ones."""
         values = attrgetter(*INCOMING[:-1])
         rows = [(*values(finding), cloud) for finding in findings]
         self._execute("DELETE FROM incoming")
@@ -425,7 +425,7 @@ class ScanStore:
 
 
 def filter_projects(query: exp.Expr, projects: Collection[str] | None) -> exp.Expr:
-    """The query for what belongs to one of these projects."""
+    """The query restricted to rows of these projects."""
     assert isinstance(query, exp.Select)
     if projects is None:
         return query
@@ -438,13 +438,13 @@ def _place(name: str) -> exp.Table:
 
 
 def _format_columns(table: RelationTable) -> str:
-    """The columns of a table with their types, as the store notes them."""
+    """The columns of a table with their types, as the store records them."""
     return json.dumps({column.name: column.representation.type.sql() for column in table.columns})
 
 
 def _with_names(table: RelationTable, columns: Mapping[int, str], schema: str, catalog: str) -> exp.Select:
-    """The rows of a stored table, with the name of the stack in place of its root in some columns, each with the
-    letter before it."""
+    """The rows of a stored table, with the stack's name instead of its root in some columns, after the column's
+    letter."""
     root, name = exp.column(ROOT, table="facts", quoted=True), exp.column("name", table="batch")
     chosen: list[exp.Expr] = []
     for at, column in enumerate(table.names):
@@ -486,7 +486,7 @@ def _definition_row(result: StackResult, feed: str, judged_by: str, now: str) ->
 
 
 def create_table(name: str, columns: Mapping[str, str], temporary: bool = False) -> exp.Expression:
-    """The statement that makes a table if it is not there."""
+    """The statement that creates a table if it does not exist."""
     definitions = [
         exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build(of))
         for column, of in columns.items()
@@ -497,7 +497,7 @@ def create_table(name: str, columns: Mapping[str, str], temporary: bool = False)
 
 
 def _sql(text: str, **values: SqlValue) -> exp.Expression:
-    """A statement that stands in the code, with values in place of `:name`."""
+    """A statement from the code, with values for `:name` parameters."""
     statement = exp.replace_placeholders(_parsed(text).copy(), **values)
     assert isinstance(statement, exp.Expression)
     return statement
@@ -505,7 +505,7 @@ def _sql(text: str, **values: SqlValue) -> exp.Expression:
 
 @lru_cache(500, typed=True)
 def _statement(dialect: str, text: str, /, **values: SqlValue) -> Statement:
-    """A statement of `_sql` as the database reads it: a run repeats most of them with each batch."""
+    """A statement of `_sql` prepared for the database. Cached, since a run repeats most of them with each batch."""
     tree = _sql(text, **values)
     return Statement(tree.sql(dialect), tree)
 

@@ -1,7 +1,7 @@
-"""What rules would find in an exported store, by Apache Spark.
+"""Judges an exported store by other rules, with Apache Spark.
 
-Policies over the whole cloud are SQL. The others are judged by the engine `native` where the executors are, many stacks
-at once, by their stored facts, or by their definitions where no table holds what rules read.
+Policies over the whole cloud are evaluated as SQL. The others are judged by the engine `native` on the executors, many
+stacks at once, by their stored facts, or by their definitions if tables can't hold the facts.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TOGETHER = 100
-"""The stacks of an evaluation."""
+"""The number of stacks in an evaluation."""
 DEFINITION, APART = "", " "
-"""In place of a relation: what a stack was read from, and that no table holds what rules read of it. They sort before
-all relations."""
+"""Used instead of a relation: the definition of a stack, and the mark that tables can't hold its facts. They sort
+before all relations."""
 RESULT = "root string, project string, policy string, row string"
 StreamRow = tuple[str, str, Sequence[str | None]]
-"""Root, relation and the values of its columns as texts; null where no rule reads it."""
+"""Root, relation and the column values as texts; null if no rule reads the column."""
 
 
 class StoredRow(NamedTuple):
-    """A row that a policy has of a stack; its root is empty where the whole cloud is at fault."""
+    """A row of a policy in a stack; the root is empty for the whole cloud."""
 
     root: str
     policy: str
@@ -64,12 +64,12 @@ class StoredRow(NamedTuple):
 
 
 def counted(findings: Iterable[Finding]) -> list[StoredRow]:
-    """The rows of the findings that a forecast counts."""
+    """The rows of findings that a forecast counts."""
     return [StoredRow(finding.root, finding.policy, finding.row) for finding in findings if finding.state in COUNTED]
 
 
 class ExportedStore(ScanStore):
-    """The files of an export, as tables of Spark. Nothing of them changes."""
+    """The files of an export, as tables of Spark. They never change."""
 
     database: Spark
 
@@ -84,7 +84,7 @@ class ExportedStore(ScanStore):
         self._written = {name: columns for name, _, columns in rows}
 
     def open_facts(self, relations: Collection[str]) -> list[str]:
-        """Open the tables of relations that are there with the columns of now, and return these."""
+        """Open the tables of relations that exist with the current columns, and return these relations."""
         names = [name for name in sorted(relations) if self.is_current(name, self._written)]
         for name in names:
             table = fact_table(name, self.catalogue)
@@ -94,18 +94,19 @@ class ExportedStore(ScanStore):
         return names
 
     def filled(self) -> set[str]:
-        """All that have a table, or what none holds: to look for rows would be a job for each."""
+        """All relations with a table, or with values that tables can't hold. Searching for rows would take a job for
+        each."""
         return {*self._fact_tables, *(relation for _, relation, _ in self.unfit())}
 
     def _open(self, name: str, schema: str = "") -> None:
-        """Open a file, which is first read to learn its columns if these are not told."""
+        """Open a file. Unless the columns are given, it is first read to find them."""
         reader = self.database.connection.read
         reader = reader.schema(schema) if schema else reader
         self.database.show(name, reader.parquet(f"{self.folder}/{name}.parquet"))
 
 
 def rejudge(store: ExportedStore, request: ScanRequest) -> list[Forecast]:
-    """What the rules of a request would find in all stacks of an export, by project and policy."""
+    """The findings of a request's rules in all stacks of an export, by project and policy."""
     findings: Counter[tuple[str, str]] = Counter()
     stacks: Counter[tuple[str, str]] = Counter()
     rows = judge_cloud_rows(store, request)
@@ -218,13 +219,14 @@ def judge_stacks(store: ExportedStore, request: ScanRequest) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _StackJudge:
-    """Judges stacks in a process of Spark."""
+    """Judges stacks in a worker process of Spark."""
 
     request: ScanRequest
     asked: StoredProgram
 
     def judge(self, stream: Iterator[StreamRow]) -> Iterator[tuple[str, str | None, str, str]]:
-        """The rows of stacks, of which the stream has all rows one after the other: root, project, policy, row."""
+        """The rows of policies, as root, project, policy and row. In the stream, the rows of each stack are
+        consecutive."""
         stacks = (self._read(root, list(rows)) for root, rows in groupby(stream, lambda row: row[0]))
         version = facts_version(self.request.rules.catalogue)
         everything = frozenset(local_policies(self.request.rules).values())
@@ -269,7 +271,7 @@ class _StackJudge:
         return stack
 
     def _judge_together(self, stacks: Sequence[_StreamedStack]) -> tuple[list[StoredRow], set[str]]:
-        """The rows of stacks by their facts, and the roots of which they say nothing."""
+        """The rows of stacks by their facts, and the roots for which the facts do not suffice."""
         roots = {stack.root for stack in stacks}
         facts: dict[RelationRef, Collection[Row]] = {**self.asked.shared, ROOTS: [(root,) for root in roots]}
         for name in (*self.asked.tables, *PER_REQUEST):
@@ -294,12 +296,12 @@ class _StreamedStack:
     judged_by: str
     entry: str
     is_stored: bool
-    """Whether its facts are all that rules read of it."""
+    """Whether the stored facts are all that rules read of it."""
     facts: dict[str, list[Row]]
 
 
 def _renamed(text: str | None, letter: str | None, root: str, name: str) -> str | None:
-    """The text with the name of the stack in place of its root, after the letter that the column has."""
+    """The text with the stack's name instead of its root, after the column's letter."""
     if text is None or letter is None:
         return text
     rooted = letter + root
@@ -307,7 +309,7 @@ def _renamed(text: str | None, letter: str | None, root: str, name: str) -> str 
 
 
 def _decode(representation: Representation, text: str | None) -> Value:
-    """The value of a column that Spark gave as a text."""
+    """The value of a column that Spark returned as text."""
     plain: Any = text
     if text is not None and representation is Representation.NUMBER:
         plain = Decimal(text)

@@ -1,9 +1,8 @@
 """Facts of stacks as rows of tables, each with its root first.
 
-A relation is a table, with the columns of its declaration. The names of stacks are not unique in a cloud, so the ids of
-stacks and of their resources begin with the root here, and not with the name. What no table can hold is noted by root,
-relation and column, and judged from the definition: unknowns and values of hidden parameters. Rows that may not be
-there are in a table of their own.
+A relation is a table, with the columns of its declaration. Stack names are not unique in a cloud, so ids of stacks and
+resources begin with the root instead. Values that tables can't hold (unknowns and values of hidden parameters) are
+recorded by root, relation and column, and judged from the definition. Rows that may not exist are in a separate table.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from datalog_gate.schema.declaration import Relation, all_version
 from datalog_gate.stack.model import Stack
 
 UNCERTAIN = ""
-"""In place of a column: a row that may not be there."""
+"""Used instead of a column: a row that may not exist."""
 
 
 @dataclass(slots=True)
@@ -34,7 +33,7 @@ class FactRows:
 
     rows: dict[str, list[SqlRow]] = field(default_factory=dict)
     unfit: set[tuple[str, str, str]] = field(default_factory=set)
-    """Root, relation and column of what no table can hold."""
+    """Root, relation and column of values that tables can't hold."""
 
     def extend(self, other: FactRows) -> None:
         for relation, rows in other.rows.items():
@@ -44,14 +43,14 @@ class FactRows:
 
 @dataclass(slots=True)
 class RootedRows:
-    """Rows of many stacks by relation, each with its root first, that are still to be encoded."""
+    """Rows of many stacks by relation, with the root first, before encoding."""
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     unfit: set[tuple[str, str, str]] = field(default_factory=set)
 
     def add(self, root: str, stack: Stack, rules: PolicySet, judged: FactSet | None) -> None:
-        """Add the facts of a stack. Those that the rules `judged` spare work; what they don't read of the stack is
-        added to them. It is None where others than the stack's are among them."""
+        """Add the facts of a stack. Facts that the rules have `judged` are reused, and relations that they don't read
+        are added to them. It is None if they include facts of other stacks."""
         catalogue = rules.catalogue
         filled = filled_by_stacks(catalogue)
         facts = flatten(stack, catalogue, filled if judged is None else filled.difference(rules.program.inputs), judged)
@@ -72,7 +71,7 @@ class RootedRows:
                 self.rows.setdefault(name, []).append((root, *values))
 
     def encode(self, catalogue: Catalogue) -> FactRows:
-        """The rows as those of tables."""
+        """The rows encoded for tables."""
         encoded = FactRows(unfit=set(self.unfit))
         for relation, rows in self.rows.items():
             table = fact_table(relation, catalogue)
@@ -85,9 +84,9 @@ class RootedRows:
 def rooted_facts(
     root: str, stack: Stack, catalogue: Catalogue, wanted: Collection[str]
 ) -> Iterator[tuple[str, Row, bool]]:
-    """The facts of a stack, with its root in place of its name and with what no table holds: relation, row, and
-    whether the row may not be there. A hidden value is an unknown. Unknowns of two stacks differ, also where these have
-    one name."""
+    """The facts of a stack, with its root instead of its name, including values that tables can't hold: relation, row,
+    and whether the row may not exist. A hidden value is an unknown. Unknowns of different stacks differ, even if the
+    stacks have the same name."""
     facts = flatten(stack, catalogue, wanted)
     rename = _renaming(stack.id, root)
     for relation, rows in facts.rows.items():
@@ -106,12 +105,12 @@ def rooted_facts(
 
 @cache
 def fact_table(relation: str, catalogue: Catalogue) -> RelationTable:
-    """The table of a relation that stacks fill, or of its rows that may not be there."""
+    """The table of a relation that stacks fill, or of its rows that may not exist."""
     return RelationTable.of(relation, _declaration(catalogue, relation.removesuffix(MAYBE)), lifted=True)
 
 
 def _renaming(name: str, root: str) -> Callable[[Row, Collection[int]], list[Value]]:
-    """What puts the root in place of the stack's name: in resources, and in the columns with ids of stacks."""
+    """Create a function that replaces the stack's name by the root: in resources, and in columns with stack ids."""
     below = f"{name}/"
     renamed: dict[str, ResourceId] = {}
 
@@ -140,8 +139,8 @@ def filled_by_stacks(catalogue: Catalogue) -> frozenset[str]:
 
 @cache
 def rooted_columns(relation: str, catalogue: Catalogue) -> Mapping[int, str]:
-    """The columns of a relation's table in which the root is in place of the stack's name, with the letter before it:
-    those with ids of resources or stacks."""
+    """The columns of a relation's table with the root instead of the stack's name, with their letter: those with ids of
+    resources or stacks."""
     table = fact_table(relation, catalogue)
     letters = {Representation.RESOURCE: "", Representation.TAGGED: Representation.RESOURCE.value}
     rooted = {at + 1: "" for at in _columns(catalogue, relation)[1]}
@@ -153,8 +152,8 @@ def rooted_columns(relation: str, catalogue: Catalogue) -> Mapping[int, str]:
 
 @cache
 def _columns(catalogue: Catalogue, relation: str) -> tuple[tuple[str, ...], frozenset[int]]:
-    """The names of a relation's columns in its table, and the positions of those with ids of stacks."""
-    names = {"stack"} if relation.startswith("heat:") else {"_stack"}  # `stack` may be a property elsewhere
+    """The names of a relation's columns in its table, and the positions of those with stack ids."""
+    names = {"stack"} if relation.startswith("heat:") else {"_stack"}  # elsewhere `stack` may be a property
     names |= {"id"} if relation == "heat:stack" else set()
     columns = _declaration(catalogue, relation).columns
     own = frozenset(at for at, column in enumerate(columns) if column.name in names and column.kinds & Kind.STRING)

@@ -1,4 +1,4 @@
-"""What other rules, or another engine, would find in a store."""
+"""Judges a store by other rules, or by another engine."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from datalog_gate.stack.model import Stack
 COUNTED = ("holds", "undetermined")
 """The states of findings that a forecast counts."""
 STORED_BATCH = 50_000
-"""The stacks whose stored facts are judged at once: more take more memory."""
+"""The number of stacks whose stored facts are judged at once, limited by memory."""
 AHEAD = 4
-"""The batches of stacks that processes judge while the next facts are asked."""
+"""The number of batches that processes judge while the next facts are read."""
 Left = Mapping[str, Collection[str]]
 """Policies by the root of a stack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a policy would find in the stacks of a project."""
+    """The findings that a policy would have in the stacks of a project."""
 
     project: str | None
     policy: str
@@ -51,8 +51,11 @@ class Forecast:
 
 
 def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: bool = True) -> list[Forecast]:
-    """What the rules of a request would find in all stored stacks, by project and policy. The stored facts answer,
-    unless they are not to be asked; what they don't settle is judged from the stacks. The store stays as it is."""
+    """The findings of a request's rules in all stored stacks, by project and policy.
+
+    Stored facts are used if possible and permitted; otherwise stacks are judged by their definitions. The store is not
+    changed.
+    """
     projects = {root: project for root, (_, project) in store.stacks().items()}
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     """The number of findings of each stack by project and policy."""
@@ -114,7 +117,7 @@ class _StoredJudgement:
         )
 
     def judge(self, roots: Sequence[str]) -> tuple[list[tuple[str, str, int]], Left]:
-        """The root, policy and number of the findings of stacks, and the policies that another engine has to judge."""
+        """The root, policy and number of findings of stacks, and the policies left to another engine."""
         policies = self._asked.policies
         left: dict[str, set[str]] = defaultdict(set)
         left |= {root: {*self._everything} for root in roots if root in self._outdated}
@@ -155,7 +158,7 @@ class _StoredJudgement:
             return evaluate_sql(self._program, database, [*unfit, *unfit_shared], counted=True)
 
     def _facts_of_requests(self, roots: Sequence[str]) -> dict[RelationRef, Collection[Row]]:
-        """Who asked for each stack, and no grant: those of stacks that have some are judged from the stack."""
+        """The users who requested each stack, without grants: stacks with grants are judged by their definitions."""
         callers: list[Row] = []
         roles: list[Row] = []
         if not self._asked.lifted.program.inputs.isdisjoint(("gate:caller", "gate:role")):
@@ -167,19 +170,18 @@ class _StoredJudgement:
 
 
 class RowDifference(NamedTuple):
-    """A row that only one of two engines derives of a stack."""
+    """A row that only one of two engines derives for a stack."""
 
     root: str
     policy: str
     row: Row
     stored: bool
-    """Whether it is derived from the stored facts, and not from the stack itself."""
+    """Whether it is derived from the stored facts, not from the stack."""
 
 
 def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -> list[RowDifference]:
-    """Compare the rows that policies have in random stacks, by two engines: `native` over each stack as it is read
-    again, and DuckDB over their stored facts, all at once. What rests on an unknown value, on who asked, or on an
-    expression that may fail is left out."""
+    """Compare the rows of policies in random stacks by two engines: `native` on each stack, and DuckDB on their stored
+    facts. Rows that depend on unknowns, on the caller, or on expressions that may fail are left out."""
     roots = sorted(store.stacks())
     roots = sorted(random.sample(roots, min(count, len(roots))))
     rules = request.rules
@@ -230,7 +232,7 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
 
 
 def _read_facts(root: str, stack: Stack, request: ScanRequest, names: Collection[str]) -> dict[RelationRef, list[Row]]:
-    """The certain facts of a stack that hold no unknown."""
+    """The certain facts of a stack without unknowns."""
     facts: dict[RelationRef, list[Row]] = {}
     for relation, row, uncertain in rooted_facts(root, stack, request.rules.catalogue, names):
         if not uncertain and Unknown not in map(type, row):

@@ -1,4 +1,4 @@
-"""What policies ask of stored facts."""
+"""The program that judges stored facts."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from datalog_gate.schema.declaration import RelationRef
 from datalog_gate.schema.relations import EFFECTIVE
 
 PER_REQUEST = frozenset({"gate:caller", "gate:role", "gate:grant", "gate:grant_scope", EFFECTIVE.name})
-"""Relations that depend on who asked for a stack, and on what its grants open."""
+"""Relations that depend on the caller of a stack and on its grants."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredProgram:
-    """What policies ask of stored facts, for those that judge each stack by itself."""
+    """The program of the policies that judge each stack by itself, for stored facts."""
 
     policies: Mapping[RelationRef, str]
-    """Those that facts can answer."""
+    """The policies that facts can answer."""
     lifted: Lifted
     shared: Mapping[RelationRef, Collection[Row]]
-    """The facts that are the same for all stacks, but for the roots."""
+    """The facts that are the same for all stacks, except the roots."""
     tables: Mapping[str, RelationTable]
     """The tables of the relations that stacks fill."""
     read: frozenset[tuple[str, int]]
-    """The columns of these that a rule reads."""
+    """The columns of these tables that a rule reads."""
     rooted: Mapping[str, Mapping[int, str]]
-    """Of these the ones that hold the root where a stack has its name, as `rooted_columns` tells them."""
+    """The columns among these with the root instead of the stack's name, as in `rooted_columns`."""
 
     @staticmethod
     def of(request: ScanRequest) -> StoredProgram:

@@ -14,14 +14,14 @@ from datalog_gate.scan.scan_store import ScanStore
 
 
 def query_store(store: ScanStore, text: str, files: Sequence[RuleFile] = ()) -> QueryAnswer:
-    """The answer to a query that reads `all:` relations, by itself or by the rules of files. Only relations that the
-    texts name are read. Errors: RulesError, EngineError."""
+    """The answer to a query that reads `all:` relations, directly or through the rules of files. Only relations named
+    in the texts are read. Errors: RulesError, EngineError."""
     lines = read_lines(store, [text, *(file.text for file in files)])
     return ask(files, text, lines, evaluate, catalogue=store.catalogue, now=datetime.now(UTC))
 
 
 def read_lines(store: ScanStore, texts: Sequence[str]) -> list[FactLine]:
-    """The facts of all stacks, of the relations that texts name."""
+    """The facts of all stacks, in the relations named in texts."""
     lines = []
     for relation in store.relations():
         name = f"all:{relation}"
