@@ -35,19 +35,19 @@ DEFAULTS = {
 }  # fmt: skip
 EVENT = "datalog-gate/approval-event/1"
 MOST_TOLD = 50
-"""How many resources in scope a webhook is told of."""
+"""The maximum number of resources in scope that a webhook receives."""
 LONGEST_TOLD = 1000
-"""How many characters of a text of the user a webhook is told."""
+"""The maximum number of characters of a user's text that a webhook receives."""
 COLUMNS = ("number", "project", "stack", "stack_name", "path", "options", "scope", "at", "state", "until")
 OPEN = ("awaiting", "approved", "refused")
 BUSY = 5.0
-"""Seconds that a transaction waits for others: less than a call of a service may take."""
+"""Seconds that a transaction waits for locks: less than the timeout of a service call."""
 POLLED = 60.0
-"""Seconds after which a grant that has not asked again waits no more."""
+"""Seconds without a poll after which a grant no longer waits."""
 
 
 class ApprovalError(UnavailableError):
-    """A request that does not exist or can't be answered any more, or a file that can't be read or written."""
+    """A request that does not exist or can't be answered any more, or an inaccessible file."""
 
 
 class Approval(Service):
@@ -84,7 +84,7 @@ class Approval(Service):
         self._webhook = read_webhook(values)
 
     def facts(self, request: Request) -> None:
-        """Refuse what a person refused. Only `reserve` asks for approval."""
+        """Refuse grants that a person refused. Only `reserve` asks for approval."""
         self._mode(request)
         approval = self._file.find(request, self._clock())
         if approval and approval.state == "refused":
@@ -128,7 +128,7 @@ class Approval(Service):
         return str(mode)
 
     def _tell(self, approval: ApprovalRequest | None) -> None:
-        """Tell the webhook of a request that is new."""
+        """Notify the webhook of a new request."""
         if self._webhook and approval and approval.is_new:
             self._webhook.tell(build_event("requested", approval))
 
@@ -138,7 +138,7 @@ class Approval(Service):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer of a person to a request."""
+    """A person's answer to a request."""
 
     verdict: str
     who: str
@@ -155,18 +155,18 @@ class ApprovalRequest:
     stack: str
     stack_name: str
     path: str
-    """The path of the grant that asked."""
+    """The path of the requesting grant."""
     options: dict[str, Any]
     scope: list[dict[str, Any]]
     at: float
-    """When it was asked, in seconds since 1970."""
+    """When it was created, in seconds since 1970."""
     state: State
     until: float
-    """When it expires, unless it is used before."""
+    """When it expires unless it is used."""
     verdicts: tuple[Verdict, ...]
-    """All verdicts in order: the last holds."""
+    """All verdicts in order; the last one counts."""
     is_new: bool = field(default=False, compare=False)
-    """Whether the call that returned it added it."""
+    """Whether the call that returned it created it."""
 
     @property
     def name(self) -> str:
@@ -196,8 +196,8 @@ class ApprovalRequest:
 
 
 class Approvals:
-    """The requests in a store: the URL of a database, or the path of a file, which is created when it is needed. Times
-    are seconds since 1970. Errors of all: ApprovalError."""
+    """The requests in a store: the URL of a database, or the path of a file, which is created on demand. Times are
+    seconds since 1970. Errors of all methods: ApprovalError."""
 
     lock = "approvals"
 
@@ -206,16 +206,18 @@ class Approvals:
 
     @reading
     def find(self, rows: Connection, request: Request, now: float) -> ApprovalRequest | None:
-        """The last request for the same that still counts."""
+        """The last valid request for the same digest."""
         return _find(rows, request, now)
 
     @atomic
     def use(
         self, rows: Connection, request: Request, now: float, seconds: float
     ) -> tuple[bool, ApprovalRequest | None]:
-        """Whether a claim may be held, and the request that it needs, or None if its key is dead. It may be held if it
-        is held already, if a claim that it replaces holds the same, or if it was approved: that uses up the approval.
-        Else the request is a new one, which counts for so many seconds, unless there is one for the same."""
+        """Whether a claim may be held, and the request that it needs, or None if its key is dead.
+
+        It may be held if it is already held, if a claim that it replaces holds the same, or if it was approved: that
+        uses the approval. Otherwise a request is created, valid for so many seconds, unless there is one for the same.
+        """
         known, number = _find_claim(rows, request.key)
         if known:
             return number is not None, None if number is None else _get(rows, number, now)
@@ -235,8 +237,8 @@ class Approvals:
     def wait(
         self, rows: Connection, request: Request, now: float, seconds: float, wait_seconds: float, number: int
     ) -> tuple[bool, ApprovalRequest]:
-        """The request, as for `use`, and whether its grant's resource may go on waiting for the answer: for so many
-        seconds, while fewer than this number of others wait."""
+        """The request, as for `use`, and whether its grant's resource may continue to wait for the answer: for so many
+        seconds, and while fewer than this number of others wait."""
         approval = _find(rows, request, now) or _insert(rows, request, now, seconds)
         if approval.state != "awaiting":
             return False, approval
@@ -252,7 +254,8 @@ class Approvals:
     def say(
         self, rows: Connection, name: str, verdict: Literal["approved", "refused"], who: str, why: str, now: float
     ) -> ApprovalRequest:
-        """Add the verdict of a person. Another one may follow until it is used, but not the same again."""
+        """Add the verdict of a person. Until the approval is used another verdict may follow, but not the same
+        again."""
         letter, _, number = name.upper().rpartition("A-")
         known = not letter and number.isdecimal() and len(number) < 10
         approval = _get(rows, int(number), now) if known else None
@@ -273,7 +276,7 @@ class Approvals:
 
     @atomic
     def release(self, rows: Connection, key: str) -> None:
-        """Let a key be dead, held or not."""
+        """Mark a key as dead, held or not."""
         rows.execute(approval_claims.delete().where(approval_claims.c.key == key))
         _insert_claim(rows, key, None)
 
@@ -293,7 +296,7 @@ class Approvals:
         state: str | None = None,
         limit: int | None = None,
     ) -> tuple[ApprovalRequest, ...]:
-        """The requests with higher numbers than `after`, of these projects and in this state, as many as `limit`."""
+        """The requests with numbers above `after`, of these projects and in this state, at most `limit`."""
         table = approval_requests.c
         query = select(table.number).where(table.number > after).order_by(table.number).limit(limit)
         if projects is not None:
@@ -305,8 +308,8 @@ class Approvals:
 
 
 def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) -> Webhook | None:
-    """The webhook of the settings; None if they name none. `delays` are the seconds before each further attempt.
-    Errors: ValueError."""
+    """The webhook in the settings; None if there is none. `delays` are the seconds before each further attempt. Errors:
+    ValueError."""
     url, secret_file = settings.get("webhook", ""), settings.get("webhook_secret_file", "")
     if not url:
         return None
@@ -316,7 +319,7 @@ def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) 
 
 
 def build_event(kind: Literal["requested", "approved", "refused"], approval: ApprovalRequest) -> dict[str, object]:
-    """What a webhook is told of a request: all but the properties of what is in scope."""
+    """The event about a request for a webhook: everything except the properties of resources in scope."""
     request = approval.to_json() | {
         "options": {name: shorten(str(value), LONGEST_TOLD) for name, value in approval.options.items()},
         "scope": [{name: part[name] for name in ("resource", "type")} for part in approval.scope[:MOST_TOLD]],
@@ -330,7 +333,7 @@ def format_time(seconds: float) -> str:
 
 
 def _digest(request: Request) -> str:
-    """The digest of what is approved: all but the uuid, which is new if a grant is tried again."""
+    """The digest of what is approved: everything except the uuid, which changes if a grant is tried again."""
     return digest(request.project, request.stack, request.grant, request.reserved)
 
 
@@ -342,7 +345,7 @@ def _find(rows: Connection, request: Request, now: float) -> ApprovalRequest | N
 
 
 def _insert(rows: Connection, request: Request, now: float, seconds: float) -> ApprovalRequest:
-    """Add a request. It supersedes those of the grant that nobody has answered."""
+    """Add a request. It supersedes unanswered ones of the grant."""
     table = approval_requests.c
     grant = table.project == request.project, table.stack == request.stack, table.path == request.grant
     rows.execute(approval_requests.update().where(*grant, table.state == "awaiting").values(state="superseded"))
@@ -375,7 +378,7 @@ def _select(rows: Connection, column: str, number: int) -> Any:
 
 
 def _find_claim(rows: Connection, key: str) -> tuple[bool, int | None]:
-    """Whether a key is known, and the number of the request that its claim uses: None if it is dead."""
+    """Whether a key is known, and the number of the request that its claim uses; None if it is dead."""
     claim = rows.execute(select(approval_claims.c.number).where(approval_claims.c.key == key)).first()
     return claim is not None, claim[0] if claim else None
 

@@ -1,7 +1,7 @@
 """The broker between grants and services.
 
-It writes each step to the journal before it calls a service, and each call has a deadline. Whatever is not surely
-reserved is released, and released again once nothing can arrive late.
+It writes each step to the journal before it calls a service, and each call has a deadline. Claims that are not
+certainly reserved are released, and released again when no late call can arrive.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:  # SQLAlchemy takes a while, and many enable no service
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 ANSWER_LIMIT = 64 * 1000
-"""Characters of a decision as JSON at most: Heat's MySQL column holds no longer text."""
+"""The maximum length of a decision as JSON: Heat's MySQL column holds no longer text."""
 PAUSE = 3600.0
-"""Seconds between two attempts at a release at most. They begin with 2, 4, 8."""
+"""The maximum seconds between two attempts at a release. They begin with 2, 4, 8."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of one call, of all calls of one step, and of a lease: the longest, since a step without its lease is in
-    vain."""
+    """Seconds of one call, of all calls of a step, and of a lease. The latter is the longest, since a step without its
+    lease has no effect."""
 
     call: float = 10.0
     step: float = 25.0
@@ -60,14 +60,14 @@ class Broker:
         self.sticky = frozenset(name for name, service in services.items() if service.sticky)
 
     def facts(self, request: Request, end: float) -> None:
-        """Ask the service whether it could reserve a request, until the ticks reach `end`. It holds nothing, so nothing
-        is journalled. Errors: RefusedError, UnavailableError."""
+        """Ask the service whether it could reserve a request, until the ticks reach `end`. Nothing is held, so nothing
+        is recorded. Errors: RefusedError, UnavailableError."""
         _Calls(self, request.service, end)(lambda service: service.facts(request))
 
     def reserve(self, request: Request, replaces: str = "", expires: float | None = None) -> Decision:
         """Have the service decide on a request, once for each uuid however often this is called. `replaces` is the uuid
-        of the grant's resource that this one replaces. Errors: PluginError, and then the service holds nothing or what
-        it holds will be released; JournalError."""
+        of the grant's resource that this one replaces. Errors: PluginError: then the service holds nothing, or it will
+        be released; JournalError."""
         self.service(request.service)
         try:
             claim = self.journal.begin(request, replaces, expires, self.clock(), self.limits.lease)
@@ -88,12 +88,12 @@ class Broker:
 
     def waits(self, request: Request) -> str:
         """Why the grant has to wait and call this again; empty if `reserve` can decide now. Nothing is held or
-        journalled. Errors: PluginError."""
+        recorded. Errors: PluginError."""
         return plugin_errors.printable_line(_Calls(self, request.service)(lambda service: service.waits(request)))
 
     def commit(self, uuid: str) -> None:
-        """Commit the claim of a complete stack, and give back what it replaces. Does nothing for a committed claim.
-        Errors: PluginError, and then this is to be called again; JournalError."""
+        """Commit the claim of a complete stack, and release the claim that it replaces. Does nothing for a committed
+        claim. Errors: PluginError: then this must be called again; JournalError."""
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         if claim is None:
             raise UnavailableError("nothing is held for this grant, or it is at work")
@@ -110,8 +110,8 @@ class Broker:
             raise UnavailableError("what this grant asked for was given back", claim.service)
 
     def compare(self, uuid: str, members: Mapping[str, str], due: float) -> str:
-        """Have the service compare where the members of a complete stack are with what it decided. What it says is
-        journalled as the problem of the claim, until it is `due` again. Errors: PluginError, JournalError."""
+        """Have the service compare the places of a complete stack's members with its decision. The result is recorded
+        as the claim's problem, until it is `due` again. Errors: PluginError, JournalError."""
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         if claim is None:
             return ""
@@ -125,21 +125,23 @@ class Broker:
         return problem
 
     def note(self, uuid: str, problem: str) -> None:
-        """Journal a problem of a claim for whoever looks at it. Errors: JournalError."""
+        """Record a problem of a claim. Errors: JournalError."""
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         if claim is not None:
             self.journal.postpone(claim, claim.due, problem)
 
     def release(self, uuid: str, why: str = "it was deleted", state: State | None = None) -> bool:
-        """Give back what a grant holds, if its claim is still in this `state`, and tell whether it is done. Otherwise
-        it is tried again when it is due: a service that does not answer keeps nobody from deleting a stack. Errors:
-        JournalError."""
+        """Release a grant's claim if it is still in this `state`; return whether that is done.
+
+        Otherwise it is tried again when due: a service that does not answer must not prevent the deletion of a stack.
+        Errors: JournalError.
+        """
         if self.journal.give_back(uuid, self.clock(), why, state) is None:
             return True
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         try:
             return claim is not None and self._try_release(claim)
-        except LostError:  # somebody else goes on with it
+        except LostError:  # somebody else continues with it
             return False
 
     def _reserve(self, calls: _Calls, request: Request, claim: Claim) -> Decision:
@@ -170,11 +172,11 @@ class Broker:
         return True
 
     def _late(self, claim: Claim, calls: _Calls) -> float:
-        """Until when an unanswered call, now or before a crash, may take effect; 0 if there was none."""
+        """The time until which an unanswered call, now or before a crash, may take effect; 0 without one."""
         return self.clock() + self.journal.late if claim.attempts or calls.doubtful else 0.0
 
     def _record_move(self, claim: Claim, state: State, why: str = "", **changes: object) -> None:
-        """Journal the result of a call. Errors: UnavailableError if the claim was given back meanwhile."""
+        """Record the result of a call. Errors: UnavailableError if the claim was released meanwhile."""
         try:
             self.journal.move(claim, state, self.clock(), why, **changes)
         except LostError as error:
@@ -190,8 +192,8 @@ class Broker:
 
 
 class _Calls:
-    """The calls of one step for one claim, within its time. `doubtful` tells that a call was not answered, so that
-    nobody knows what it did."""
+    """The calls of one step for one claim, within its time. `doubtful` says that a call was not answered, so that its
+    effect is unknown."""
 
     def __init__(self, broker: Broker, name: str, end: float | None = None) -> None:
         self._broker, self._name = broker, name
@@ -227,7 +229,7 @@ class _Calls:
 
 
 def _check_decision(decision: object) -> Decision:
-    """A copy of a decision as plain data. Errors: UnavailableError for what Heat can't store."""
+    """A copy of a decision as plain data. Errors: UnavailableError for data that Heat can't store."""
     try:
         text = json.dumps(decision, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

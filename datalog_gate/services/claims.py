@@ -1,10 +1,10 @@
 """Claims in Placement, stored by key in the store.
 
-All claims of a stack have one consumer in Placement. A *line* is the claims that replace each other: of a line the
-most that any claim needs counts. Needs are written to the store before Placement is called, and Placement is made to
-hold what the store says, so that the next step repairs whatever was broken off. A released key stays there, dead. Who
-changes the claims of a consumer has a lease for it; what Placement holds is changed only from the generation that was
-read before the claims were, so that who lost the lease meanwhile puts nothing old in the place of what is new.
+All claims of a stack have one consumer in Placement. A *line* is a sequence of claims that replace each other; the
+maximum need in a line counts. Needs are written to the store before Placement is called, and Placement is then made to
+match the store, so that the next step repairs an interrupted one. A released key stays in the store as dead. Changing
+the claims of a consumer requires its lease. Allocations in Placement are changed only from the generation read before
+the claims, so that a process that lost the lease can't overwrite newer data.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from datalog_gate.store.tables import placement_claims as table
 from datalog_gate.store.transaction import Store, atomic, reading
 
 LEASE, PATIENCE = 2.0, 0.8
-"""Parts of a call's time: between two writes of who has the lease of a consumer, at most, since one call may go on
-after it was given up; and to wait for a lease, or for another transaction."""
+"""Fractions of a call's timeout: the maximum time between two renewals of a consumer's lease, since a call may continue
+after it was given up; and the time to wait for a lease or another transaction."""
 ATTEMPTS = 20
 MEMORY = 90 * 86400.0
-"""Seconds for which a dead key is kept: nothing arrives later."""
+"""Seconds for which a dead key is stored; no call arrives later."""
 
 
 Taken = tuple[str, str, int]
@@ -45,7 +45,7 @@ Taken = tuple[str, str, int]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementClaim:
     """A row of the table. A `shared` claim was decided together with that of another grant and waits for its own grant.
-    A held claim is `built` once its stack was complete. A `dying` claim is `dead` once Placement was told."""
+    A held claim is `built` once its stack was complete. A `dying` claim becomes `dead` once Placement is updated."""
 
     key: str
     consumer: str
@@ -54,13 +54,13 @@ class PlacementClaim:
     grant: str = ""
     """The path of the grant."""
     items: dict[str, list[Taken]] = field(default_factory=dict)
-    """What it needs, by name of an item."""
+    """Its needs, by item name."""
     decision: dict[str, Any] = field(default_factory=dict)
     state: Literal["held", "built", "shared", "dying", "dead"] = "held"
     owner: str = ""
     """The key of the claim with which a shared one was decided."""
     asked: str = ""
-    """The demand that a shared claim answers, once it is held."""
+    """The demand that a shared claim satisfies, once it is held."""
     since: float = 0.0
     """When the row was written, in seconds since 1970."""
 
@@ -69,8 +69,8 @@ HELD, GONE = ("held", "built"), ("dying", "dead")
 
 
 class Claims:
-    """The claims of a service, in a store: the URL of a database, or the path of a file, which is created if there is
-    none. Errors of all: UnavailableError."""
+    """The claims of a service, in a store: the URL of a database, or the path of a file, which is created if missing.
+    Errors of all methods: UnavailableError."""
 
     lock = "claims"
 
@@ -82,30 +82,30 @@ class Claims:
         self.store.create()
 
     def account(self, request: Request) -> Account:
-        """The account of the stack of a request, or of the stack that has what it replaces."""
+        """The account of the request's stack, or of the stack with the claims it replaces."""
         old = [claim for key in request.replaces for claim in self.select(key=key) if claim.state in HELD]
         mine = str(uuid5(NAMESPACE_URL, json.dumps([request.service, request.project, request.stack])))
         return Account(self, old[0].consumer if old else mine, request.project)
 
     @atomic
     def commit(self, rows: Connection, key: str) -> None:
-        """Note that the stack of a held claim was complete."""
+        """Record that the stack of a held claim was complete."""
         rows.execute(table.update().where(table.c.key == key, table.c.state == "held").values(state="built"))
 
     def release(self, held: Held) -> None:
         """As `Service.release`; releases shared claims of this owner too."""
         consumer = next((claim.consumer for claim in self.select(key=held.key)), "")
         dying = PlacementClaim(key=held.key, consumer=consumer, project=held.project, state="dying")
-        self.write([], [dying])  # before the lease: who has it settles for all that wait
+        self.write([], [dying])  # before the lease: its holder settles for all that wait
         if consumer:
             with Account(self, consumer, held.project).locked() as account:
                 if self.select(key=held.key, state="dying"):  # nobody has settled it meanwhile
                     account.write([claim.key for claim in self.select(owner=held.key)], [])
                     account.mend()
-            self._forget(time.time() - MEMORY)  # nothing arrives any more for keys so old
+            self._forget(time.time() - MEMORY)  # no calls arrive any more for keys this old
 
     def status(self, held: Held) -> Status:
-        """As `Service.status`, by what Placement holds and not by the store alone."""
+        """As `Service.status`, according to Placement and not only the store."""
         claim = next(iter(self.select(key=held.key)), None)
         if claim is None or not claim.consumer:
             return "absent"
@@ -120,7 +120,7 @@ class Claims:
 
     @reading
     def select(self, rows: Connection, /, naming: str = "", **equal: str) -> list[PlacementClaim]:
-        """The claims with these columns, or those that need anything of the resource class `naming`."""
+        """The claims with these column values, or those that need the resource class `naming`."""
         conditions = [table.c[name] == value for name, value in equal.items()]
         if naming:
             conditions.append(type_coerce(table.c["items"], Text).contains(json.dumps(naming), autoescape=True))
@@ -129,7 +129,7 @@ class Claims:
 
     @reading
     def live(self, rows: Connection) -> list[PlacementClaim]:
-        """All claims that are neither dying nor dead, of all services."""
+        """All claims of all services that are neither dying nor dead."""
         live = rows.execute(select(table).where(table.c.state.not_in(GONE)).order_by(table.c.key)).mappings()
         return [PlacementClaim(**row) for row in live]
 
@@ -137,7 +137,7 @@ class Claims:
     def write(
         self, rows: Connection, keys: Collection[str], claims: Collection[PlacementClaim], lease: Lease | None = None
     ) -> None:
-        """Delete the claims of these keys and write others, in one transaction, if the lease still holds. Dead keys
+        """Delete the claims of these keys and write others, in one transaction, if the lease is still valid. Dead keys
         stay dead."""
         if lease and not lease.extend(rows):
             raise UnavailableError("what this grant asked for took too long")
@@ -155,7 +155,7 @@ class Claims:
 
 
 class PlacementService(Service):
-    """A service whose claims are in Placement. `own` are its settings besides those of all such."""
+    """A service with claims in Placement. `own` are its settings besides the common ones."""
 
     uses_store = uses_call_seconds = True
 
@@ -179,7 +179,7 @@ class PlacementService(Service):
 
 
 class Account:
-    """The claims of one consumer. Whoever changes them has the lease."""
+    """The claims of one consumer. Changing them requires the lease."""
 
     def __init__(self, file: Claims, consumer: str, project: str) -> None:
         self._file, self.consumer, self._project = file, consumer, project
@@ -187,7 +187,7 @@ class Account:
 
     @contextmanager
     def locked(self) -> Iterator[Account]:
-        """Have the lease. It ends by itself if the process dies."""
+        """Hold the lease. It expires by itself if the process dies."""
         end = time.monotonic() + self._file.patience
         while self._lease.take():
             if time.monotonic() > end:
@@ -196,7 +196,7 @@ class Account:
         try:
             yield self
         finally:
-            with suppress(UnavailableError):  # it ends by itself
+            with suppress(UnavailableError):  # it expires by itself
                 self._lease.end()
 
     @property
@@ -205,12 +205,11 @@ class Account:
         return [claim for claim in self._file.select(consumer=self.consumer) if claim.state not in GONE]
 
     def write(self, keys: Iterable[str], claims: Iterable[PlacementClaim]) -> None:
-        """As `Claims.write`. Errors: UnavailableError too if the lease has ended."""
+        """As `Claims.write`. Errors: also UnavailableError if the lease has expired."""
         self._file.write(list(keys), list(claims), self._lease)
 
     def decided(self, key: str, mend: bool = True) -> Decision | None:
-        """The decision of a claim that is held; a claim that was broken off is completed. Errors: RefusedError for a
-        dead key."""
+        """The decision of a held claim. An interrupted claim is completed. Errors: RefusedError for a dead key."""
         claim = next(iter(self._file.select(key=key)), None)
         if claim is None:
             return None
@@ -221,11 +220,11 @@ class Account:
         return claim.decision
 
     def line(self, request: Request) -> str:
-        """The line of a claim that the request replaces, or a new one."""
+        """The line of the claim that the request replaces, or a new one."""
         return next((claim.line for claim in self.claims if claim.key in request.replaces), request.key)
 
     def free(self, providers: Iterable[Provider], replaced: Iterable[str]) -> Amounts:
-        """What new claims in the lines `replaced` may take. What these lines hold counts as free."""
+        """The capacity for new claims in the lines `replaced`. Allocations of these lines count as free."""
         held, _ = self._file.placement.allocation(self.consumer)
         lines = set(replaced)
         kept = needs(claim for claim in self.claims if claim.line not in lines)
@@ -237,9 +236,9 @@ class Account:
         return free
 
     def hold(self, claims: list[PlacementClaim], shares: Iterable[str] = ()) -> None:
-        """Hold new claims in place of the shares of these keys. Errors: RefusedError, and then they are not held, or
-        were given back meanwhile."""
-        # nobody takes a share before it is held
+        """Hold new claims instead of the shares with these keys. Errors: RefusedError: then they are not held, or were
+        released meanwhile."""
+        # shares are taken only after they are held
         self.write(shares, [replace(claim, asked="") for claim in claims])
         self._hold([claim.key for claim in claims])
         if shared := [claim for claim in claims if claim.asked]:
@@ -248,7 +247,7 @@ class Account:
             self.decided(claim.key, mend=False)  # it may have been released meanwhile
 
     def take(self, share: PlacementClaim, claim: PlacementClaim) -> None:
-        """Replace a share, which is held already, by a claim."""
+        """Replace a share, which is already held, by a claim."""
         self.write([share.key], [claim])
         self.decided(claim.key, mend=False)
 
@@ -267,7 +266,7 @@ class Account:
             raise UnavailableError(f"Placement has no room for what it holds: {error}") from error
 
     def _settle(self) -> None:
-        """Have Placement hold what the claims need. Errors: FullError, and then it holds what it did before."""
+        """Make Placement match the needs of the claims. Errors: FullError: then nothing has changed."""
         placement, why = self._file.placement, ""
         for attempt in range(ATTEMPTS):
             allocated, generation = placement.allocation(self.consumer)
@@ -286,8 +285,8 @@ class Account:
 
 
 def needs(claims: Iterable[PlacementClaim]) -> Amounts:
-    """What claims need together: of each line the most that any claim needs. What an item takes in the scope of one
-    grant counts only once if it is in that of another."""
+    """The needs of claims together: for each line the maximum of its claims. An item in the scopes of several grants
+    counts once."""
     lines: dict[str, list[PlacementClaim]] = {}
     for claim in claims:
         lines.setdefault(claim.line, []).append(claim)

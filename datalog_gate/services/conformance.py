@@ -1,6 +1,6 @@
 """The promises of `Service` as tests.
 
-An author subclasses `Conformance` and runs it with pytest, on a service of his own: CONTRIBUTING.md shows how.
+Authors of a service subclass `Conformance` and run it with pytest: CONTRIBUTING.md shows how.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from datalog_gate.stack.model import Data
 
 Result = TypeVar("Result")
 CROWD = 8
-"""How many call at once."""
+"""The number of concurrent callers."""
 TRIES = 10
-"""How often a service may be unable to tell."""
+"""The maximum number of times that a service may be unable to answer."""
 
 
 def asked(service: str, uuid: str, *names: str, type: str, **options: Data) -> Request:
-    """What a grant asks for resources of these names, in the stack `s` of the project `p`."""
+    """A grant's request for resources with these names, in the stack `s` of the project `p`."""
     nothing: Mapping[str, Data] = MappingProxyType({})
     scope = tuple(Part(f"s/{name}", type, nothing, None, frozenset(), False, False) for name in names)
     return Request(
@@ -48,28 +48,28 @@ def asked(service: str, uuid: str, *names: str, type: str, **options: Data) -> R
 
 
 def claim_of(request: Request) -> Held:
-    """The claim of a request without its decision: an answer that got lost was never known."""
+    """The claim of a request without its decision, as after a lost answer."""
     return Held(key=request.key, project=request.project, uuid=request.uuid, decision={})
 
 
 class Conformance:
-    """To be subclassed, with `make` and `request`. `room` is how many requests with different uuids, none replacing
-    another, the service that `make` makes can hold at once: None if there is no end to it, and then what a last seat
-    would show is passed over."""
+    """The base class, to be subclassed with `make` and `request`. `room` is the number of requests with different
+    uuids, none replacing another, that the service can hold at once; None if unlimited, which skips tests of the last
+    seat."""
 
     room: int | None = None
 
     def make(self, folder: Path) -> Service:
-        """The service, made afresh as another process would: all of the same folder share what they hold, and those of
-        two folders share nothing."""
+        """Create the service as another process would. Services with the same folder share their claims, others share
+        nothing."""
         raise NotImplementedError
 
     def request(self, uuid: str) -> Request:
-        """A request that can be had: the same for all uuids but for the uuid."""
+        """A request that can be satisfied, the same for all uuids except the uuid."""
         raise NotImplementedError
 
     def refused(self, uuid: str) -> Request | None:  # noqa: ARG002 - what an author overrides
-        """One that can't be had, whatever is held; None if there is none."""
+        """A request that is always refused; None if there is none."""
         return None
 
     def test_reserving_again_gives_the_same_json_by_resource_and_holds_once(self, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ class Conformance:
         _says(self.make(folder), self.request(uuid), held)
 
     def _holds_only(self, folder: Path, *uuids: str) -> None:
-        """So much room is left as there is beside these, and no more: it is taken."""
+        """Check that exactly the room besides these is left, by taking it."""
         if self.room is None:
             return
         free = self.room - len(uuids)
@@ -246,7 +246,7 @@ class Conformance:
         assert refused == [False] * free + [True], f"there is room for {refused.count(False)}, and not for {free}"
 
     def _counts(self, folder: Path, refused: list[bool]) -> None:
-        """Of so many that asked at once as many got it as there is room for."""
+        """Check that of so many concurrent requests as many succeed as there is room for."""
         assert refused.count(False) == (CROWD if self.room is None else min(self.room, CROWD)), refused
         for at, no in enumerate(refused):
             self._tells(folder, f"u{at}", held=not no)
@@ -259,7 +259,7 @@ def _says(service: Service, request: Request, held: bool) -> None:
 
 
 def _answered(call: Callable[[], Result]) -> Result:
-    """Call again while the service can't tell: a crowd on a slow machine may be more than it answers in time."""
+    """Repeat a call while the service can't answer, since a crowd may be too many for a slow machine."""
     for _ in range(TRIES):
         with suppress(UnavailableError):
             return call()

@@ -21,15 +21,15 @@ from datalog_gate.stack.model import Data, Stack
 GROUP = "datalog_gate.services"
 """The group of entry points."""
 Decision = Mapping[str, Mapping[str, object]]
-"""Attributes that a template may read, as plain JSON data, by the name of a resource in scope."""
+"""Attributes for the template, as plain JSON data, by the name of a resource in scope."""
 Status = Literal["held", "committed", "absent", "unknown"]
-"""What a service holds for a key: `absent` if nothing or nothing any more, `unknown` if it can't tell."""
+"""What a service holds for a key: `absent` for nothing (any more), `unknown` if it can't answer."""
 HOLDING: tuple[Status, ...] = ("held", "committed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a grant asks of a service."""
+    """The request of a grant to a service."""
 
     service: str
     project: str
@@ -39,31 +39,30 @@ class Request:
     grant: str
     """The path of the grant, such as ``web/placement``."""
     uuid: str
-    """The uuid of the grant's resource, which dies with it. Empty at the door, before there is a resource."""
+    """The uuid of the grant's resource, which ends with it. Empty at the door, before there is a resource."""
     options: Mapping[str, Data]
-    """The options as a `Snapshot` holds data: frozen, with what is hidden covered."""
+    """The options in the format of a `Snapshot`: frozen, with hidden values masked."""
     scope: tuple[Part, ...]
     replaces: tuple[str, ...] = ()
-    """The keys of the claims that this one replaces and that are still held, newest first."""
+    """The keys of claims that this one replaces and that are still held, newest first."""
     together: tuple[Request, ...] = ()
-    """The requests of the other grants of the stack for the same service, which may decide on all of them as a whole.
-    The uuid of one is empty if Heat has none yet."""
+    """The requests of the stack's other grants for the same service, which may decide on all as a whole. The uuid is
+    empty if Heat has none yet."""
 
     @property
     def key(self) -> str:
-        """The key on which every call for this claim is idempotent. It depends on all that is reserved but hidden
-        values."""
+        """The idempotency key of all calls for this claim. It depends on everything reserved except hidden values."""
         return digest(self.project, self.uuid, self.reserved)
 
     @property
     def reserved(self) -> tuple[object, ...]:
-        """What is to be reserved, whoever asks for it."""
+        """The data to be reserved, independent of the caller."""
         return self.service, self.options, [(part.id, part.type, part.properties, part.open) for part in self.scope]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A claim, as a service is asked about it later. `decision` is the service's own, empty if it was never known."""
+    """A claim in later calls to a service. `decision` is the service's own, empty if it was never known."""
 
     key: str
     project: str
@@ -82,15 +81,15 @@ class Service:
     """
 
     on_abandon: Literal["keep", "release"] = "release"
-    """What happens to a claim when the user takes its stack out of Heat without deleting anything."""
+    """What happens to a claim when the user removes its stack from Heat without deleting anything."""
     uses_store = False
-    """Whether it keeps what it holds in the store of the gate, whose URL is its setting `store` then."""
+    """Whether it stores its claims in the gate's store. Then the setting `store` is its URL."""
     uses_call_seconds = False
-    """Whether it works by how long the gate waits for a call, which is its setting `call_seconds` then."""
+    """Whether it depends on the gate's timeout for a call. Then the setting `call_seconds` has it."""
     places = False
-    """Whether it decides where resources go, so that this is compared."""
+    """Whether it decides where resources are placed, which is then compared with their actual places."""
     sticky = False
-    """Whether a grant must stay as long as the resources in its scope."""
+    """Whether a grant must exist as long as the resources in its scope."""
 
     def facts(self, request: Request) -> None:
         """Check whether a request could be reserved, for the door and for previews. Changes nothing. Errors:
@@ -98,27 +97,32 @@ class Service:
         change that, such as one that asks a person for approval."""
 
     def problems(self) -> Sequence[str]:
-        """What keeps the service from what it promises, for the doctor. It may ask the cloud, and changes nothing."""
+        """Problems that keep the service from its promises, for the doctor. It may query the cloud, and changes
+        nothing."""
         return ()
 
     def waits(self, request: Request) -> str:  # noqa: ARG002 - what a service overrides
         """Why the grant's resource should wait and call this again some seconds later; empty if it may call `reserve`.
-        Holds nothing, since whoever waits may go away at any moment. The wait ends by itself: then `reserve` refuses.
+
+        Holds nothing, since the waiting resource may disappear at any moment. The wait must end by itself: then
+        `reserve` refuses.
         """
         return ""
 
     def reserve(self, request: Request) -> Decision:
-        """Hold what is asked for. For a key that is held, return the same decision again. What the claims in `replaces`
-        hold counts as free for this one. What they share with it is held once, until the last of them is released, in
-        whatever order. Errors: RefusedError, and then nothing is held."""
+        """Hold the request. For a held key, return the same decision again.
+
+        Claims in `replaces` count as free for this one. Parts shared with them are held once, until the last of them is
+        released, in any order. Errors: RefusedError: then nothing is held.
+        """
         raise NotImplementedError
 
     def commit(self, held: Held) -> None:
-        """Note that the stack is complete with what is held."""
+        """Record that the stack is complete with the claim."""
 
     def misplaced(self, held: Held, members: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - what a service overrides
-        """What of a complete stack is not where it was decided, in words. `members` are the types of all its resources,
-        those in nested stacks too, by their physical ids."""
+        """The members of a complete stack that are not where the decision says, in words. `members` are the types of
+        all its resources, including those of nested stacks, by physical id."""
         return ()
 
     def release(self, held: Held) -> None:
@@ -126,32 +130,31 @@ class Service:
         raise NotImplementedError
 
     def status(self, held: Held) -> Status:
-        """Tell what is held for the key."""
+        """Return what is held for the key."""
         raise NotImplementedError
 
 
 def in_scope(stack: Stack, scope: Collection[ResourceId]) -> tuple[Part, ...]:
-    """The resources in scope, and all within them: what a service may see of the stack."""
+    """The resources in scope and everything inside them: the part of the stack that a service may see."""
     paths = {resource_id.path for resource_id in scope}
     return tuple(part for part in parts(stack) if any(f"{part.id}/".startswith(f"{path}/") for path in paths))
 
 
 def digest(*data: object) -> str:
-    """The SHA-256 digest of data as a request holds it."""
+    """The SHA-256 digest of data in a request."""
     text = json.dumps(data, sort_keys=True, default=plain)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def names(request: Request) -> list[str]:
-    """The names of the resources in scope, without those within them."""
+    """The names of the resources in scope, without nested ones."""
     home = ResourceId(request.grant).stack
     ids = [ResourceId(part.id) for part in request.scope]
     return [resource.name for resource in ids if resource.stack == home]
 
 
 def plain(data: object) -> object:
-    """Convert data that JSON does not know, for `json.dumps`: equal data gives equal text. An unknown becomes its
-    expression."""
+    """Convert data for `json.dumps`, so that equal data gives equal text. An unknown becomes its expression."""
     match data:
         case Mapping():
             return {str(key): value for key, value in data.items()}

@@ -1,8 +1,8 @@
-"""The journal of claims: what services may hold for which grant.
+"""The journal of claims: what services may hold for each grant.
 
 It is a table of the store, which the processes of all hosts share. There is one claim for each uuid of a grant's
-resource. A claim is leased to whoever calls a service for it, so that no two do at once. A step of somebody who lost
-the lease does not count, except for a request to give the claim back. Times are seconds since 1970.
+resource. A caller of a service needs the claim's lease, so that no two call at once. Steps without the lease are
+refused, except a request to release the claim. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from datalog_gate.store.tables import journal as table
 from datalog_gate.store.transaction import Store, atomic, reading
 
 BUSY = 30.0
-"""Seconds that a transaction waits for others."""
+"""Seconds that a transaction waits for locks."""
 FREE: dict[str, object] = {"attempts": 0, "due": 0.0, "owner": "", "until": 0.0}
 """The columns of a claim without a lease."""
 
 
 class Journal:
-    """The journal in a store: the URL of a database, or the path of a file, which is created if there is none. A call
-    that nobody waits for any more may still take effect for `late` seconds. Errors of all: JournalError."""
+    """The journal in a store: the URL of a database, or the path of a file, which is created if missing. A call that
+    timed out may still take effect for `late` seconds. Errors of all methods: JournalError."""
 
     lock = "journal"
 
@@ -41,9 +41,12 @@ class Journal:
     def begin(
         self, rows: Connection, request: Request, replaces: str, expires: float | None, now: float, lease: float
     ) -> Claim:
-        """The claim of a request, before its service is called. It is leased if it is new, or if a call was broken off.
-        It replaces only a claim of the same project that is in the same stack or abandoned. Errors: LostError if
-        somebody else has the lease, or if the claim is over or has another key."""
+        """The claim of a request, before its service is called.
+
+        It is leased if it is new, or if a call was interrupted. It replaces only a claim of the same project in the
+        same stack, or an abandoned one. Errors: LostError if somebody else has the lease, or if the claim is over or
+        has another key.
+        """
         assert request.uuid, "a request at the door reserves nothing"
         claim = _get(rows, request.uuid)
         if claim is None:
@@ -79,7 +82,7 @@ class Journal:
 
     @atomic
     def replaced(self, rows: Connection, claim: Claim) -> tuple[Claim, ...]:
-        """The claims that this one replaces, directly or not, and that are not over, newest first."""
+        """The claims that this one replaces, directly or indirectly, and that are not over, newest first."""
         return tuple(_replaced(rows, claim))
 
     @atomic
@@ -94,8 +97,8 @@ class Journal:
     def move(
         self, rows: Connection, /, claim: Claim, state: State, now: float, why: str = "", **changes: object
     ) -> None:
-        """Move a leased claim to a state, with other columns that change, and end the lease. A claim that is committed
-        gives back the claims that it replaces. Errors: LostError."""
+        """Move a leased claim to a state, with other changed columns, and end the lease. A committed claim releases the
+        claims that it replaces. Errors: LostError."""
         current = _leased(rows, claim)
         if current.state != claim.state:
             raise LostError("what this grant asked for was given back meanwhile")
@@ -106,14 +109,14 @@ class Journal:
 
     @atomic
     def postpone(self, rows: Connection, claim: Claim, due: float, problem: str = "") -> None:
-        """Keep a leased claim in its state until the next attempt is `due`, and end the lease. With a `problem` this
-        attempt failed. Errors: LostError."""
+        """Keep a leased claim in its state until the next attempt is `due`, and end the lease. A `problem` says that
+        this attempt failed. Errors: LostError."""
         current = _leased(rows, claim)
         _set(rows, current, problem=problem, **{**FREE, "due": due, "attempts": current.attempts + bool(problem)})
 
     @atomic
     def give_back(self, rows: Connection, uuid: str, now: float, why: str, state: State | None = None) -> Claim | None:
-        """Mark a claim as releasing, whoever has the lease; None if it is over, or not in this `state` any more."""
+        """Mark a claim as releasing, even without the lease; None if it is over, or no longer in this `state`."""
         claim = _get(rows, uuid)
         if claim is None or claim.state in OVER or state not in (None, claim.state):
             return None
@@ -125,7 +128,7 @@ class Journal:
 
     @reading
     def check(self, rows: Connection) -> None:
-        """Read as little as can be, to learn whether the journal can be read."""
+        """Check that the journal is readable, with minimal work."""
         rows.execute(select(table.c.uuid).limit(1))
 
     @reading
@@ -141,26 +144,26 @@ class Journal:
 
     @reading
     def of_stack(self, rows: Connection, stack: str, project: str, name: str) -> tuple[Claim, ...]:
-        """The claims of a stack and of all stacks within it that are not over, newest first. Claims of a stack within
-        have the id of that one and are found by their path, as are all if the id is not known."""
+        """The claims of a stack and its nested stacks that are not over, newest first. Claims of nested stacks have
+        their own stack's id and are found by path, as are all if the id is not known."""
         return tuple(_of_stack(rows, stack, project, name))
 
     @atomic
     def abandon(self, rows: Connection, stack: str, project: str, name: str) -> None:
-        """Note that the user takes a stack out of Heat, with all within it, and keeps its resources. It counts only
-        once Heat does not have the stack any more."""
+        """Record that the user removes a stack from Heat, with its nested stacks, and keeps its resources. It counts
+        only once Heat no longer has the stack."""
         for claim in _of_stack(rows, stack, project, name):
             _set(rows, claim, abandoned=True)
 
     @atomic
     def forget(self, rows: Connection, before: float) -> None:
-        """Delete claims that were over before this time, unless the claim that they replace is still kept."""
+        """Delete claims that were over before this time, unless the claim that they replace is still stored."""
         old = table.c.state.in_(OVER), table.c.since < before, table.c.replaces.not_in(select(table.c.uuid))
-        for uuid in rows.execute(select(table.c.uuid).where(*old)).scalars().all():  # MySQL deletes by no subquery
+        for uuid in rows.execute(select(table.c.uuid).where(*old)).scalars().all():  # MySQL does not delete by subquery
             rows.execute(table.delete().where(table.c.uuid == uuid))
 
     def _give_back(self, rows: Connection, claim: Claim, now: float, why: str) -> Claim:
-        """The lease stays, so that the release does not meet a call that goes on."""
+        """The lease is kept, so that the release does not overlap with a running call."""
         if claim.state == "releasing":
             return claim
         late = now + self.late if claim.state == "intent" else claim.late
@@ -186,7 +189,7 @@ def _of_stack(rows: Connection, stack: str, project: str, name: str) -> list[Cla
 
 
 def _replaced(rows: Connection, claim: Claim) -> Iterator[Claim]:
-    """There is no cycle: a claim replaces only older ones."""
+    """There are no cycles: a claim replaces only older ones."""
     while old := _get(rows, claim.replaces):
         if old.state not in OVER:
             yield old

@@ -23,17 +23,17 @@ OVER = tuple(state for state, after in MOVES.items() if not after)
 
 
 class JournalError(GateError):
-    """The journal can't be read or written. The step that raises this changed nothing, or nobody can know: what it may
-    have begun is settled by the reconciler."""
+    """The journal can't be read or written. The failed step changed nothing, or its effect is unknown: then the
+    reconciler settles it."""
 
     @property
     def shown(self) -> str:
-        """What a user is told in a grant's resource."""
+        """The message for users of a grant's resource."""
         return f"the grant could not be judged: {self}"
 
 
 class LostError(JournalError):
-    """Somebody else has the claim by now, or it was given back."""
+    """Somebody else has the claim, or it was released."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,23 +49,23 @@ class Claim(Held):
     """The uuid of the claim that this one replaces."""
     state: State
     since: float
-    """When the state began."""
+    """When the claim entered its state."""
     expires: float | None = None
-    """When the grant ends, by its own words."""
+    """When the grant ends, as written."""
     abandoned: bool = False
-    """Whether its stack leaves Heat and keeps its resources."""
+    """Whether its stack was removed from Heat without its resources."""
     attempts: int = 0
-    """Attempts in this state that failed or were broken off."""
+    """The failed or interrupted attempts in this state."""
     due: float = 0.0
     """When the next attempt is due."""
     late: float = 0.0
-    """Until when a call that nobody waits for any more may take effect."""
+    """The time until which a timed out call may take effect."""
     why: str = ""
-    """Why the state began."""
+    """Why the claim entered its state."""
     problem: str = ""
-    """What went wrong in the last attempt."""
+    """The error of the last attempt."""
     owner: str = ""
-    """The lease."""
+    """The owner of the lease."""
     until: float = 0.0
     """When the lease ends."""
 

@@ -66,7 +66,8 @@ class LicencePool(PlacementService):
         return decision
 
     def _seats(self, request: Request, account: Account, name: str, seats: int) -> list[tuple[str, str, int]]:
-        """Where to take them: what the grant's line has first. Errors: RefusedError."""
+        """The providers to take seats from; those that the grant's line already uses come first. Errors:
+        RefusedError."""
         resource_class, line = self._class(name), account.line(request)
         claims = self._claims.select(naming=resource_class)
         mine = {uuid for claim in claims if claim.line == line for uuid in _places(claim, resource_class)}
@@ -87,7 +88,7 @@ class LicencePool(PlacementService):
         return taken
 
     def _find_providers(self, resource_class: str, held: set[str]) -> list[Provider]:
-        """The providers that have seats; where any will do, those with some left and those where some are held."""
+        """The providers with seats. If any may be used, those with some left and those where some are held."""
         placement = self._claims.placement
         if not self._providers:
             providers = placement.providers(resource_class)
@@ -101,7 +102,7 @@ class LicencePool(PlacementService):
 
 
 def _read_options(request: Request) -> tuple[str, int | None]:
-    """The name of the licence and the seats; None while nobody can count the resources. Errors: RefusedError."""
+    """The name of the licence and the seats; None if the resources can't be counted yet. Errors: RefusedError."""
     options = request.options
     if unknown := sorted(options.keys() - {"name", "seats"}):
         raise RefusedError(f"there is no option {', '.join(unknown)}, only name and seats")

@@ -1,7 +1,7 @@
-"""The outcomes of operations that plugins still have to be told.
+"""The outcomes of operations that plugins must still learn.
 
-They are in the store. Each plugin of an operation that the host accepted is told its outcome at least
-once: an attempt is written before the plugin is called, and the result after it has returned.
+They are in the store. Each plugin of an accepted operation is notified of its outcome at least once: an attempt is
+written before the plugin is called, and the result after it has returned.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from datalog_gate.store.transaction import Store, atomic, reading, take_turn
 
 LOG = logging.getLogger(__name__)
 KEPT = ("action", "stack_name", "stack_id", "project", "decision_id", "request_id", "credentials")
-"""The fields of a snapshot that are stored: all but the resources and the parameters."""
+"""The stored fields of a snapshot: all except resources and parameters."""
 OLD = 86400.0
-"""Seconds after which an outcome that nobody knows is told as unknown."""
+"""Seconds after which an undetermined outcome is reported as unknown."""
 TRIES = 10
 FIRST, LONGEST = 60.0, 3600.0
 """Seconds until a plugin that raised is called again: doubled each time, up to the longest."""
 BUSY = 30.0
-"""Seconds that a transaction waits for others."""
+"""Seconds that a transaction waits for locks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An operation that the host accepted, and whose outcome some plugins don't know."""
+    """An accepted operation whose outcome some plugins must still learn."""
 
     id: int
     snapshot: Snapshot
     plugins: tuple[str, ...]
-    """The plugins to tell, in the order of their pre-operations."""
+    """The plugins to notify, in the order of their pre-operations."""
     began: float
-    """When it was asked for, in seconds since 1970."""
+    """When it was requested, in seconds since 1970."""
     outcome: Outcome | None = None
-    """None until it is known."""
+    """None until known."""
     attempts: int = 0
-    """Attempts to tell the outcome that were begun."""
+    """The number of started attempts to notify."""
     due: float = 0.0
     """When the next attempt is due."""
 
@@ -56,8 +56,8 @@ FindOutcome = Callable[[Pending, float], Outcome | None]
 
 
 class Outcomes:
-    """The operations in a store: the URL of a database, or the path of a file, which is created if there is none.
-    Errors of all: JournalError."""
+    """The operations in a store: the URL of a database, or the path of a file, which is created if missing. Errors of
+    all methods: JournalError."""
 
     lock = "outcomes"
 
@@ -67,7 +67,7 @@ class Outcomes:
 
     @atomic
     def add(self, rows: Connection, picture: Snapshot, plugins: Iterable[str], began: float) -> None:
-        """Add an operation that the host accepted and that was asked for at that time."""
+        """Add an operation that the host accepted; it was requested at that time."""
         values = {
             "id": take_turn(rows, self.lock),
             "snapshot": {name: getattr(picture, name) for name in KEPT} | {"credentials": dict(picture.credentials)},
@@ -78,7 +78,7 @@ class Outcomes:
 
     @reading
     def pending(self, rows: Connection, now: float | None = None) -> tuple[Pending, ...]:
-        """All operations with plugins to tell, or those that are due now, in their order."""
+        """All operations with plugins to notify, or those that are due, in order."""
         due = [] if now is None else [table.c.due <= now]
         pending = []
         for row in rows.execute(select(table).where(*due).order_by(table.c.id)).mappings():
@@ -88,14 +88,14 @@ class Outcomes:
 
     @atomic
     def attempt(self, rows: Connection, pending: Pending, outcome: Outcome, due: float) -> bool:
-        """Begin an attempt to tell this outcome, and set when the next is due. False if somebody else just did."""
+        """Start an attempt to report this outcome, and set when the next is due. False if another process just did."""
         change = table.update().where(table.c.id == pending.id, table.c.attempts == pending.attempts)
         values = {"outcome": outcome, "attempts": pending.attempts + 1, "due": due}
         return bool(rows.execute(change.values(**values)).rowcount)
 
     @atomic
     def keep(self, rows: Connection, pending: Pending, plugins: list[str]) -> None:
-        """Note that only these plugins still have to be told. Without any the operation is deleted."""
+        """Record that only these plugins must still be notified. Without any the operation is deleted."""
         mine = table.c.id == pending.id
         rows.execute(table.update().where(mine).values(plugins=plugins) if plugins else table.delete().where(mine))
 
@@ -103,8 +103,8 @@ class Outcomes:
 def tell(
     outcomes: Outcomes, plugins: Mapping[str, Plugin], find_outcome: FindOutcome, now: float
 ) -> list[ReconcileResult]:
-    """Tell plugins the outcome of each operation, if it is known. Several may do so at once. A plugin that raises is
-    called again later, `TRIES` times in all. Errors: JournalError."""
+    """Notify plugins of the outcome of each operation, if known. Several processes may do so at once. A plugin that
+    raises is called again later, `TRIES` times in all. Errors: JournalError."""
     results: list[ReconcileResult] = []
     for pending in outcomes.pending(now):
         outcome = pending.outcome or (find_outcome(pending, now) if pending.snapshot.stack_id else "unknown")
@@ -116,7 +116,7 @@ def tell(
 
 
 def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -> list[ReconcileResult]:
-    """Tell plugins one outcome, backwards if the operation failed, as `PassedPlugins.after` does."""
+    """Notify plugins of one outcome, in reverse order if the operation failed, as `PassedPlugins.after` does."""
     assert pending.outcome
     about, left, given_up = pending.snapshot, list(pending.plugins), pending.attempts >= TRIES
     failed = pending.outcome == "failed"

@@ -30,16 +30,16 @@ from datalog_gate.plugins.plugin_errors import UnavailableError
 from datalog_gate.plugins.plugin_settings import UnknownSettingError, check_address, read_seconds
 
 MICROVERSION = "1.38"
-"""The first with types of consumers; Yoga has it."""
+"""The first version with consumer types (Yoga)."""
 NOVA_MICROVERSION, CINDER_MICROVERSION = "2.53", "3.50"
-"""Those of Pike: hypervisors have the uuid of their provider, and both are older than Placement's."""
+"""The versions of Pike: hypervisors have their provider's uuid, and both are older than Placement's."""
 CONSUMER_TYPE = "DATALOG_GATE"
 SERVER_CLASS = "MEMORY_MB"
-"""What every server takes that Nova makes."""
+"""The resource class that every server of Nova takes."""
 RECENT, STALE = 5.0, 60.0
-"""Seconds for which an answer is recent, and for which it serves if there is no newer one."""
+"""Seconds for which an answer is recent, and for which it is used if there is no newer one."""
 KNOWN = 20_000
-"""Servers whose project is remembered."""
+"""The number of servers whose project is cached."""
 OWN = ("endpoint", "auth_type", "interface", "region", "cafile", "timeout")
 WORDS = 300
 
@@ -48,11 +48,11 @@ Amounts = Counter[tuple[str, str]]
 
 
 class FullError(Exception):
-    """There is no room for an allocation, or its provider has no such resource any more."""
+    """There is no room for an allocation, or its provider no longer has the resource."""
 
 
 class ChangedError(Exception):
-    """Somebody else changed the allocation or its provider meanwhile, or the database met such a conflict."""
+    """The allocation or its provider was changed concurrently, or the database had such a conflict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Provider:
 
 
 class Api:
-    """An API of the cloud: its name for messages, and the adapter of keystoneauth that asks it."""
+    """An API of the cloud: its name for messages, and its keystoneauth adapter."""
 
     def __init__(self, name: str, adapter: Any, errors: tuple[type[Exception], ...]) -> None:
         self.name, self.adapter, self._errors = name, adapter, errors
@@ -75,8 +75,8 @@ class Api:
         self._lock = Lock()
 
     def recent(self, path: str) -> Any:
-        """The JSON at a path, a few seconds old, or a minute where there is no answer now. Decisions that come at once
-        wait for one answer."""
+        """The JSON at a path, a few seconds old, or a minute if there is no answer now. Concurrent decisions share an
+        answer."""
         with self._lock:
             since, body = self._recent.get(path, (-STALE, None))
             age = time.monotonic() - since
@@ -153,7 +153,7 @@ class Placement:
         self.cinder = None if alone else api("Cinder", "block-storage", CINDER_MICROVERSION)
 
     def providers(self, resource_class: str) -> dict[str, Provider]:
-        """The providers with something left of a resource class, by uuid; none if there is no such class."""
+        """The providers with free units of a resource class, by uuid; none if the class does not exist."""
         query = urlencode({"resources": f"{resource_class}:1"})
         status, body = self._api.ask("GET", f"/allocation_candidates?{query}", also=(400,))
         if status == 400:
@@ -180,7 +180,7 @@ class Placement:
         }
 
     def provider(self, uuid: str) -> Provider | None:
-        """A provider that may have nothing left; None if it is gone."""
+        """A provider that may be full; None if it does not exist any more."""
         path = f"/resource_providers/{quote(uuid, safe='')}"
         status, body = self._api.ask("GET", path, also=(404,))
         if status == 404:
@@ -211,7 +211,7 @@ class Placement:
         return frozenset(provider["uuid"] for provider in body)
 
     def allocation(self, consumer: str) -> tuple[Amounts, int | None]:
-        """What a consumer holds, and its generation: None if it holds nothing."""
+        """The allocation of a consumer, and its generation; None without one."""
         body = self._api.get(f"/allocations/{consumer}")
         held: Amounts = Counter()
         for uuid, allocation in body["allocations"].items():
@@ -232,7 +232,7 @@ class Placement:
         return count
 
     def allocate(self, consumer: str, project: str, amounts: Amounts, generation: int | None) -> None:
-        """Have a consumer of this generation hold these amounts and nothing else. Errors: FullError, ChangedError."""
+        """Set the allocation of a consumer with this generation to these amounts. Errors: FullError, ChangedError."""
         resources: dict[str, dict[str, dict[str, int]]] = {}
         for (uuid, name), amount in amounts.items():
             if amount:

@@ -1,6 +1,6 @@
 """The reconciliation of the journal's claims with the stacks in Heat.
 
-It is called again and again: a claim that can't be settled now is settled later.
+It is called repeatedly: a claim that can't be settled now is settled later.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from datalog_gate.services.journal_claim import Claim
 
 LOG = logging.getLogger(__name__)
 FREE = "heat-manage reset_stack_status {stack}"
-"""The command that frees a stack whose engine died (heat/cmd/manage.py)."""
+"""The command that releases a stack whose engine died (heat/cmd/manage.py)."""
 KEPT = "its stack failed and keeps this until it is deleted: openstack stack delete {stack}"
 COMPARE = 600.0
-"""Seconds from one comparison of a stack to the next."""
+"""Seconds between two comparisons of a stack."""
 STUCK, ALARM, MEMORY = 4 * 3600.0, 3600.0, 30 * 86400.0
 """Seconds until a stack in progress counts as stuck, until a claim that can't be released is an alarm, and for which a
-claim that is over is kept."""
+finished claim is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackState:
     """The state of a stack in Heat, and the uuids of all its resources. `since` is when the state began, in seconds
-    since 1970. `failed` means that the creation failed: a failed update can't be told, since it may lead back to
-    resources that Heat does not show. `absent` only if Heat says so to somebody who may see all stacks."""
+    since 1970. `failed` means that the creation failed: a failed update proves nothing, since it may return to
+    resources that Heat does not show. `absent` only if Heat says so to a user who may see all stacks."""
 
     status: Literal["complete", "failed", "in_progress", "absent"]
     resources: frozenset[str] = frozenset()
@@ -37,16 +37,16 @@ class StackState:
 
 
 FindMembers = Callable[[str], Mapping[str, str] | None]
-"""Finds the types of all resources of a stack by their physical ids; None if they can't be told now."""
+"""Finds the types of all resources of a stack by physical id; None if they can't be determined now."""
 FindStack = Callable[[str], StackState | None]
-"""Finds the state of a stack by its id; None if it can't be told now."""
+"""Finds the state of a stack by its id; None if it can't be determined now."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
     """What was done for a claim, and why. `stuck`, `alarm` and `misplaced` need a person; `kept` is a claim whose stack
-    failed. If a plugin was `told` the outcome of an operation, or could not be told, `uuid` is the id of the decision.
-    `waiting` is a whole host."""
+    failed. For `told`, whether or not a plugin could be notified of an outcome, `uuid` is the id of the decision.
+    `waiting` is about the whole host."""
 
     uuid: str
     stack: str
@@ -59,14 +59,15 @@ class ReconcileResult:
 def reconcile(
     broker: Broker, find_stack: FindStack, find_members: FindMembers = lambda _stack: None
 ) -> list[ReconcileResult]:
-    """Settle every claim that is not over, as far as possible. Several may do so at once. Errors: JournalError."""
+    """Settle every claim that is not over, as far as possible. Several processes may do so at once. Errors:
+    JournalError."""
     states: dict[str, StackState | None] = {}
     results = []
     for claim in broker.journal.claims():
         if claim.until > broker.clock():
             continue
         if claim.live and claim.stack not in states:
-            states[claim.stack] = find_stack(claim.stack)  # after the claims were read: what is gone by now is gone
+            states[claim.stack] = find_stack(claim.stack)  # after the claims were read: resources missing now are gone
         try:
             state = states.get(claim.stack)
             result = _settle(broker, claim, state) or _compare(broker, claim, state, find_members)
@@ -115,7 +116,7 @@ def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> Reconcile
 def _compare(
     broker: Broker, claim: Claim, stack: StackState | None, find_members: FindMembers
 ) -> ReconcileResult | None:
-    """Compare now and then where the members of a complete stack are with what was decided."""
+    """Compare from time to time the places of a complete stack's members with the decision."""
     if claim.state != "committed" or stack is None or stack.status != "complete":
         return None
     problem, now = claim.problem, broker.clock()

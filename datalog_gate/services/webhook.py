@@ -1,4 +1,4 @@
-"""Tells an address of events by signed POST, and never waits.
+"""Sends events to a URL by signed POST, without blocking.
 
 The body is JSON. The header ``Datalog-Gate-Timestamp`` is the time of the attempt in seconds since 1970, and
 ``Datalog-Gate-Signature`` is ``sha256=`` with the HMAC-SHA256, in hex, of the timestamp, a dot and the body.
@@ -18,20 +18,18 @@ from urllib.parse import urlsplit
 
 LOG = logging.getLogger(__name__)
 TIMEOUT = 5.0
-"""Seconds in which the address must take a connection, and then answer."""
+"""Seconds for the server to accept a connection, and then to answer."""
 DELAYS = (1.0, 5.0, 25.0)
 """Seconds before each further attempt."""
 MOST = 100
-"""Events that wait at once; one more is lost, with an ERROR in the log."""
+"""The maximum number of waiting events; further ones are lost, with an ERROR in the log."""
 FOR_LATER = (408, 425, 429)
-"""The statuses below 500 after which another attempt may help."""
+"""The statuses below 500 after which another attempt may succeed."""
 
 
 class Webhook:
-    """An address with the file of the secret that it shares, which is read anew for each attempt.
-
-    Errors: ValueError for an address that is none, or a secret that can't be read.
-    """
+    """A URL with the file of its shared secret, which is read for each attempt. Errors: ValueError for an invalid URL,
+    or an unreadable secret."""
 
     def __init__(
         self,
@@ -51,18 +49,18 @@ class Webhook:
         self._read_secret()
 
     def tell(self, event: Mapping[str, object]) -> None:
-        """Tell in a thread. Return at once, and raise nothing: an event that is lost is an ERROR in the log."""
+        """Send an event in a thread. Return at once, and raise nothing: a lost event is an ERROR in the log."""
         try:
             self._events.put_nowait(event)
             with self._lock:
-                if self._thread is None or not self._thread.is_alive():  # a fork leaves the thread behind
+                if self._thread is None or not self._thread.is_alive():  # a fork does not have the thread
                     self._thread = Thread(target=self._run, daemon=True, name="datalog-gate-webhook")
                     self._thread.start()
         except (Full, RuntimeError) as error:
             LOG.error("the webhook was not told: %s", str(error) or f"{MOST} events wait already")
 
     def deliver(self, event: Mapping[str, object]) -> str:
-        """Tell now, with further attempts. Return why the last one failed; empty if the address took the event."""
+        """Send an event now, with further attempts. Return why the last one failed; empty if it was accepted."""
         body = json.dumps(event).encode()
         problem = ""
         for delay in (0.0, *self._delays):
@@ -77,14 +75,14 @@ class Webhook:
             event = self._events.get()
             try:
                 problem = self.deliver(event)
-            except Exception:  # the thread goes on to the next event
+            except Exception:  # the thread continues with the next event
                 LOG.exception("the webhook was not told")
             else:
                 if problem:
                     LOG.error("the webhook was not told: %s", problem)
 
     def _post(self, body: bytes) -> tuple[str, bool]:
-        """Why the address did not take the body, and whether it may another time."""
+        """Why the server did not accept the body, and whether another attempt may succeed."""
         import requests
 
         timestamp = str(int(self._clock()))
@@ -108,7 +106,7 @@ class Webhook:
         return f"{urlsplit(self._url).hostname} answered {status}", status >= 500 or status in FOR_LATER
 
     def _read_secret(self) -> bytes:
-        """The secret, without the end of its line. Errors: ValueError."""
+        """The secret, without its line break. Errors: ValueError."""
         try:
             secret = Path(self._secret_file).read_bytes().rstrip(b"\r\n")
         except OSError as error:
