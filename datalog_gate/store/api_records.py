@@ -1,7 +1,7 @@
-"""Decisions that the server gave, and requests that wrote.
+"""Decisions of the server, and its write requests.
 
-A write is noted before it is done, under the key that its client gave it or one of our own, so that nothing is done
-that nobody can find, and a repeated request is answered and not done again.
+A write is recorded before it is done, under the client's key or a generated one. So there is a record of every write,
+and a repeated request gets the stored answer and is not done again.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from datalog_gate.store.tables import api_decisions, api_writes
 from datalog_gate.store.transaction import Store
 
 WAIT = 5.0
-"""Seconds that a transaction waits for others."""
+"""Seconds that a transaction waits for locks."""
 DAY = 86400.0
 PENDING = 60.0
-"""Seconds after which a write that nobody has answered may be tried again."""
+"""Seconds after which an unanswered write may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A request that writes."""
+    """A write request."""
 
     operation: str
     path: str
@@ -36,13 +36,13 @@ class Write:
     project: str
     request_id: str
     digest: str
-    """That of the body."""
+    """The digest of the body."""
     key: str = ""
-    """The key that its client gave it; empty for none."""
+    """The client's key; empty without one."""
 
     @property
     def row_key(self) -> str:
-        """The key of its row: clients share none."""
+        """The key of its row, which differs between clients."""
         if not self.key:
             return uuid4().hex
         parts = "\0".join((self.operation, self.path, self.user, self.project, self.key))
@@ -50,7 +50,7 @@ class Write:
 
 
 class ApiRecords:
-    """The records in a store, which are kept for so many days. Errors of all methods: StoreError."""
+    """The records in a store, which are kept for some days. Errors of all methods: StoreError."""
 
     def __init__(self, url: str, keep_days: int, clock: Callable[[], float] = time.time) -> None:
         self.store = Store(url, wait=WAIT)
@@ -61,8 +61,8 @@ class ApiRecords:
         self.store.run(None, lambda rows: rows.execute(select(api_writes.c.key).limit(1)).first())
 
     def begin(self, write: Write) -> tuple[str, Mapping[str, Any] | None]:
-        """Note a write that begins. Returns the key of its row, and its row if it began before: without a `status` it
-        is still at work."""
+        """Record the start of a write. Return the key of its row, and the row if it was started before; without a
+        `status` it is still running."""
         key, now = write.row_key, self._clock()
 
         def work(rows: Connection) -> Mapping[str, Any] | None:
@@ -82,7 +82,7 @@ class ApiRecords:
         return key, self.store.run(None, work)
 
     def finish(self, key: str, status: int, answer: object) -> None:
-        """Note what was answered; status 0 lets the write be tried again."""
+        """Record the answer; status 0 permits another attempt."""
         values = {"status": status, "answer": answer, "until": 0.0}
         self.store.run(
             None, lambda rows: rows.execute(api_writes.update().where(api_writes.c.key == key).values(**values))
@@ -99,8 +99,8 @@ class ApiRecords:
         return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
 
     def add_decision(self, content: Mapping[str, object], **values: str) -> None:
-        """Keep a decision, with its `project`, `user`, `stack_name` and `request_id`. Of the same in a project the
-        newest is kept."""
+        """Store a decision, with its `project`, `user`, `stack_name` and `request_id`. A newer one with the same id in
+        a project replaces it."""
         row = {"id": content["id"], "outcome": content["outcome"], "action": content["action"], **values}
 
         def work(rows: Connection) -> None:
@@ -124,7 +124,7 @@ class ApiRecords:
         return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
 
     def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:
-        """The newest decision of this id in some projects, or in any with None."""
+        """The newest decision with this id in some projects, or in any with None."""
         query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc()).limit(1)
         if projects is not None:
             query = query.where(api_decisions.c.project.in_(projects))
@@ -132,7 +132,7 @@ class ApiRecords:
         return dict(row) if row else None
 
     def _clean(self) -> None:
-        """Remove what is too old, once an hour."""
+        """Remove old records, once an hour."""
         now = self._clock()
         if now - self._cleaned < 3600:
             return

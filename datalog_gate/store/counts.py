@@ -1,4 +1,4 @@
-"""What the store holds, in numbers."""
+"""Counts of rows in the store."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from sqlalchemy.engine import Connection
 from datalog_gate.store.tables import approval_requests, journal
 
 OVER = ("released", "failed")
-"""The states of claims that hold nothing, as in `services.journal_claim`."""
+"""The states of finished claims, as in `services.journal_claim`."""
 
 
 def count_claims(rows: Connection) -> list[tuple[str, str, float, float]]:
-    """The claims that are not over: service, state, how many, and since when the oldest is in the state."""
+    """The claims that are not over: service, state, count, and since when the oldest is in the state."""
     names = journal.c.service, journal.c.state
     query = select(*names, func.count(), func.min(journal.c.since)).where(journal.c.state.not_in(OVER)).group_by(*names)
     return [(service, state, float(number), since) for service, state, number, since in rows.execute(query)]
 
 
 def count_misplaced(rows: Connection) -> dict[str, float]:
-    """How many claims of complete stacks have resources elsewhere than decided, by service."""
+    """Count the claims of complete stacks with misplaced resources, by service."""
     query = select(journal.c.service, func.count()).where(journal.c.state == "committed").group_by(journal.c.service)
     misplaced: dict[str, int] = {row[0]: row[1] for row in rows.execute(query.where(journal.c.problem != ""))}
     return {service: float(misplaced.get(service, 0)) for service, _ in rows.execute(query)}
 
 
 def count_approvals(rows: Connection, now: float) -> dict[str, float]:
-    """How many requests nobody has answered: `wait` where a grant in an engine waits, else `stop`."""
+    """Count the unanswered requests: `wait` if a grant in an engine waits, else `stop`."""
     table = approval_requests.c
     query = select(table.uuid).where(table.state == "awaiting", table.until > now)
     modes = ["wait" if uuid else "stop" for uuid in rows.execute(query).scalars()]

@@ -34,7 +34,7 @@ RULES = (
     tables.pushed_rows,
     tables.library_policies,
 )
-"""The tables of the rules that came over the API: a store takes those of another one whole, if it has none."""
+"""The tables of the rules from the API: a store imports all of them, if it has none."""
 TABLES = (
     tables.journal,
     tables.outcomes,
@@ -47,23 +47,23 @@ TABLES = (
     tables.api_writes,
     *RULES,
 )
-"""The tables that are exchanged: requests come before what names them by their number."""
+"""The exchanged tables; requests come before tables that refer to their numbers."""
 NUMBERED = {"outcomes": "id", "approval_requests": "number", "waivers": "number"}
-"""The column that only numbers the rows of a table: another store may have given the number to another row."""
+"""The column that only numbers a table's rows: another store may have used the number for another row."""
 IDENTITY = {"outcomes": ("snapshot", "began"), "approval_requests": ("digest", "at"), "waivers": ("who", "at")}
-"""The columns by which a row of such a table is known again."""
+"""The columns that identify a row of such a table."""
 NAMING = ("approval_verdicts", "approval_claims")
-"""Tables whose column `number` names a request."""
+"""Tables whose column `number` refers to a request."""
 Rows = Sequence[tuple[Table, dict[str, Any]]]
 
 
 class ExchangeError(GateError):
-    """A file that is no store, or a row that contradicts the store."""
+    """A file that is not a store, or a row that contradicts the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did: the rows that it added and those that were there, and the requests with a new number."""
+    """The result of an import: the number of added and of existing rows, and the requests with a new number."""
 
     added: int
     known: int
@@ -87,7 +87,7 @@ def export_rows(store: Store) -> Iterator[str]:
 
 
 def count_rows(store: Store) -> dict[str, int]:
-    """The number of rows by the name of their table. Errors: those of the store."""
+    """The number of rows by table name. Errors: those of the store."""
 
     def work(rows: Connection) -> dict[str, int]:
         return {table.name: rows.execute(select(func.count()).select_from(table)).scalar() or 0 for table in TABLES}
@@ -109,9 +109,11 @@ def read_rows(path: Path) -> Rows:
 
 
 def import_rows(store: Store, source: Rows) -> Imported:
-    """Add rows that the store lacks, all or none. A request or waiver whose number is taken gets a new one. Of a
-    decision that both have the store's stays. Errors: ExchangeError for a row, or rules, that the store holds
-    otherwise; those of the store."""
+    """Add the rows that the store lacks, all or none.
+
+    A request or waiver whose number is used gets a new one. If both have a decision, the store's is kept. Errors:
+    ExchangeError for a row, or rules, that contradict the store; those of the store.
+    """
 
     def work(rows: Connection) -> Imported:
         lock_all(rows)
@@ -132,7 +134,7 @@ def import_rows(store: Store, source: Rows) -> Imported:
 
 
 def _compare_rules(rows: Connection, source: Rows) -> None:
-    """Errors: ExchangeError where both have rules, and not the same: all of them need not be free of errors."""
+    """Errors: ExchangeError if both have different rules, since all of them together may have errors."""
     for table in RULES:
         other = [row for target, row in source if target is table]
         own = list(_read_table(rows, table))
@@ -141,7 +143,7 @@ def _compare_rules(rows: Connection, source: Rows) -> None:
 
 
 def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
-    """Add a row, and set its number. False if it is there."""
+    """Add a row, and set its number. False if it exists."""
     identity = IDENTITY.get(table.name) or tuple(column.name for column in table.primary_key)
     number = NUMBERED.get(table.name)
     same = [table.c[name] == row[name] for name in identity]
@@ -188,7 +190,7 @@ def _read_table(rows: Connection, table: Table) -> Iterator[dict[str, Any]]:
 
 
 def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict[str, Any]]]:
-    """Errors: ValueError for what is no export, ExchangeError for one of another revision or a row that is none."""
+    """Errors: ValueError if it is not an export, ExchangeError for another revision or an invalid row."""
     by_name = {table.name: table for table in TABLES}
     for number, line in enumerate(lines, 1):
         data = json.loads(line)

@@ -1,7 +1,7 @@
-"""Generations of the inventory, of which doors judge by the newest.
+"""Generations of the inventory; doors use the newest.
 
-The one before is kept. A generation has the lines of facts of each table. Lines that did not change since the
-generation before are not written again, and it becomes the newest by one transaction.
+The previous one is kept. A generation has the lines of facts of each table. Unchanged lines are not written again. A
+generation becomes the newest by one transaction.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from datalog_gate.store.tables import inventory_rows, inventory_tables
 from datalog_gate.store.transaction import Store, take_turn
 
 KEPT = 2
-"""How many generations are kept: whoever reads one has the time until the second next is written."""
+"""The number of stored generations. A reader has time until the second next one is written."""
 MOST_BYTES = 8 * 1024 * 1024
-"""What the lines of a table may take when they are compressed, some 100,000 ports: MariaDB takes no longer statements
-than `max_allowed_packet`, which is 16 MiB."""
+"""The maximum compressed size of a table's lines, some 100,000 ports: MariaDB accepts no longer statements than
+`max_allowed_packet`, which is 16 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ def find_newest(store: Store) -> Generation | None:
 
 
 def read_lines(store: Store, number: int) -> str | None:
-    """The lines of a generation, in the order of their relations; None if it is gone. Errors: those of the store."""
+    """The lines of a generation, in the order of their relations; None if it was removed. Errors: those of the
+    store."""
 
     def work(rows: Connection) -> str | None:
         tables = inventory_tables.join(inventory_rows, inventory_tables.c.digest == inventory_rows.c.digest)
@@ -65,8 +66,8 @@ def read_lines(store: Store, number: int) -> str | None:
 
 
 def write_generation(store: Store, tables: Mapping[str, Sequence[str]], now: float) -> Generation:
-    """Write a generation of the lines of each relation, and remove what is older than the one before. Errors: those of
-    the store, also for a table that is too large; then nothing is written."""
+    """Write a generation of the lines of each relation, and remove all but the previous one. Errors: those of the
+    store, also for a table that is too large; then nothing is written."""
     texts = {relation: "".join(f"{line}\n" for line in lines) for relation, lines in tables.items()}
     digests = {relation: sha256(text.encode()).hexdigest() for relation, text in texts.items()}
 

@@ -1,7 +1,7 @@
-"""Leases: who may go on with what takes longer than a transaction.
+"""Leases, for work that takes longer than a transaction.
 
-A lease has an owner and an expiry. An owner that is killed frees it by the expiry; an owner that outlived it can't
-write any more, since each transaction of its work begins with `Lease.extend`.
+A lease has an owner and an expiry. If the owner is killed, the lease expires. After the expiry the owner can't write
+any more, since each transaction of its work begins with `Lease.extend`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from datalog_gate.store.transaction import Store
 
 
 class Lease:
-    """The lease of this name, for so many seconds each time. `owner` says who takes it, for people; each object is an
-    owner of its own. Errors of all: those of the store."""
+    """The lease with this name, for so many seconds each time. `owner` is shown to people; each object is a separate
+    owner. Errors of all methods: those of the store."""
 
     def __init__(
         self, store: Store, name: str, seconds: float, owner: str = "", clock: Callable[[], float] = time.time
@@ -28,7 +28,7 @@ class Lease:
         self._owner = f"{owner} {uuid4().hex}".strip()
 
     def take(self) -> str:
-        """Take or extend the lease. Returns "" if it is ours now, else its owner."""
+        """Take or extend the lease. Return "" if it is ours, else its owner."""
 
         def work(rows: Connection) -> str:
             now = self._clock()
@@ -45,12 +45,12 @@ class Lease:
         return self._store.run(None, work)
 
     def extend(self, rows: Connection) -> bool:
-        """Extend the lease in a transaction, and keep others from taking it until that ends. False if it has ended."""
+        """Extend the lease in a transaction, and lock it until the transaction ends. False if it has expired."""
         now = self._clock()
         mine = leases.c.name == self._name, leases.c.owner == self._owner, leases.c.until > now
         return bool(rows.execute(leases.update().where(*mine).values(until=now + self._seconds)).rowcount)
 
     def end(self) -> None:
-        """Give the lease back, if it is still ours."""
+        """Give up the lease, if it is still ours."""
         mine = leases.c.name == self._name, leases.c.owner == self._owner
         self._store.run(None, lambda rows: rows.execute(leases.delete().where(*mine)))

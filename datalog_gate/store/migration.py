@@ -10,7 +10,7 @@ from datalog_gate.store.tables import REVISION
 
 
 def migrate(rows: Connection) -> None:
-    """Run the migrations that a database lacks."""
+    """Run the missing migrations of a database."""
     from alembic import command  # the import takes a while, and no service needs it
     from alembic.config import Config
 

@@ -1,7 +1,4 @@
-"""The SQLite files of version 0.1, and how they are read.
-
-They are journals, requests for approval, and claims in Placement.
-"""
+"""Readers of the SQLite files of version 0.1: journals, approvals, claims."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from datalog_gate.store import tables
 
 Row = dict[str, Any]
 JSON = {"decision", "snapshot", "plugins", "options", "scope", "items"}
-"""The columns of all these tables that are JSON."""
+"""The JSON columns of all these tables."""
 LONGEST = 255
-"""The characters of a key."""
+"""The maximum length of a key."""
 
 
 def read(rows: Connection) -> list[tuple[Table, Row]]:
-    """Read the rows of all tables as rows of today's tables. Errors: ValueError for what is no such file."""
+    """Read the rows of all tables, converted to the current tables. Errors: ValueError for other files."""
     converted: list[tuple[Table, Row]] = []
     for name in _names(rows):
         converted += TABLES[name](rows)
@@ -40,7 +37,7 @@ def _names(rows: Connection) -> list[str]:
 
 
 def _claims(rows: Connection) -> Iterator[tuple[Table, Row]]:
-    """Three kinds of files have a table of this name."""
+    """Three kinds of files have a table with this name."""
     for row in _select(rows, "SELECT * FROM claims"):
         if "uuid" in row:
             yield tables.journal, {**row, "abandoned": bool(row["abandoned"])}
@@ -74,7 +71,7 @@ def _parse(row: Mapping[str, Any]) -> Row:
 
 
 def _key(key: str) -> str:
-    """A key of a share, which had the path of its grant in it."""
+    """The key of a share, which used to contain its grant's path."""
     return key if len(key) <= LONGEST else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""Policies, rules and sources of data that came over the API.
+"""Policies, rules and data sources that were created through the API.
 
-Each change has a number, the generation that it makes. Who changes something names the generation that he has seen, so
-that nothing is added to rules that he did not check it with.
+Each change creates a numbered generation. A change names the generation that it was checked with, and is refused if
+there is a newer one.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ from datalog_gate.store.transaction import Store
 
 RULES, ROWS = "rules", "rows"
 MOST_BYTES = 8 * 1024 * 1024
-"""What the rows of a table may take when they are compressed, as in `generations`."""
+"""The maximum compressed size of a table's rows, as in `generations`."""
 Record = Mapping[str, Any]
 
 
 class StaleError(GateError):
-    """Somebody has changed the rules since."""
+    """The rules have changed meanwhile."""
 
 
 class TooManyRowsError(GateError):
-    """The rows of a table take too much room."""
+    """The rows of a table exceed the maximum size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one change adds, or removes: rows of tables, the latter by values that they have."""
+    """The rows that a change adds or removes, by table. Rows to remove are given by values."""
 
     author: str
     change: str
-    """As the history tells it: add rule, remove policy."""
+    """The change in the history: add rule, remove policy."""
     subject: str
     content: tuple[Mapping[str, Any], ...] = ()
-    """What the history keeps: the policies, rules or sources whole."""
+    """The content for the history: the complete policies, rules or data sources."""
     added: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
     removed: tuple[tuple[Table, Mapping[str, Any]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPolicies:
-    """A generation: each list in the order in which its items came."""
+    """A generation: each list in order of creation."""
 
     number: int
     policies: tuple[Record, ...]
@@ -66,7 +66,7 @@ class StoredPolicies:
     sources: tuple[Record, ...]
 
     def after(self, change: Change, number: int) -> StoredPolicies:
-        """The generation that a change makes of this one."""
+        """The generation after a change."""
         lists = {rule_policies: self.policies, stored_rules: self.rules, data_sources: self.sources}
         for table, key in change.removed:
             if table in lists:
@@ -84,7 +84,7 @@ class RuleStore:
         self._store, self._clock = store, clock
 
     def numbers(self) -> tuple[int, int]:
-        """The generations of the rules and of the rows; 0 before the first."""
+        """The generation numbers of the rules and of the rows; 0 before the first."""
         rows = self._store.run(None, lambda rows: rows.execute(select(rule_generations)).all())
         numbers = {row.name: int(row.number) for row in rows}
         return numbers.get(RULES, 0), numbers.get(ROWS, 0)
@@ -104,7 +104,7 @@ class RuleStore:
         return self._store.run(RULES, work)
 
     def change(self, seen: int, change: Change) -> int:
-        """Make a change to the generation `seen`, and return the number of the new one. Errors: StaleError."""
+        """Apply a change to the generation `seen`, and return the number of the new one. Errors: StaleError."""
 
         def work(rows: Connection) -> int:
             if (now := _number(rows, RULES)) != seen:
@@ -124,7 +124,7 @@ class RuleStore:
         return self._store.run(RULES, work)
 
     def history(self, before: int | None, limit: int) -> list[dict[str, Any]]:
-        """The newest changes, those before a number."""
+        """The newest changes before a number."""
         query = select(rule_changes).order_by(rule_changes.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(rule_changes.c.number < before)
@@ -147,7 +147,7 @@ class RuleStore:
         self._store.run(RULES, work)
 
     def pushed(self) -> dict[tuple[str, str], list[Any]]:
-        """The rows that were pushed, by source and table."""
+        """The pushed rows, by data source and table."""
 
         def work(rows: Connection) -> list[Any]:
             order = pushed_rows.c.source, pushed_rows.c.table

@@ -1,6 +1,6 @@
-"""Waivers that people gave by the server.
+"""Waivers that people created at the server.
 
-Each change takes a turn of the lock `waivers`, so that doors see by one number whether they have to read again.
+Each change increases the counter of the lock `waivers`, by which doors detect changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datalog_gate.store.transaction import Store, take_turn
 
 @dataclass(frozen=True, slots=True)
 class StoredWaiver:
-    """A waiver with who gave it when, in seconds since 1970."""
+    """A waiver with its creator, and the time in seconds since 1970."""
 
     number: int
     entry: Mapping[str, Any]
@@ -32,7 +32,7 @@ class StoredWaiver:
 
 
 def read_turn(store: Store) -> int:
-    """A number that is another one after each change. Errors: those of the store."""
+    """A number that changes with each change. Errors: those of the store."""
     query = select(locks.c.turn).where(locks.c.name == "waivers")
     return store.run(None, lambda rows: int(rows.execute(query).scalar_one()))
 
@@ -57,7 +57,7 @@ def add_waiver(store: Store, entry: Mapping[str, Any], who: str, now: float) -> 
 
 
 def remove_waiver(store: Store, number: int) -> bool:
-    """Remove a waiver, and return whether it was there. Errors: those of the store."""
+    """Remove a waiver; return whether it existed. Errors: those of the store."""
 
     def work(rows: Connection) -> bool:
         take_turn(rows, "waivers")

@@ -15,14 +15,14 @@ from sqlalchemy.types import TypeDecorator
 
 REVISION = "0004"
 EXCHANGED = ("0001", "0002", "0003", REVISION)
-"""The revisions whose rows that stores exchange are those of this one; an SQLite file upgrades itself from them."""
+"""The revisions with the same exchanged rows as this one. An SQLite file of these is upgraded automatically."""
 METADATA = MetaData()
 LOCKS = ("journal", "outcomes", "approvals", "claims", "inventory", "waivers", "rules")
-"""Rows of `locks`: a transaction that writes locks one first."""
+"""Rows of `locks`. Each writing transaction locks one first."""
 
 
 class LongText(TypeDecorator):  # type: ignore[type-arg]  # not generic in SQLAlchemy 1.4
-    """Text of any length, which is the type TEXT of 64 KiB in MySQL."""
+    """Text of any length. In MySQL the type TEXT is limited to 64 KiB."""
 
     impl = Text
     cache_ok = True
@@ -32,7 +32,7 @@ class LongText(TypeDecorator):  # type: ignore[type-arg]  # not generic in SQLAl
 
 
 class Json(LongText):
-    """Plain data as JSON text, whose keys keep their order."""
+    """Plain data as JSON text that keeps the order of keys."""
 
     cache_ok = True
 
@@ -44,7 +44,7 @@ class Json(LongText):
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
-    """A table whose texts MariaDB compares by their bytes, as the others do."""
+    """A table whose texts MariaDB compares by bytes, like the other databases."""
     return Table(name, METADATA, *columns, mysql_engine="InnoDB", mysql_charset="utf8mb4", mysql_collate="utf8mb4_bin")
 
 
@@ -118,7 +118,7 @@ approval_requests = _table(
     _filled("since", SECONDS),
     _filled("polled", SECONDS),
 )
-"""A grant that waits has a `uuid`, waits `since` then, and asked last when it was `polled`."""
+"""A waiting grant has a `uuid`, the time `since` it waits, and the time `polled` of its last request."""
 
 approval_verdicts = _table(
     "approval_verdicts",
@@ -132,7 +132,7 @@ approval_verdicts = _table(
 """The verdicts on a request, by their position from 0."""
 
 approval_claims = _table("approval_claims", _id("key", primary_key=True), Column("number", Integer))
-"""The request that a claim uses; a claim without a number is dead."""
+"""The request that a claim uses. A claim without a number is dead."""
 
 placement_claims = _table(
     "placement_claims",
@@ -155,7 +155,7 @@ inventory_generations = _table(
     _filled("number", BigInteger, primary_key=True, autoincrement=False),
     _filled("at", SECONDS),
 )
-"""The newest generation has the greatest number; `at` is when it was written."""
+"""The newest generation has the largest number; `at` is the time of writing."""
 
 inventory_tables = _table(
     "inventory_tables",
@@ -164,10 +164,10 @@ inventory_tables = _table(
     _filled("size", Integer),
     _id("digest"),
 )
-"""The tables of a generation, with the number of their rows."""
+"""The tables of a generation, with their numbers of rows."""
 
 inventory_rows = _table("inventory_rows", _id("digest", primary_key=True), _filled("content", LONG_BYTES))
-"""The rows of a table as lines of facts, compressed by zlib, by the digest of the lines. Generations share them."""
+"""A table's rows as lines of facts, compressed by zlib, by the digest of the lines. Generations share them."""
 
 api_writes = _table(
     "api_writes",
@@ -183,7 +183,7 @@ api_writes = _table(
     _filled("status", Integer),
     _filled("answer", Json),
 )
-"""The requests to the server that write; see `api_records`. One without a status is at work `until` then."""
+"""The write requests to the server; see `api_records`. One without a status is running `until` then."""
 
 api_decisions = _table(
     "api_decisions",
@@ -197,7 +197,7 @@ api_decisions = _table(
     _id("request_id"),
     _filled("content", Json),
 )
-"""The decisions that the server was asked for, with what explains them."""
+"""The decisions of the server, with the data that explains them."""
 
 waivers = _table(
     "waivers",
@@ -207,10 +207,10 @@ waivers = _table(
     _filled("at", SECONDS),
     _id("who"),
 )
-"""The waivers that people gave by the server; `entry` is one of a `waivers.yaml`."""
+"""The waivers that people created at the server; `entry` is that of a `waivers.yaml`."""
 
 rule_generations = _table("rule_generations", _id("name", primary_key=True), _filled("number", BigInteger))
-"""`rules` counts the changes of policies, rules and sources of data, `rows` those of rows that were pushed."""
+"""`rules` counts the changes of policies, rules and data sources, `rows` those of pushed rows."""
 
 rule_policies = _table(
     "rule_policies",
@@ -222,7 +222,7 @@ rule_policies = _table(
     _id("author"),
     _filled("position", BigInteger),
 )
-"""Policies whose rules came over the API. `position` is the generation that it came with, here and below."""
+"""Policies with rules from the API. `position` is the generation that added it, here and below."""
 
 stored_rules = _table(
     "stored_rules",
@@ -245,7 +245,7 @@ rule_changes = _table(
     _id("subject"),
     _filled("content", Json),
 )
-"""The history: who added or removed what; `subject` is a policy or source, `content` what was added or removed."""
+"""The history of additions and removals: `subject` is a policy or data source, `content` what was added or removed."""
 
 data_sources = _table(
     "data_sources",
@@ -265,9 +265,9 @@ pushed_rows = _table(
     _filled("size", Integer),
     _filled("content", LONG_BYTES),
 )
-"""The rows that were put into a table of a source, as JSON compressed by zlib."""
+"""The rows pushed to a table of a data source, as JSON compressed by zlib."""
 
 library_policies = _table("library_policies", _id("id", primary_key=True), _id("name"), _filled("content", Json))
 
 version = Table("datalog_gate_version", METADATA, Column("version_num", String(32), primary_key=True))
-"""Alembic's table, under a name that is free in the database of another service."""
+"""Alembic's table, with a name that does not conflict with another service's in the same database."""

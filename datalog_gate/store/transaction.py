@@ -1,8 +1,8 @@
-"""Transactions in a database that is named by a URL.
+"""Transactions in a database with a URL.
 
-A transaction that writes locks a row first, so that those of the same name come one after the other in any database.
-What meets another one all the same is run again: work in a transaction must have no effect outside it. Each transaction
-has a connection of its own, since connections survive neither forks nor changes of thread.
+A writing transaction first locks a row, so that those with the same lock run one after another in any database. A
+transaction that still conflicts is run again, so work in a transaction must have no effects outside it. Each
+transaction has a connection of its own, since connections survive neither forks nor changes of thread.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 CONNECT = 5
-"""Seconds to connect to a server, and for which a statement waits for a row that another transaction has."""
+"""Seconds to connect to a server, and for which a statement waits for a locked row."""
 IDLE = 60
-"""Seconds after which a server ends the transaction of a host that it does not hear of any more."""
+"""Seconds after which a server ends the transaction of a silent host."""
 CONFLICTS = ("40001", "40P01", "55P03", 1020, 1205, 1213)
-"""What PostgreSQL and MariaDB say of a transaction that met another one."""
+"""The error codes of PostgreSQL and MariaDB for a conflict with another transaction."""
 UPGRADE = "run `datalog-gate store upgrade`"
 
 
 class StoreError(GateError):
-    """The store can't be reached, or is not of this version."""
+    """The store is unreachable, or has another version."""
 
 
 class Store:
-    """A database by its URL, or an SQLite file by its path, which is created if there is none.
+    """A database by its URL, or an SQLite file by its path, which is created if missing.
 
-    A transaction waits for others at most `wait` seconds. `error_type` makes the errors of all methods. Errors on
-    creation: ValueError for a URL, which shows no password.
+    A transaction waits at most `wait` seconds for locks. `error_type` creates the errors of all methods. Errors on
+    creation: ValueError for a URL, without its password.
     """
 
     failures = 0
-    """How many transactions of this process have failed, with any store."""
+    """The number of failed transactions of this process, with any store."""
 
     def __init__(self, url: str, error_type: Callable[[str], Exception] = StoreError, wait: float = 30.0) -> None:
         parsed = _parse(url)
@@ -80,35 +80,36 @@ class Store:
 
     @property
     def missing(self) -> bool:
-        """Whether it is a file that is not there yet."""
+        """Whether its file does not exist yet."""
         return self.file is not None and not os.path.exists(self.file)
 
     def create(self) -> None:
-        """Create the file of SQLite, or take over that of an older version. Does nothing for a server."""
+        """Create the SQLite file, or upgrade an older one. Does nothing for a server."""
         if self.file is not None:
             self._run(self._check)
 
     def run_unchecked(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work in one transaction, whatever tables there are."""
+        """Run work in one transaction, without checking the tables."""
         return self._run(work)
 
     def upgrade(self) -> str | None:
-        """Bring the tables to the revision of this package, and return the one before: None if there were no tables."""
+        """Upgrade the tables to the revision of this package. Return the previous one, or None if there were no
+        tables."""
         before = self.revision()
         if before != REVISION:
             self._run(migrate)
         return before
 
     def run(self, lock: str | None, work: Callable[[Connection], Result]) -> Result:
-        """Run work in one transaction, after all others of this lock, and again if it meets another one. Without a lock
-        others may write between its statements; those of a file exclude each other in any case."""
+        """Run work in one transaction, after all others with this lock, and again if it conflicts. Without a lock
+        others may write between its statements; transactions on a file always exclude each other."""
 
         def locked(rows: Connection) -> Result:
             if not self._checked:
                 self._check(rows)
                 self._checked = True
             if lock is not None and self.file is None and not lock_row(rows, lock):
-                self._check(rows)  # somebody has upgraded the tables since
+                self._check(rows)  # the tables were upgraded meanwhile
             return work(rows)
 
         return self._run(locked)
@@ -140,7 +141,7 @@ class Store:
             yield rows
 
     def _prepare(self, rows: Connection) -> str | None:
-        """Read the revision; make the tables of an SQLite file, or take over those of an older version."""
+        """Read the revision. Create the tables of an SQLite file, or upgrade older ones."""
         revision = read_revision(rows)
         if self.file is not None and revision in EXCHANGED and revision != REVISION:
             migrate(rows)
@@ -191,7 +192,7 @@ class Store:
             fresh.unlink(missing_ok=True)
 
     def _explain(self, error: Exception) -> str:
-        """What a user may be told: the names of servers stand in the log alone."""
+        """The message for users. Names of servers are only logged."""
         reason = error.orig if isinstance(error, DBAPIError) and error.orig else error
         if self.file is not None:
             return f"{os.path.basename(self.file)}: {reason}"
@@ -203,7 +204,7 @@ class Store:
 
 
 class Tables(Protocol):
-    """What keeps rows in a store, under one lock."""
+    """A base class for rows in a store under one lock."""
 
     store: Store
     lock: str
@@ -215,7 +216,7 @@ Self = TypeVar("Self", bound=Tables)
 def atomic(
     method: Callable[Concatenate[Self, Connection, Arguments], Result],
 ) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Make a method one transaction of its `store` under its `lock`, in which it may run several times."""
+    """Make a method one transaction of its `store` under its `lock`. It may run several times."""
 
     @wraps(method)
     def run(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -227,7 +228,7 @@ def atomic(
 def reading(
     method: Callable[Concatenate[Self, Connection, Arguments], Result],
 ) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Make a method a transaction that reads by a single statement, and waits for nobody."""
+    """Make a method a transaction of a single reading statement, which waits for no lock."""
 
     @wraps(method)
     def run(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -241,18 +242,18 @@ def create_tables(rows: Connection) -> None:
     METADATA.create_all(rows)
     rows.execute(locks.insert(), [{"name": name, "turn": 0} for name in LOCKS])
     rows.execute(version.insert().values(version_num=REVISION))
-    rows.exec_driver_sql("PRAGMA user_version = 2")  # the version of journals was 1, and such a package stops here
+    rows.exec_driver_sql("PRAGMA user_version = 2")  # version 1 is a journal, at which older packages stop
 
 
 def catch_up(rows: Connection) -> None:
-    """Let the next outcome, and the next waiver, have a number that none had."""
+    """Set the next numbers of outcomes and waivers above all existing ones."""
     for lock, number in (("outcomes", outcomes.c.id), ("waivers", waivers.c.number)):
         last = select(func.max(number)).scalar_subquery()
         rows.execute(locks.update().where(locks.c.name == lock, locks.c.turn < last).values(turn=last))
 
 
 def lock_row(rows: Connection, lock: str) -> bool:
-    """Lock a row of `locks` until the transaction ends, and count its turn. False if the tables have another
+    """Lock a row of `locks` until the transaction ends, and increase its counter. False if the tables have another
     revision."""
     current = select(version.c.version_num).where(version.c.version_num == REVISION).exists()
     turn = locks.update().where(locks.c.name == lock, current).values(turn=locks.c.turn + 1)
@@ -260,7 +261,7 @@ def lock_row(rows: Connection, lock: str) -> bool:
 
 
 def take_turn(rows: Connection, lock: str) -> int:
-    """Lock a row of `locks`, and return a number that is greater than any before."""
+    """Lock a row of `locks`, and return a number greater than all before."""
     lock_row(rows, lock)
     return int(rows.execute(select(locks.c.turn).where(locks.c.name == lock)).scalar_one())
 
@@ -313,13 +314,13 @@ def _create_engine(url: URL, wait: float) -> Any:
 
 
 def _set_up_file(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # transactions begin where we say
+    connection.isolation_level = None  # transactions are begun explicitly
     connection.execute("PRAGMA synchronous = FULL")
 
 
 @contextmanager
 def _deadline(rows: Connection, seconds: float) -> Iterator[None]:
-    """Hang up on a PostgreSQL server that does not answer: its drivers have no such limit."""
+    """Close the connection to a PostgreSQL server that does not answer, since its drivers have no such limit."""
     if rows.dialect.name != "postgresql":
         yield
         return
