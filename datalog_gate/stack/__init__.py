@@ -1,6 +1,6 @@
 """The model of a stack, and what an update does to it.
 
-Layer 2: may import layers 0 to 1. `template` makes a `Stack` and `facts` reads it. `translation` moves properties to
+Layer 2: may import layers 0 to 1. `template` creates a `Stack` and `facts` reads it. `translation` moves properties to
 the names that Heat reads; `replacement` and `update` predict what an update does to each resource.
 
 >>> import datalog_gate as dg

@@ -18,21 +18,21 @@ from datalog_gate.base.values import ResourceId, Unknown
 Data = object
 Path = tuple[str | int, ...]
 Locate = Callable[[Path], Span | None]
-"""Where the user wrote the part of a resource's definition under a path such as ``("properties", "rules", 0, "port")``:
-the deepest place that the text has; ``()`` is the resource's name."""
+"""Returns where the user wrote the part of a resource's definition at a path such as ``("properties", "rules", 0,
+"port")``: the deepest place in the text; ``()`` is the resource's name."""
 
 
 class Definition(Protocol):
-    """What a template's text says of a resource. Called with a path it is a `Locate`."""
+    """The text of a template about a resource. Called with a path it is a `Locate`."""
 
     def __call__(self, path: Path, /) -> Span | None: ...
 
     def hides(self, path: Path, partly: bool) -> bool:
-        """Whether what stands under such a path came from a hidden parameter: wholly, or if the flag is set in part."""
+        """Whether the value at a path came from a hidden parameter: completely, or with the flag also in part."""
 
     def written(self, keys: Sequence[str], functions: frozenset[str]) -> Mapping[str, Data]:
-        """What the text says under those of the keys, as HOT names them (`properties`), that it has, before any
-        function is resolved; and the call under each where one of the functions makes the definition that holds it."""
+        """The text at those of the keys that it has, by HOT's names (`properties`), before functions are resolved. A
+        key whose definition one of the functions makes has the call."""
 
 
 RESOURCE_GROUP = "OS::Heat::ResourceGroup"
@@ -44,19 +44,20 @@ DEPLOYMENTS = {
     for name in ("Software", "Structured")
     for form in ("Group", "s")
 }
-"""The groups of deployments, and of which type their members are."""
+"""The groups of deployments, with the type of their members."""
 GROUPS = frozenset((RESOURCE_GROUP, CHAIN, SCALING_GROUP, *INSTANCE_GROUPS, *DEPLOYMENTS))
 """The types whose nested stack holds members; the nested stack of other types is a template."""
 STACK = "OS::Heat::Stack"
 ELSEWHERE = ("AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack")
-"""The types that hold a stack whose template is not at hand: the operator may choose it (heat/engine/resources/aws/lb/
-loadbalancer.py:525), or Heat's engine fetches it from an address (heat/engine/resources/aws/cfn/stack.py:55)."""
+"""The types with a nested stack whose template is not available: the operator may choose it
+(heat/engine/resources/aws/lb/loadbalancer.py:525), or Heat's engine fetches it from a URL
+(heat/engine/resources/aws/cfn/stack.py:55)."""
 NESTING = frozenset((STACK, *ELSEWHERE, *GROUPS))
-"""The types that hold a stack, besides those that are a template's file."""
+"""The types with a nested stack, besides template files."""
 
 
 def nowhere(_path: Path) -> Span | None:
-    """The place of what no user's text holds."""
+    """The place of data that is in no user's text."""
     return None
 
 
@@ -106,14 +107,14 @@ class Resource:
 
 
 def sizes(group: Resource) -> Iterator[Unknown]:
-    """The unknowns that decide how many members a group has."""
+    """The unknowns that decide the number of a group's members."""
     members = group.nested.apart.others.values() if group.nested and group.type in GROUPS else ()
     yield from dict.fromkeys(member.maybe for member in members if member.maybe)
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Resources of one type: the properties of each by its name, and its id at the same index."""
+    """Resources of one type: the properties of each by name, and its id at the same index."""
 
     properties: dict[str, Mapping[str, Data]] = field(default_factory=dict)
     ids: list[ResourceId] = field(default_factory=list)
@@ -121,12 +122,14 @@ class Alike:
 
 @dataclass(frozen=True, eq=False)
 class Resources(Sequence[Resource]):
-    """The resources of a template. Those that are *simple* are kept by type: nothing is said of them but properties,
-    which refer to others, if at all, as a whole. A `Resource` is made of one when somebody asks for it: most rules are
-    content without."""
+    """The resources of a template.
+
+    *Simple* ones are stored by type: they have only properties, which refer to others, if at all, as whole values. A
+    `Resource` object is created on demand, since most rules don't need one.
+    """
 
     others: Mapping[str, Resource]
-    """Those that are not simple: only these nest a stack, stand under a condition, or hide anything."""
+    """Those that are not simple: only these have nested stacks, conditions or hidden values."""
     order: Iterable[str]
     """The names of all, and perhaps of others, in order."""
     types: Mapping[str, Alike] = field(default_factory=dict)
@@ -137,7 +140,7 @@ class Resources(Sequence[Resource]):
 
     @cached_property
     def named(self) -> Mapping[str, Resource]:
-        """All of them by name, in order."""
+        """All resources by name, in order."""
         for kind, alike in self.types.items():
             for name, properties in alike.properties.items():
                 if name not in self._made:
@@ -150,7 +153,7 @@ class Resources(Sequence[Resource]):
         return tuple(self.named.values())
 
     def resource(self, name: str) -> Resource | None:
-        """The resource of that name, if there is one."""
+        """The resource with that name, if it exists."""
         if name in self.ids and name not in self._made:
             for kind, alike in self.types.items():
                 if name in alike.properties:
@@ -160,7 +163,7 @@ class Resources(Sequence[Resource]):
     def _make(self, name: str, kind: str, properties: Mapping[str, Data]) -> None:
         requires = {value.name: "reference" for value in properties.values() if type(value) is ResourceId}
         resource = Resource(self.ids[name], name, kind, kind, properties, requires, self.defined)
-        self._made.setdefault(name, resource)  # another thread may have made it
+        self._made.setdefault(name, resource)  # another thread may have created it
 
     def __len__(self) -> int:
         return len(self.ids) + len(self.others)
@@ -189,7 +192,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFile:
-    """An environment as written. `locate` gives the place of what stands under a path, ``("parameters", "key")``."""
+    """An environment as written. `locate` returns the place of a path, ``("parameters", "key")``."""
 
     file: str
     data: Mapping[str, Data]
@@ -198,8 +201,8 @@ class EnvironmentFile:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What Heat says of a resource that it has: the last action, how that went, the id of what it made, and when it was
-    last changed, in ISO; empty where that is not told."""
+    """Heat's data about an existing resource: the last action, its status, the physical id, and when it was last
+    changed, in ISO 8601; empty if unknown."""
 
     id: ResourceId
     action: str
@@ -210,8 +213,8 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The template that defines a stack's resources. Its names are references in the `stack` of that id; the
-    `functions` are those of its version, those of conditions among them."""
+    """The template that defines a stack's resources. Its names refer to the `stack` with that id. `functions` are those
+    of its version, including condition functions."""
 
     stack: str
     resources: Mapping[str, Data]
@@ -253,19 +256,19 @@ class Stack:
     source: object = field(default=None, compare=False, repr=False)
 
     def locate(self, path: Path) -> Span | None:
-        """Where the user wrote the section, or what stands under its name in it; else the place of the stack."""
+        """Where the user wrote the section, or the entry with a name in it; else the place of the stack."""
         return (self.defined(path) if path else None) or self.place
 
     @property
     def apart(self) -> Resources:
-        """Its resources, the simple ones apart from the others as far as the reader told them apart."""
+        """Its resources, with the simple ones separate if the reader separated them."""
         if isinstance(self.resources, Resources):
             return self.resources
         named = {resource.name: resource for resource in self.resources}
         return Resources(named, named)
 
     def walk(self) -> Iterator[Stack]:
-        """This stack and every stack within, parents first."""
+        """Yield this stack and every nested stack, parents first."""
         yield self
         for resource in self.apart.others.values():
             if resource.nested:

@@ -1,6 +1,6 @@
 """Plain data of a template as values of Heat's declared kinds.
 
-What Heat can't coerce, and will refuse, stays as it is.
+Data that Heat can't convert, and will refuse, stays unchanged.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from datalog_gate.schema.declaration import Property
 from datalog_gate.stack.model import Data, Path
 
 EMPTY: dict[str, Value] = {"string": "", "integer": 0, "number": 0, "boolean": FALSE}
-"""What Heat makes of a null where it wants a value of the kind (heat/engine/properties.py:258-348)."""
+"""Heat's values for a null where it requires the kind (heat/engine/properties.py:258-348)."""
 
 _TEXTS = ("string", "any")
-"""Kinds whose texts stand as they are."""
+"""Kinds whose texts need no conversion."""
 
 
 class Leaf(NamedTuple):
-    """A scalar and the way to it, in `text` as rules read it. `open`: it is unknown and may be a list or a map."""
+    """A scalar and its path, in `text` as rules read it. `open` says that it is unknown and may be a list or a map."""
 
     path: Path
     text: str
@@ -32,7 +32,7 @@ class Leaf(NamedTuple):
 
 
 def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
-    """The scalars of the data in order, typed as far as the schema goes."""
+    """The scalars of the data in order, with the types of the schema if it has any."""
     result: list[Leaf] = []
     _leaves(data, schema, (), "", result)
     return result
@@ -41,7 +41,7 @@ def leaves(data: Data, schema: Property | None = None) -> list[Leaf]:
 def _leaves(
     data: Data, schema: Property | None, path: Path, text: str, result: list[Leaf], member: bool = False
 ) -> None:
-    """A `member` is one of a list that has the schema."""
+    """A `member` is an item of a list with the schema."""
     if (type(data) is str and (schema is None or schema.kind in _TEXTS)) or isinstance(data, ResourceId):
         result.append(Leaf(path, text, data, False))
     elif isinstance(data, dict):
@@ -69,10 +69,12 @@ def _leaves(
 
 
 def coerce(kind: str, data: Data) -> Value:
-    """The value that Heat makes of the data for a property of a scalar kind (heat/engine/properties.py:258-348): an
-    integer in a string property is its text, ``"8080"`` and ``"true"`` are a number and a boolean where Heat wants
-    these, and a null that the template writes is false. A null of another kind stays null, though Heat sends 0 or an
-    empty text: services take that as nothing said, and so must rules. A list or map is its JSON text."""
+    """Heat's value of the data for a property of a scalar kind (heat/engine/properties.py:258-348).
+
+    An integer in a string property becomes a text; ``"8080"`` and ``"true"`` become a number and a boolean if Heat
+    requires these; a null in a template becomes false. A null of another kind stays null, though Heat sends 0 or an
+    empty text: services treat that as missing, and so must rules. A list or map becomes JSON text.
+    """
     if isinstance(data, ResourceId) or (isinstance(data, str) and kind in ("string", "any")):
         return data
     if type(data) is int and kind in ("integer", "number"):
@@ -100,7 +102,7 @@ def coerce(kind: str, data: Data) -> Value:
 
 
 def as_text(data: Data) -> str | Unknown:
-    """A list or map as JSON text with sorted keys; unknown if anything in it is."""
+    """A list or map as JSON text with sorted keys; unknown if any part is."""
     unknowns = [leaf.value for leaf in leaves(data) if isinstance(leaf.value, Unknown)]
     text = json.dumps(_writable(data), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     if not unknowns:

@@ -1,7 +1,7 @@
-"""What an update does to a resource.
+"""The effect of an update on a resource.
 
 Heat compares properties as values, at the top level only (heat/engine/resource.py:646-698). The lines are those of
-openstack-heat 27.0.1, under heat/engine: look for `needs_replace` and `_needs_update` there.
+openstack-heat 27.0.1, under heat/engine: see `needs_replace` and `_needs_update` there.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from datalog_gate.stack.translation import as_heat_reads
 
 UUID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 Doubt = Unknown | None
-"""What decides whether something is so; None if it is."""
+"""The unknown that decides whether something is so; None if it is certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`after` is what Heat has of the properties after the change. `properties` names those that differ, with what
-    decides it. `same` holds the references and unknowns in others: written as before, they may differ."""
+    """`after` has the properties after the change, as Heat reads them. `properties` are those that differ, each with
+    its doubt. `same` holds the references and unknowns in others, which may differ although they are written as
+    before."""
 
     after: Mapping[str, Data]
     properties: dict[str, Doubt] = field(default_factory=dict)
@@ -35,7 +36,7 @@ class Difference:
 
 
 def difference(old: Resource, new: Resource, kind: ResourceType | None) -> Difference:
-    """How the properties differ. Of a type that nobody knows nothing is known but what the template says."""
+    """The difference of the properties. For an unknown type only the template's text is known."""
     before, after = (as_heat_reads(resource, kind).properties for resource in (old, new))
     if kind:
         schemas = {schema.name: schema for schema in kind.properties}
@@ -55,7 +56,7 @@ def difference(old: Resource, new: Resource, kind: ResourceType | None) -> Diffe
 
 
 def differ(left: Data, right: Data) -> tuple[bool, Doubt]:
-    """Whether two pieces of plain data differ, and else what decides it, if anything does."""
+    """Whether two pieces of plain data differ, and the doubt if that is unknown."""
     compared = _Comparison()
     compared.values(left, right, None)
     return compared.differ, compared.doubt
@@ -63,7 +64,7 @@ def differ(left: Data, right: Data) -> tuple[bool, Doubt]:
 
 @dataclass(slots=True)
 class _Comparison:
-    """What came out of comparing: that values differ, or may, or the references and unknowns that both have."""
+    """The result of a comparison: values that differ, or may, and the references and unknowns that both have."""
 
     differ: bool = False
     doubt: Doubt = None
@@ -84,7 +85,7 @@ class _Comparison:
             case (Unknown() | ResourceId(), _) | (_, Unknown() | ResourceId()):
                 self._symbols(left, right)
             case _ if left != right:
-                looked_up = schema.custom if schema and "." in schema.custom else ""  # Heat takes a name or an id
+                looked_up = schema.custom if schema and "." in schema.custom else ""  # Heat accepts a name or an id
                 ids = [isinstance(side, str) and UUID.fullmatch(side) is not None for side in (left, right)]
                 if looked_up and ids[0] != ids[1]:
                     self.doubt = self.doubt or Unknown(phrase(f"whether the two are one {looked_up}"))
@@ -92,7 +93,7 @@ class _Comparison:
                     self.differ = True
 
     def _symbols(self, left: Data, right: Data) -> None:
-        """A reference differs from all but itself, and from an unknown or a text that may be an id nobody knows."""
+        """A reference differs from everything but itself, and from an unknown or a text that may be an unknown id."""
         if left == right and isinstance(left, Unknown | ResourceId):
             self.same.append(left)
         elif unknown := next((side for side in (right, left) if isinstance(side, Unknown)), None):
@@ -108,14 +109,14 @@ class _Comparison:
 
 
 def _given(schema: Property, data: Mapping[str, Data]) -> Data:
-    """The value of a property (heat/engine/properties.py:514): nothing is said and there is no default: None."""
+    """The value of a property (heat/engine/properties.py:514); None if it is missing and has no default."""
     if schema.name not in data and schema.default is None:
         return None
     return _value(schema, data.get(schema.name))
 
 
 def _value(schema: Property, data: Data) -> Data:
-    """The data as a value of the schema (heat/engine/properties.py:350), a null as the default or an empty value."""
+    """The data as a value of the schema (heat/engine/properties.py:350), with null as the default or an empty value."""
     data = schema.default if data is None else data
     match schema.kind, data:
         case "any", _:
@@ -139,7 +140,7 @@ def _value(schema: Property, data: Data) -> Data:
 
 
 class Effect(NamedTuple):
-    """An update or a replacement, what it does to a server that is kept, if anything, and what decides it."""
+    """An update or a replacement, its effect on a server that is kept, if any, and its doubt."""
 
     change: str
     disruption: str = ""
@@ -154,7 +155,7 @@ BY_POLICY: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = {
     ),
     ("OS::Nova::Server", "user_data"): ("user_data_update_policy", {"REBUILD": "rebuild", "IGNORE": ""}),
 }
-"""Properties for which another says what a change does: where it has none of these values, it replaces
+"""Properties whose change replaces, unless another property has one of these values
 (resources/openstack/nova/server.py:1381-1402 and 1431-1452)."""
 DISRUPTING = {("AWS::EC2::Instance", "InstanceType"): "resize"}
 """Properties whose update disrupts (resources/aws/ec2/instance.py:741). No update of Heat merely reboots a server."""
@@ -163,36 +164,36 @@ KINDS = ("rebuild", "resize")
 HANDLES = frozenset(
     {"AWS::CloudFormation::WaitConditionHandle", "OS::Heat::SwiftSignalHandle", "OS::Heat::UpdateWaitConditionHandle"}
 )
-"""Types without properties that do exist. All others stand for what Heat no longer has, and an update does nothing to
-them (resources/openstack/heat/none_resource.py:36)."""
+"""Types without properties that still exist. All others are types that Heat has removed, for which an update does
+nothing (resources/openstack/heat/none_resource.py:36)."""
 SUBSTITUTED = {
     "OS::Heat::SoftwareDeployments": "OS::Heat::SoftwareDeploymentGroup",
     "OS::Heat::StructuredDeployments": "OS::Heat::StructuredDeploymentGroup",
     "OS::Magnum::BayModel": "OS::Magnum::ClusterTemplate",
 }
-"""Types that a template may rename without a replacement (resource.py:1604)."""
+"""Types that may be renamed in a template without a replacement (resource.py:1604)."""
 BY_NAME = frozenset(
     {"AWS::S3::Bucket", "OS::Mistral::CronTrigger", "OS::Mistral::Workflow", "OS::Nova::KeyPair"}
     | {"OS::Octavia::AvailabilityZone", "OS::Swift::Container", "OS::Zaqar::Queue"}
 )
-"""Types whose reference is a name, which the one that replaces it may have as well."""
+"""Types whose reference is a name, which a replacement may also have."""
 KEPT_MEMBERS = {
     "AWS::AutoScaling::AutoScalingGroup": "AutoScalingRollingUpdate",
     "OS::Heat::InstanceGroup": "RollingUpdate",
 }
-"""Groups whose members stay as they are unless the update policy has this (heat/scaling/template.py:20,
+"""Groups whose members are unchanged unless the update policy has this (heat/scaling/template.py:20,
 resources/openstack/heat/instance_group.py:300)."""
 ASK_WHEN_FAILED = ("OS::Neutron::", "OS::Nova::Server", "OS::Cinder::Volume", "OS::Mistral::Workflow")
-"""How the types begin that ask the cloud whether a failed one can be kept (`needs_replace_failed`)."""
+"""The prefixes of types that ask the cloud whether a failed resource can be kept (`needs_replace_failed`)."""
 
 
 def is_template(resource: Resource) -> bool:
-    """Whether a template defines the resource: Heat takes all such as one type (environment.py:209)."""
+    """Whether a template defines the resource. Heat treats all of these as one type (environment.py:209)."""
     return resource.type.endswith((".yaml", ".template"))
 
 
 def effects(kind: ResourceType | None, name: str, differing: Difference) -> Iterator[Effect]:
-    """What a change of the property does. Of a type that nobody knows it may do either."""
+    """The effects of a change of the property. For an unknown type both are possible."""
     if kind is None:
         yield Effect("update")
         yield Effect("replace", doubt=Unknown(phrase(f"whether a change of {name} replaces it")))
@@ -212,7 +213,7 @@ def effects(kind: ResourceType | None, name: str, differing: Difference) -> Iter
 
 
 def further_effects(old: Resource, new: Resource, differing: Difference) -> Iterator[Effect]:
-    """What else makes Heat update or replace a resource of this type."""
+    """Other reasons for Heat to update or replace a resource of this type."""
     after, changed = differing.after, differing.properties
     match new.type:
         case "OS::Heat::UpdateWaitConditionHandle":  # resources/openstack/heat/wait_condition_handle.py:236
@@ -243,7 +244,7 @@ def further_effects(old: Resource, new: Resource, differing: Difference) -> Iter
 
 
 def status_effects(resource: Resource, live: Live | None) -> Iterator[Effect]:
-    """What the state of a live resource makes of an update (resource.py:1369-1386, resources/stack_resource.py:105)."""
+    """The effect of a live resource's state on an update (resource.py:1369-1386, resources/stack_resource.py:105)."""
     match live and (live.action, live.status):
         case ("CHECK", "FAILED") if resource.nested:
             yield Effect("replace", doubt=Unknown(phrase(f"how the stack of {resource.id.path} is")))

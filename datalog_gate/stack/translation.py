@@ -19,12 +19,12 @@ Way = tuple[str, ...]
 
 
 def to_move(properties: Collection[Mapping[str, Data]], said: Container[str], kind: ResourceType | None) -> bool:
-    """Whether the type moves anything that these properties of its resources, whose names are `said`, hold."""
+    """Whether the type moves values in these properties of its resources, whose names are `said`."""
     return kind is not None and any(source[0] in said and _hold(properties, source) for source, _ in kind.moved)
 
 
 def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
-    """The resource with every property where its type has it moved."""
+    """The resource with its properties moved as its type specifies."""
     if not kind or not to_move((resource.properties,), resource.properties, kind):
         return resource
     origins: dict[Path, Path] = {}
@@ -38,7 +38,7 @@ def as_heat_reads(resource: Resource, kind: ResourceType | None) -> Resource:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """The definition of a resource whose properties stand where `origins` says."""
+    """The definition of a resource whose properties were moved; `origins` has their original places."""
 
     resource: Resource
     origins: Mapping[Path, Path]
@@ -62,8 +62,8 @@ class _Moved:
 
 
 def _hold(properties: Collection[Mapping[str, Data]], way: Way) -> bool:
-    """Whether any of the properties, or of the members of lists on the way, holds something there. It is asked of
-    every resource there is, so it goes step by step for all at once."""
+    """Whether any of the properties, or of the list members on the way, has a value there. It is called for every
+    resource, so it handles all at once, step by step."""
     first, *further = way
     data = [part[first] for part in properties if first in part]
     for step in further:
@@ -83,7 +83,7 @@ def _hold(properties: Collection[Mapping[str, Data]], way: Way) -> bool:
 def _moved(
     data: Data, source: Way, target: Way | None, schema: tuple[Property, ...], path: Path, origins: dict[Path, Path]
 ) -> Data:
-    """The data with what lies under the source under the target; `origins` maps where it is to where it was."""
+    """The data with the value at the source moved to the target; `origins` maps the new path to the old one."""
     if isinstance(data, list):
         return [_moved(part, source, target, schema, (*path, at), origins) for at, part in enumerate(data)]
     first, *rest = source

@@ -23,9 +23,9 @@ STRENGTH = ("unchanged", "update", "replace")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What may become of a resource: one change that nothing decides, or several. `disruptions` is what is done to it
-    besides. `of` with `path` is where the text says so. `stirred` says that something in it may be other than before,
-    and not only that Heat passes an update on to the stack that it holds."""
+    """The possible changes of a resource: one if it is certain, or several. `disruptions` are additional effects. `of`
+    with `path` is the place in the text. `stirred` says that something in it may change, not only that Heat passes an
+    update on to its nested stack."""
 
     of: Resource
     changes: dict[str, Doubt]
@@ -35,7 +35,8 @@ class Outcome:
 
 
 def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -> list[Outcome]:
-    """The outcomes of all resources of both, the nested ones among them. Resources of one id are the same resource."""
+    """The outcomes of all old and new resources, including nested ones. Resources with the same id are the same
+    resource."""
     before, after = ({stack.id: stack for stack in stacks} for stacks in (old, new))
     live = {live.id: live for stack in (*old, *new) for live in stack.live}
     pairs: list[_Pair] = []
@@ -45,7 +46,7 @@ def outcomes(old: Sequence[Stack], new: Sequence[Stack], catalogue: Catalogue) -
         pair.compare(catalogue, live)
     known = {pair.id: pair for pair in pairs}
     moved = True
-    while moved:  # from what is replaced to what refers to it
+    while moved:  # from a replaced resource to those that refer to it
         moved = sum(pair.follow(known, _stirred(pairs)) for pair in pairs) > 0
     stirred = _stirred(pairs)
     return [pair.outcome(pair.id in stirred) for pair in pairs]
@@ -57,7 +58,7 @@ def reads_stirred(unknown: Unknown, stirred: Collection[ResourceId]) -> bool:
 
 
 def _stirred(pairs: Iterable[_Pair]) -> set[ResourceId]:
-    """The resources in which something may be other than before, and those that hold their stacks."""
+    """The resources that may change, and those whose nested stacks contain them."""
     return {stirred.id for pair in pairs if pair.stirred for stirred in (pair, *pair.holders)}
 
 
@@ -73,7 +74,7 @@ def _pair_resources(old: Stack | None, new: Stack | None, holder: _Pair | None) 
 
 @dataclass(slots=True)
 class _Pair:
-    """A resource before and after. `must` is the least that becomes of it, `may` what else, with what decides it."""
+    """A resource before and after. `must` is the minimum change, `may` other possible ones, each with its doubt."""
 
     old: Resource | None
     new: Resource | None
@@ -97,7 +98,7 @@ class _Pair:
 
     @property
     def holders(self) -> Iterator[_Pair]:
-        """The resources that hold its stack, from within."""
+        """The resources whose nested stacks contain it, the innermost first."""
         if self.holder:
             yield self.holder
             yield from self.holder.holders
@@ -107,7 +108,7 @@ class _Pair:
         return not (self.old and self.new) or self.must != STRENGTH[0] or bool(self.may)
 
     def compare(self, catalogue: Catalogue, live: Mapping[ResourceId, Live]) -> None:
-        """See what its own definition does to it."""
+        """Determine the effects of its own definition."""
         old, new = self.old, self.new
         if not old or not new:
             return
@@ -127,7 +128,7 @@ class _Pair:
             self._add_effect(Effect("update"), doubt, (section,))
 
     def follow(self, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]) -> bool:
-        """Whether what becomes of others changes what becomes of this one."""
+        """Whether changes of others affect this one."""
         before = self._state()
         if self.holder and self.old and self.new and not self._kept:
             for effect in self.holder.replacement():
@@ -141,7 +142,7 @@ class _Pair:
         return before != self._state()
 
     def replacement(self) -> list[Effect]:
-        """That it is replaced, if it may be."""
+        """Its possible replacement."""
         if self.must == "replace":
             return [Effect("replace")]
         return [Effect("replace", doubt=self.may["replace"])] if "replace" in self.may else []
@@ -152,7 +153,7 @@ class _Pair:
         changes: dict[str, Doubt]
         if old is None or new is None:
             what, doubt = ("create", will) if old is None else ("delete", was)
-            if unread := self._unread():  # it may be one of the members that nobody read
+            if unread := self._unread():  # it may be an unread member
                 kinds: Iterable[str] = replacement.KINDS if self.of.type in replacement.DISRUPTED else ()
                 changes = dict.fromkeys((what, *STRENGTH), unread)
                 return Outcome(self.of, changes, dict.fromkeys(kinds, unread), (), True)
@@ -179,13 +180,14 @@ class _Pair:
         return outer[0] or was, outer[1] or will
 
     def _unread(self) -> Doubt:
-        """Of what is only there before, or after, the group around it that may hold more on the other side."""
+        """For a resource that exists only before or after, the surrounding group that may have more members on the
+        other side."""
         holders = [holder.old if self.old is None else holder.new for holder in self.holders]
         return next((holder.open_members for holder in holders if holder and holder.open_members), None)
 
     @property
     def _kept(self) -> bool:
-        """Whether the group that holds it leaves it as it is."""
+        """Whether its group leaves it unchanged."""
         group = self.holder.new if self.holder else None
         policy = replacement.KEPT_MEMBERS.get(group.type) if group else None
         if group is None or policy is None:
@@ -202,7 +204,7 @@ class _Pair:
             self._add_effect(further_effect, None, ("properties",))
 
     def _add_effect(self, effect: Effect, doubt: Doubt, path: Path) -> None:
-        """Take an effect that comes if what differs in doubt does."""
+        """Add an effect with its doubt."""
         doubt = doubt or effect.doubt
         stronger = STRENGTH.index(effect.change) > STRENGTH.index(self.must)
         if stronger and doubt:
@@ -219,7 +221,7 @@ class _Pair:
 
 
 def _find_differing_sections(old: Resource, new: Resource) -> Iterator[tuple[str, Doubt]]:
-    """The sections of two definitions that differ, each with what decides it (resource.py:1388, rsrc_defn.py:374)."""
+    """The sections of two definitions that differ, each with its doubt (resource.py:1388, rsrc_defn.py:374)."""
     sections: dict[str, tuple[Data, Data]] = {
         "properties": (dict(old.properties), dict(new.properties)),
         "metadata": (old.metadata, new.metadata),
@@ -237,7 +239,7 @@ def _find_differing_sections(old: Resource, new: Resource) -> Iterator[tuple[str
 def _find_doubts(
     symbol: ResourceId | Unknown, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]
 ) -> Iterator[Doubt]:
-    """What decides whether a reference or an unknown written as before has another value; None if it has."""
+    """The unknowns that decide whether a reference or unknown written as before has another value; None if it has."""
     if isinstance(symbol, Unknown):
         if reads_stirred(symbol, stirred):
             yield symbol
