@@ -93,7 +93,7 @@ def test_an_option_on_the_command_line_wins_over_the_file(capsys: pytest.Capture
     command = ("check", "stacks/b.yaml", "--fail-on", "deny")
     assert run(capsys, *command)[0] == 1
     assert run(capsys, *command, "-e", "small.env")[0] == 0
-    assert parse_options(["check", "a.yaml", "--services", "x,y"]).services == ("x", "y")
+    assert parse_options(["check", "a.yaml", "--services", "x,y"]).services == ["x", "y"]
     Path("datalog-gate.toml").write_text("together = true\njobs = 3\n")
     assert [parse_options(["check", *more]).together for more in ([], ["--no-together"])] == [True, False]
 
