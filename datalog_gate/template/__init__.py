@@ -1,8 +1,8 @@
 """Reads templates, environments and nested files into a `Stack`.
 
 Layer 2: may import layers 0 to 1, and beside it `stack`. `document` reads YAML with the place of each part, `resolver`
-resolves the functions of one template, `resources` and `nesting` make resources and what they nest, `reader` joins
-them. The caller gives a function that fetches files: nothing here reads a disk.
+resolves the functions of one template, `resources` and `nesting` create resources and nested stacks, `reader` combines
+them. The caller passes a function that fetches files: nothing here reads from disk.
 
 >>> from datalog_gate.template.reader import TemplateSource, read_template
 >>> text = (

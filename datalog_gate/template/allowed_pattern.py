@@ -1,7 +1,8 @@
 """The constraint `allowed_pattern` of parameters.
 
-Heat asks that Python's `re.match` ends where the value does (heat/engine/constraints.py, AllowedPattern). A pattern is
-the user's, and may take forever: what could is matched by RE2 where both surely agree, else not at all.
+Heat requires that Python's `re.match` ends at the end of the value (heat/engine/constraints.py, AllowedPattern). Users
+write the patterns, which may take forever. Those that might are matched by RE2 if both certainly agree, else not at
+all.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import re
 from collections.abc import Iterator
 
 LONGEST = 256
-"""The most characters of a value that Python's engine, whose time may be more than linear, looks at."""
+"""The maximum length of a value for Python's engine, whose time may be more than linear."""
 REPEATS = 3
-"""The most repetitions of a pattern for it."""
+"""The maximum number of repetitions in a pattern for it."""
 STEPS = 10**7
-"""The most steps of RE2: characters times the size of the compiled pattern, a tenth of a second."""
+"""The maximum number of steps of RE2, a tenth of a second: characters times the size of the compiled pattern."""
 MEMORY = 1 << 20
 _ATOM = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]|.", re.DOTALL)
 _REPEAT = re.compile(r"[*+]|\{\d*,\d*\}")
@@ -24,10 +25,8 @@ _PLAIN = re.compile(r"[ -~]*")
 
 
 def matches_whole(pattern: str, value: str) -> bool | None:
-    """Whether the first match of a pattern that Python takes, at the start of the value, ends at its end.
-
-    None if that is not told: matching could take long, and RE2 does not take the pattern or may read it otherwise.
-    """
+    """Whether the first match of a pattern at the start of the value ends at its end. None if unknown: matching could
+    take long, and RE2 does not accept the pattern or may read it differently."""
     if len(value) <= LONGEST and _is_harmless(pattern):
         matching = re.match(pattern, value)
         return matching is not None and matching.end() == len(value)
@@ -35,7 +34,8 @@ def matches_whole(pattern: str, value: str) -> bool | None:
 
 
 def _is_harmless(pattern: str) -> bool:
-    """Whether matching surely ends soon: few repetitions, and none of what is repeated or chosen itself."""
+    """Whether matching certainly ends soon: there are few repetitions, and no repeated part has repetitions or
+    alternatives."""
     bare = "".join(atom if len(atom) == 1 or atom[1:].isdigit() else "x" for atom in _ATOM.findall(pattern))
     return len(_REPEAT.findall(bare)) <= REPEATS and not _NESTED.search(bare) and not re.search(r"\\\d", bare)
 
@@ -50,7 +50,7 @@ def _is_read_alike(pattern: str, value: str) -> bool:
         return False
     try:
         return not any(re.match(group, "") for group in _repeated(pattern))
-    except (re.error, IndexError):  # no group after all, as in the comments of ``(?x)``
+    except (re.error, IndexError):  # not a group, as in comments with ``(?x)``
         return False
 
 

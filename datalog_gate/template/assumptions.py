@@ -1,6 +1,6 @@
-"""Values assumed for unknowns, where the template would have made these.
+"""Values assumed for unknowns, used when the template would create these.
 
-Users name an unknown by its expression, as findings print it; the gate itself names it by its structure.
+Users name an unknown by its expression, as findings print it; the gate itself uses its structure.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Assumed = Mapping[str, Data] | Sequence[str]
 
 @dataclass(slots=True)
 class Assumptions:
-    """Assumed values, and which of them one reading of a template used."""
+    """Assumed values, and which of them a reading of a template has used."""
 
     values: Mapping[Unknown, Data] = field(default_factory=dict)
-    """Values by the unknown."""
+    """Values by unknown."""
     assumed: Assumed = ()
-    """What the user assumes."""
+    """The assumptions of the user."""
     expressions: dict[str, str] = field(default_factory=dict)
-    """The longest expression met that each text begins with."""
+    """The longest expression found so far at the start of each text."""
     incomplete: bool = False
-    """Whether a longer expression was met after a shorter one was taken: all must be read again."""
+    """Whether a longer expression was found after a shorter one was used: everything must be read again."""
     used: set[str] = field(default_factory=set)
-    """The texts, or expressions, that stand for an unknown."""
+    """The texts, or expressions, that matched an unknown."""
     known: set[str] = field(default_factory=set)
-    """The expressions whose value the template decides."""
+    """The expressions whose value the template determines."""
     wrong: dict[str, str] = field(default_factory=dict)
-    """The expressions of conditions that are assumed to be no truth value, by the text that says so."""
+    """The expressions of conditions that are assumed to be something else than a truth value, by text."""
     offered: dict[str, None] = field(default_factory=dict)
-    """All expressions that a value could be assumed for."""
+    """All expressions for which a value could be assumed."""
 
     def of(self, unknown: Unknown) -> Data:
-        """The value assumed of the unknown, or else itself."""
+        """The assumed value of the unknown, or the unknown itself."""
         if unknown in self.values:
             return self.values[unknown]
         if not self.assumed:
@@ -66,7 +66,7 @@ class Assumptions:
         return value
 
     def within(self, data: Data) -> Data:
-        """The data with all unknowns in it that something is assumed of replaced."""
+        """The data with its unknowns replaced by assumed values."""
         match data:
             case _ if not (self.values or self.assumed):
                 return data
@@ -79,12 +79,12 @@ class Assumptions:
         return data
 
     def note_known(self, unknown: Unknown) -> None:
-        """Note that the template decides the value, so that nothing can be assumed of it."""
+        """Record that the template determines the value, so that nothing can be assumed."""
         if self.assumed:
             self.known.add(unknown.expression)
 
     def problems(self) -> Iterator[Diagnostic]:
-        """What is wrong with the assumptions of the user, once all is read."""
+        """The problems of the user's assumptions, after reading everything."""
         for text in self.assumed:
             known = [expression for expression in self.known if self._tells(text, expression)]
             if text in self.wrong:
@@ -97,9 +97,9 @@ class Assumptions:
                 expression = text if isinstance(self.assumed, Mapping) else text.rpartition("=")[0]
                 near = closest(expression, self.offered)
                 message = f"no value of the stack that is not known is written `{expression}`"
-                if expression[:1] != "{":  # what is open, as a template at an address, or was made of others for rules
+                if expression[:1] != "{":  # open data such as a template at a URL, or computed for rules
                     message = f"`{expression}` is no function of a template: nothing can be assumed of it"
-                    named = f"{{get_param: {expression.rpartition(' ')[2]}}} in "  # as messages name it
+                    named = f"{{get_param: {expression.rpartition(' ')[2]}}} in "  # as messages show it
                     near = near or next((offer for offer in self.offered if offer.startswith(named)), None)
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")
 

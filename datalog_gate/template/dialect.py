@@ -1,6 +1,6 @@
 """The versions of templates, with their sections, keys and functions.
 
-Source: heat/engine/hot/template.py and heat/engine/cfn/template.py. Other maps of one key are plain data there, too.
+Source: heat/engine/hot/template.py and heat/engine/cfn/template.py. As there, other maps with one key are plain data.
 """
 
 from __future__ import annotations
@@ -51,9 +51,12 @@ RESOURCE_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One version of one kind of template. `functions` may stand anywhere, `conditional` in conditions; `removed` are
-    refused by name. `date` orders the versions of HOT, whatever they are called; the other kind's have none.
-    `resources` is what the section of that name is called, `parts` what HOT calls each key in it."""
+    """One version of one kind of template.
+
+    `functions` may be used anywhere, `conditional` in conditions; `removed` are refused by name. `date` orders the
+    versions of HOT, whatever their names; the other kind has none. `resources` is the name of that section, `parts`
+    maps HOT's name of each key in it to its name here.
+    """
 
     version: str
     hot: bool
@@ -65,16 +68,16 @@ class Dialect:
     parts: Mapping[str, str]
 
     def key(self, name: str) -> str:
-        """What this dialect calls the section or key that HOT calls `name`."""
+        """The name in this dialect of the section or key that HOT calls `name`."""
         return name if self.hot else RESOURCE_KEYS.get(name, name.capitalize())
 
     @property
     def names(self) -> Mapping[str, str]:
-        """What it calls the keys of a resource, where HOT has another name."""
+        """The names of resource keys that differ from HOT's."""
         return {} if self.hot else RESOURCE_KEYS
 
     def deletion_policy(self, written: object) -> str | None:
-        """The policy's one name, None for what is no policy of this version."""
+        """The policy's canonical name; None if this version does not have it."""
         if written is None:
             return None
         policies = ("Delete", "Retain", "Snapshot")
@@ -83,7 +86,7 @@ class Dialect:
 
 
 def dialect_of(template: Mapping[object, object]) -> Dialect | str:
-    """The dialect, or in words why the data is no template."""
+    """The dialect, or the reason why the data is not a template."""
     keys = [key for key in (*_CFN, "heat_template_version") if isinstance(template.get(key), str)]
     if len(keys) != 1:
         is_missing = "heat_template_version" not in template

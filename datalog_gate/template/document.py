@@ -1,6 +1,6 @@
 """YAML and JSON documents as plain data with places.
 
-Scalars are those of Heat's own loader (heat/common/template_format.py). Depth, size and aliases are bounded.
+Scalars are as in Heat's own loader (heat/common/template_format.py). Depth, size and aliases are limited.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from datalog_gate.stack.model import Data, Locate, Path
 
 MAX_CHARACTERS = 4_000_000
 MAX_NODES = 500_000
-"""Parts of one document with its aliases written out."""
+"""The maximum number of parts of a document, with aliases expanded."""
 MAX_DEPTH = 60
 MAX_NUMBER = 400
-"""Characters of a number: YAML's base 60 takes square time."""
+"""The maximum number of characters of a number, since YAML's base 60 takes quadratic time."""
 
 Node = tuple[int, int, int, int, Any]
 """Start line and column, end line and column (from 0), and what is within: the text of a scalar, a list of nodes, or a
@@ -32,30 +32,30 @@ _MERGE = object()
 
 @dataclass(slots=True)
 class Document:
-    """Parsed text. `root` is its node; of JSON it is read only when a place is asked for."""
+    """Parsed text. `root` is its node; for JSON it is built only when a place is needed."""
 
     file: str
     text: str | None
     data: Data
     root: Node | None = None
     has_paths: bool = False
-    """Whether data without a text has places all the same: the paths in it."""
+    """Whether data without text still has places: its paths."""
     _asked: bool = field(default=False, repr=False)
 
     def place(self, path: Path) -> Span | None:
-        """The span of the deepest part of `path` that the text has."""
+        """The span of the deepest part of `path` that exists in the text."""
         return self._span(path, 1)
 
     def key_place(self, path: Path) -> Span | None:
-        """The span of the key that the last step of `path` names; if there is none, that of the deepest part."""
+        """The span of the key at the last step of `path`; if there is none, of the deepest part."""
         return self._span(path, 0)
 
     def below(self, path: Path) -> Locate:
-        """The way to the places of what stands under `path`."""
+        """Return a function for the places below `path`."""
         return lambda steps: self.place((*path, *steps))
 
     def _span(self, path: Path, part: int) -> Span | None:
-        """The span of the key (0) or the node (1) at the path; of the deepest node if the text ends before."""
+        """The span of the key (0) or the node (1) at the path, or of the deepest existing node."""
         if self.text is None:
             way = self._way(path) if self.has_paths else ""
             return Span(self.file, 0, 0, 0, 0, way) if way else None
@@ -72,7 +72,7 @@ class Document:
         return _span(self.file, pair[part], self._way(path) if whole[0] == whole[2] else "")
 
     def _way(self, path: Path) -> str:
-        """The path as text, as far as the data goes."""
+        """The existing part of the path, as text."""
         data: Any = self.data
         known = 0
         for step in path:
@@ -90,16 +90,16 @@ class Document:
             self._asked = True
             try:
                 self.root = _Builder(self.text, self.file).build()[1]
-            except InputError:  # JSON that is no YAML (a surrogate pair): read all the same, without places
+            except InputError:  # JSON that is not YAML (a surrogate pair): accepted without places
                 return None
         return self.root
 
 
 def read_document(text: str, file: str, as_json: bool = True) -> Document:
-    """The document of a text: of JSON if it is any, else of YAML. Errors: InputError with one diagnostic.
+    """The document of a text: JSON if it is valid JSON, else YAML. Errors: InputError with one diagnostic.
 
-    Environments are never read `as_json` (heat/common/environment_format.py:29), templates are wherever they can be
-    (heat/common/template_format.py:61). The two differ: 1e1 is a number of JSON, and a text of YAML.
+    Environments are never read `as_json` (heat/common/environment_format.py:29), templates are whenever possible
+    (heat/common/template_format.py:61). The results differ: 1e1 is a number in JSON, and a text in YAML.
     """
     if len(text) > MAX_CHARACTERS:
         raise _wrong("too-large", f"{file} has more than {MAX_CHARACTERS} characters", None)
@@ -110,9 +110,9 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
         except RecursionError:
             raise _wrong("too-large", f"{file} is nested deeper than {MAX_DEPTH} levels", None) from None
         except ValueError:
-            pass  # it is YAML, if anything, or has a number that is too long, of which YAML's reader knows the place
+            pass  # YAML or invalid, or a number is too long: YAML's reader knows the place
         else:
-            if repeats:  # the reader of YAML refuses what the keys say otherwise, and knows where
+            if repeats:  # the YAML reader refuses contradictory keys with their place
                 _Builder(text, file).build()
             return Document(file, text, _bounded(data, file))
     data, root = _Builder(text, file).build()
@@ -120,7 +120,7 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
 
 
 def data_document(body: Mapping[str, Data], file: str, has_paths: bool) -> Document:
-    """The document of data from a request's JSON; resources are bounded later. Errors: InputError."""
+    """The document of JSON data in a request; resources are limited later. Errors: InputError."""
     try:
         rest = {name: section for name, section in body.items() if name not in ("resources", "Resources")}
         text = json.dumps(rest, default=_date)
@@ -130,14 +130,14 @@ def data_document(body: Mapping[str, Data], file: str, has_paths: bool) -> Docum
 
 
 def read_integer(text: str) -> int:
-    """Read an integer of JSON. Errors: ValueError for one that is too long."""
+    """Read an integer in JSON. Errors: ValueError if it is too long."""
     if len(text) > MAX_NUMBER:
         raise ValueError(f"it has a number of more than {MAX_NUMBER} digits")
     return int(text)
 
 
 def size_of(data: Data) -> int | None:
-    """How many parts the data has, with what is shared counted wherever it occurs; None beyond the bounds."""
+    """The number of parts of the data, with shared parts counted at each use; None beyond the limits."""
     level, nodes, depth = [data], 0, 0
     while level:
         nodes, depth = nodes + len(level), depth + 1
@@ -155,7 +155,7 @@ def _bounded(data: Data, file: str) -> Data:
 
 
 def _object(pairs: list[tuple[str, Data]], repeats: list[bool]) -> dict[str, Data]:
-    """The object of these pairs, the last of a key; it notes if a key occurs twice."""
+    """The object with these pairs; the last value of a key counts, and duplicate keys are recorded."""
     if len(unique := dict(pairs)) < len(pairs):
         repeats.append(True)
     return unique
@@ -184,7 +184,7 @@ def _child(node: Node, step: str | int) -> tuple[Node, Node] | None:
 
 
 def _unprintable() -> re.Pattern[str]:
-    """What finds a character that no text of YAML holds."""
+    """A pattern for characters that YAML does not allow."""
     from yaml.reader import Reader
 
     pattern: re.Pattern[str] = Reader.NON_PRINTABLE
@@ -206,23 +206,23 @@ class _Open:
         self.data, self.nodes, self.anchor, self.start = data, nodes, event.anchor, event.start_mark
         self.key: tuple[Any, Node] | None = None
         self.merged: list[list[tuple[Any, Any]]] = []
-        """For each merge key the mappings merged by it, in the order of the text, with the nodes of their keys."""
+        """For each merge key the merged mappings, in text order, with the nodes of their keys."""
         self.size = 1
 
 
 _TOO_DEEP = "while increasing flow level"
-"""What libyaml 0.2.6 was doing when it gave up at 1,000 brackets, which it reads ahead of the events."""
+"""The context of libyaml 0.2.6's error at 1,000 brackets, which it reads ahead of the events."""
 
 
 class _Builder:
-    """One reading of one text, from the events of PyYAML's parser."""
+    """A single reading of a text, from the events of PyYAML's parser."""
 
     def __init__(self, text: str, file: str) -> None:
         self.text, self.file = text, file
         self.anchors: dict[str, tuple[Any, Node, int]] = {}
         self.open: list[_Open] = []
         self.pairs: dict[int, tuple[Any, list[_Pair]]] = {}
-        """By the id of a mapping with merge keys: the mapping, and the pairs that PyYAML 6.0.4 makes of it."""
+        """By the id of a mapping with merge keys: the mapping, and its pairs in PyYAML 6.0.4."""
         self.result: tuple[Any, Node | None] = (None, None)
         self.size = 0
 
@@ -301,10 +301,10 @@ class _Builder:
     def _end(self, event: Any) -> None:
         done = self.open.pop()
         node = _node(done, event, done.nodes)
-        if done.merged:  # what is merged yields to the mapping's own keys
+        if done.merged:  # the mapping's own keys override merged ones
             data: dict[Any, Any] = {}
             nodes: dict[Any, Any] = {}
-            # of a list the first wins, of several merge keys the last
+            # the first mapping of a list wins, and the last merge key
             merged = [part for parts in done.merged for part in reversed(parts)]
             for part, places in [*merged, (done.data, done.nodes)]:
                 data.update(part)
@@ -315,10 +315,10 @@ class _Builder:
         self._add(done.data, node, done.size, done.anchor)
 
     def _check_merge(self, done: _Open, data: dict[Any, Any], node: Node) -> None:
-        """Refuse a mapping that PyYAML 6.0.4 reads otherwise than the versions before it, which read `data`.
+        """Refuse a mapping that PyYAML 6.0.4 reads differently from earlier versions, which read `data`.
 
-        It takes no two pairs whose keys are one string in memory, which are those of one node and those of one
-        character, and the last pair of what is left, while the versions before it take the first mapping of a list.
+        It drops pairs whose keys are the same string object (those of one node, and of one character), and takes the
+        last remaining pair, while earlier versions take the first mapping of a list.
         """
         pairs: dict[object, _Pair] = {}
         for part, places in (part for parts in done.merged for part in parts):
@@ -342,7 +342,7 @@ class _Builder:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
-            # neither its name nor that of a tag is told: both may be passwords that nobody put in quotes
+            # its name, or that of a tag, is not shown: it may be an unquoted password
             raise self._error("yaml", "this alias stands for nothing, or for itself", event)
         data, node, size = self.anchors[event.anchor]
         self._add(data, node, size, None, event)
@@ -374,14 +374,14 @@ class _Builder:
             top.key = None
         else:
             key = top.key[0]
-            twice = key in top.data and repr(top.data[key]) != repr(data)  # the same said again says nothing else
+            twice = key in top.data and repr(top.data[key]) != repr(data)  # an identical repetition changes nothing
             if twice and (top.anchor or not self._in_parameters()):
                 raise self._error("duplicate-key", f"`{key}` is already a key of this mapping", top.key[1])
             top.data[key], top.nodes[key] = data, (top.key[1], node)
             top.key = None
 
     def _in_parameters(self) -> bool:
-        """Whether the open mapping is the section of parameters: Heat takes the last of one name, and so do we."""
+        """Whether the open mapping is the section of parameters, in which Heat accepts the last of equal names."""
         return len(self.open) == 2 and self.open[0].key is not None and str(self.open[0].key[0]).lower() == "parameters"
 
     def _error(self, code: str, message: str, at: Any) -> InputError:

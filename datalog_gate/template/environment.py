@@ -24,25 +24,25 @@ SPECIAL = {
     "hooks": tuple(f"{when}-{action}" for when in ("pre", "post") for action in ("create", "update", "delete")),
     "restricted_actions": ("update", "replace"),
 }
-"""What may be said of a resource besides mappings, and the values of each (heat/engine/environment.py:34-95)."""
+"""The other keys of a resource besides mappings, with their values (heat/engine/environment.py:34-95)."""
 TEMPLATE_ENDINGS = (".yaml", ".template")
 
 Entry = tuple[str, str]
-"""A registry's value, and the file that file names in it are relative to."""
+"""A registry's value, and the file that its file names are relative to."""
 
 
 @dataclass(slots=True)
 class Registry:
-    """Resource type mappings. `resources` holds mappings of single resources by their name's pattern, and below a
-    nested stack's name those of its own resources."""
+    """Resource type mappings. `resources` has mappings of single resources by name pattern, and below a nested stack's
+    name those of its resources."""
 
     types: dict[str, Entry] = field(default_factory=dict)
     resources: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def resolve(self, declared: str, name: str, is_type: Callable[[str], bool]) -> tuple[str, str | None]:
-        """The type, and the file that names it if it is a template. Errors: ValueError for a circle.
+        """The type, and the file that names it if it is a template. Errors: ValueError for a cycle.
 
-        A mapping that leads to no type is skipped, as long as another leads to one (heat/engine/environment.py:517).
+        A mapping that leads to no type is skipped, if another leads to one (heat/engine/environment.py:517).
         """
         if not self.types and not self.resources:
             return declared, None
@@ -64,9 +64,12 @@ class Registry:
         return (declared, None) if is_type(declared) else None
 
     def spread(self, resources: Iterable[tuple[str, str]]) -> Registry:
-        """The registry once Heat has loaded a stack's resources, given by name and type: what a mapping of one of them
-        leads to is stored for all of the type, unless that is a template (heat/engine/environment.py:520). The legacy
-        engine may have loaded others before: so what leads to nothing hides none of them."""
+        """The registry after Heat has loaded a stack's resources, given by name and type.
+
+        Heat stores the target of one resource's mapping for all resources of the type, unless it is a template
+        (heat/engine/environment.py:520). The legacy engine may have loaded others before, so mappings that lead to
+        nothing hide none of them.
+        """
         if not self.resources:
             return self
         types = dict(self.types)
@@ -74,14 +77,14 @@ class Registry:
             own, way, last = self.resources.get(name, {}), dict[str, Entry](), declared
             while isinstance(entry := own.get(last), tuple) and last not in way:
                 way[last], last = entry, entry[0]
-            with suppress(ValueError):  # a circle, which is reported where the resource is read
+            with suppress(ValueError):  # a cycle, which is reported when the resource is read
                 kind, file = self.resolve(declared, name, lambda _: True)
                 if file is None and kind != "OS::Heat::None":
                     types |= way
         return Registry(types, self.resources)
 
     def read_option(self, name: str, key: str) -> tuple[str, ...]:
-        """The `hooks` or `restricted_actions` that all patterns which match the resource's name set."""
+        """The `hooks` or `restricted_actions` in all patterns that match the resource's name."""
         if not self.resources:
             return ()
         options: dict[str, None] = {}
@@ -91,7 +94,7 @@ class Registry:
         return tuple(options)
 
     def child(self, name: str) -> Registry:
-        """The registry of the stack that the resource of that name holds."""
+        """The registry of the stack inside the resource with that name."""
         inner: dict[str, object] = {}
         for pattern, entries in self.resources.items():
             if fnmatchcase(name, pattern):
@@ -100,7 +103,7 @@ class Registry:
         return Registry(self.types, {key: value for key, value in inner.items() if isinstance(value, dict)})
 
     def entries(self) -> Iterator[Entry]:
-        """All that anything is mapped to."""
+        """All targets of mappings."""
         parts: list[Mapping[str, object]] = [self.types, self.resources]
         while parts:
             for value in parts.pop().values():
@@ -110,12 +113,12 @@ class Registry:
                     yield value
 
     def _mappings(self, declared: str, name: str) -> Iterator[tuple[str, Entry]]:
-        """The mappings of a type, the one that Heat prefers first."""
+        """The mappings of a type, in Heat's order of preference."""
         own = self.resources.get(name, {}).get(declared)
         if isinstance(own, tuple):
             yield declared, own
         keys = [declared] if declared in self.types else []
-        for key, (value, _) in self.types.items():  # a wildcard that leads to a template matches nothing in Heat
+        for key, (value, _) in self.types.items():  # in Heat a wildcard for a template matches nothing
             matches = key.endswith("*") and not value.endswith(TEMPLATE_ENDINGS)
             if matches and declared.startswith(key[:-1]) and declared != value and key != declared:
                 keys.append(key)
@@ -125,7 +128,7 @@ class Registry:
 
 @dataclass(slots=True)
 class Environment:
-    """What all environments say together."""
+    """The merged environments."""
 
     parameters: dict[str, Given] = field(default_factory=dict)
     defaults: dict[str, Given] = field(default_factory=dict)
@@ -143,10 +146,8 @@ def read_environments(
     report: Report,
     has_base_url: bool = True,
 ) -> Environment:
-    """All environments over each other. `types` are those of the template's parameters.
-
-    Without `has_base_url` no file is relative to a `base_url`.
-    """
+    """Merge environments. `types` are the types of the template's parameters. Without `has_base_url` no file is
+    relative to a `base_url`."""
     environment = Environment()
     sections = _sections(body, report) if body else {}
     if body:
@@ -173,7 +174,7 @@ def read_environments(
                     _merge(target, key, given, types.get(key), strategy == "deep_merge", report)
                 else:
                     target[key] = given
-        added = sections.get("resource_registry", {}).items()  # what is null in a later file takes nothing away
+        added = sections.get("resource_registry", {}).items()  # a null in a later file removes nothing
         mappings |= {key: (value, file) for key, value in added if value is not None or not mappings}
     for key, (value, file) in mappings.items():
         base, named_in = mappings.get("base_url", ("", None))
@@ -183,7 +184,7 @@ def read_environments(
 
 
 def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
-    """The sections that hold maps; what has a wrong form is reported."""
+    """The sections with maps; invalid ones are reported."""
 
     def wrong(message: str, path: Path, suggestion: str | None = None) -> None:
         place = document.key_place(path) if path else document.place(())
@@ -293,7 +294,7 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
                     known = target.get(key)
                     inner = known if isinstance(known, dict) else {}
                     within(inner, value, *at, key)
-                    if inner:  # an empty map says nothing, not even that it hides what another pattern says
+                    if inner:  # an empty map has no effect, and does not hide another pattern
                         target[key] = inner
                 case str():
                     target[key] = entry(value)

@@ -1,4 +1,4 @@
-"""Nested stacks as Heat holds them."""
+"""Nested stacks in the state that Heat holds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from datalog_gate.base.values import ResourceId
 from datalog_gate.stack.model import Data
 
 Fetch = Callable[[str, str], tuple[str, str] | None]
-"""The file of a name in a template or environment, given as (name, file that names it): its own name and text. None if
-there is none. Errors: InputError whose diagnostics have no place, for a file that may not be read."""
+"""Returns the file for a name in a template or environment, given as (name, file with the name): its own name and text.
+None if it does not exist. Errors: InputError whose diagnostics have no place, for a file that may not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldStack:
-    """A nested stack: its name, template, environment, files, the metadata of the resource that nests it, and the
-    section and name of each value that its host hides."""
+    """A nested stack: its name, template, environment, files, the metadata of its parent resource, and the section and
+    name of each value that its host hides."""
 
     name: str
     template: str | Mapping[str, Data]
@@ -30,18 +30,18 @@ class HeldStack:
 
 @dataclass(frozen=True, slots=True)
 class HeldStacks:
-    """The nested stacks of a tree that Heat holds already."""
+    """The nested stacks of a tree that already exist in Heat."""
 
     stacks: Mapping[str, HeldStack] = field(default_factory=dict)
     """By the path of the stack, ``web/db``."""
     built: Mapping[str, str] = field(default_factory=dict)
-    """The path of each resource that was built, by the id that Heat gave it: in these stacks it is a reference."""
+    """The path of each existing resource, by its id in Heat: in these stacks the id is a reference."""
     adopted: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
-    """The parameters that adopted data gives to nested stacks, by the path of the stack: they count where its parent
-    gives none (heat/engine/service.py:779)."""
+    """The parameters from adopted data for nested stacks, by the path of the stack. They are used if the parent gives
+    none (heat/engine/service.py:779)."""
 
     def refer(self, data: Data) -> Data:
-        """The data with references in place of ids of what was built."""
+        """The data with ids of existing resources replaced by references."""
         match data:
             case str() if data in self.built:
                 return ResourceId(self.built[data])
@@ -57,7 +57,7 @@ class HeldStacks:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> HeldStacks:
-        """The stacks of such JSON data."""
+        """The stacks in such JSON data."""
         stacks = {
             path: HeldStack(**{**stack, "masked": tuple(map(tuple, stack.get("masked", ())))})
             for path, stack in data["stacks"].items()
@@ -66,7 +66,7 @@ class HeldStacks:
 
 
 def read_adopted(data: object, path: str) -> dict[str, Mapping[str, Data]]:
-    """The `adopted` parameters in the data of an adopted stack of that path; empty if nothing is adopted."""
+    """The `adopted` parameters in the data of an adopted stack with that path; empty if nothing is adopted."""
     adopted: dict[str, Mapping[str, Data]] = {}
     resources = data.get("resources") if isinstance(data, dict) else None
     for name, resource in resources.items() if isinstance(resources, dict) else ():
@@ -80,12 +80,12 @@ def read_adopted(data: object, path: str) -> dict[str, Mapping[str, Data]]:
 
 
 def label_of(path: str) -> str:
-    """What stands for the file of a held stack's template."""
+    """The label of a held stack's template, used as a file name."""
     return f"<{path}>"
 
 
 def fetch_held(held: HeldStacks, fetch: Fetch) -> Fetch:
-    """A `Fetch` that finds what held stacks name in their own files, under labels of their own."""
+    """Create a `Fetch` for the files of held stacks, each under its own label."""
     homes = {label_of(path): path for path in held.stacks}
 
     def fetch_file(name: str, base: str) -> tuple[str, str] | None:

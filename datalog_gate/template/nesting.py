@@ -1,4 +1,4 @@
-"""The members of groups, as they are when the stack is created.
+"""The members of groups, at the creation of the stack.
 
 Source: heat/engine/resources/openstack/heat/*_group.py and resource_chain.py.
 """
@@ -22,9 +22,9 @@ from datalog_gate.template.document import Document
 from datalog_gate.template.tree import MAX_RESOURCES, Hidden, Tree
 
 LISTED = 64
-"""The most members that are listed of those that may exist."""
+"""The maximum number of listed members that may exist."""
 ROOM = 250
-"""How many resources a tree may have before such members are no longer listed."""
+"""The number of resources of a tree from which such members are no longer listed."""
 
 VERSIONS: Mapping[str, tuple[str, str]] = {
     group: ("HeatTemplateFormatVersion", "2012-12-12")
@@ -32,14 +32,14 @@ VERSIONS: Mapping[str, tuple[str, str]] = {
     else ("heat_template_version", "2015-04-30")
     for group in model.GROUPS
 }
-"""The version of the template that Heat makes of a group's members (heat/scaling/template.py:60, engine/resources/
-openstack/heat/instance_group.py:268)."""
+"""The version of Heat's template for a group's members (heat/scaling/template.py:60,
+engine/resources/openstack/heat/instance_group.py:268)."""
 
 
 @dataclass(slots=True)
 class Where:
-    """A resource's `Definition` in a text. `prefix` is its path, `names` what its keys are called, `given` where the
-    values of parameters stand: what a parameter says has the place of its value."""
+    """A resource's `Definition` in a text. `prefix` is its path, `names` has the names of its keys, `given` the places
+    of parameter values: data from a parameter has the place of its value."""
 
     document: Document
     prefix: Path
@@ -57,11 +57,11 @@ class Where:
         return self.document.key_place(self.prefix) if place == self.document.place(self.prefix) else place
 
     def below(self, path: Path) -> Locate:
-        """The way to the places of what stands under `path`."""
+        """Return a function for the places below `path`."""
         return lambda steps: self((*path, *steps))
 
     def _of_parameter(self, path: Path) -> Span | None:
-        """The place of the value of the parameter that stands at the path or above it."""
+        """The place of the value of the parameter at or above the path."""
         data = self.document.data
         for at, step in enumerate((*path, None) if self.given else ()):
             if at > len(self.prefix) and isinstance(data, dict) and len(data) == 1:
@@ -91,7 +91,7 @@ class Where:
         return {key: data.get(name, data) for key in keys if (name := names.get(key, key)) in data or made}
 
     def within(self, *steps: str, **names: str) -> Where:
-        """The place of a definition that stands in this one's properties."""
+        """The place of a definition in the properties of this one."""
         return Where(
             self.document,
             (*self.prefix, self.names.get("properties", "properties"), *steps),
@@ -105,7 +105,7 @@ class Where:
         return self.hidden.holds(self._whole(path), partly)
 
     def hide(self, path: Path) -> None:
-        """Note that what stands there is hidden."""
+        """Record that the value there is hidden."""
         self.hidden.add(self._whole(path))
 
     def _whole(self, path: Path) -> Path:
@@ -114,12 +114,12 @@ class Where:
 
 
 def _calls_function(data: Mapping[str, Data], key: str | int, functions: frozenset[str]) -> bool:
-    """Whether the data calls a function, which makes what stands under the key."""
+    """Whether the data calls a function, whose result is the value of the key."""
     return len(data) == 1 and key not in data and not functions.isdisjoint(data)
 
 
 class Member(NamedTuple):
-    """One member's definition. `after` is the member that it waits for, `maybe` decides whether it exists."""
+    """A member's definition. `after` is the member that it waits for, `maybe` decides whether it exists."""
 
     name: str
     type: str
@@ -130,7 +130,7 @@ class Member(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The number of a group's members: the least, the most, and what decides it if they differ."""
+    """The number of a group's members: the minimum, the maximum, and the unknown that decides it if they differ."""
 
     least: int
     most: float
@@ -139,8 +139,8 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group's members, those that may exist among them, the place of their definition, and what keeps more members
-    than these from being known."""
+    """A group's members, including possible ones, the place of their definition, and the unknown that keeps further
+    members from being known."""
 
     members: tuple[Member, ...]
     where: Where
@@ -151,12 +151,12 @@ _SCALING = {
     "OS::Heat::AutoScalingGroup": ("min_size", "desired_capacity", "max_size"),
     "AWS::AutoScaling::AutoScalingGroup": ("MinSize", "DesiredCapacity", "MaxSize"),
 }
-"""The properties of scaling groups, each of which is at most the next."""
+"""The size properties of scaling groups; each is at most the next."""
 
 
 def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]]:
-    """The least and the greatest number of each parameter that is a size of a scaling group whose other sizes are
-    written out: with another, Heat refuses the group."""
+    """The minimum and maximum number for each parameter that is a size of a scaling group whose other sizes are
+    constants, since Heat refuses the group with other values."""
     limits: dict[str, tuple[int, float]] = {}
     for definition in section.values():
         if not isinstance(definition, dict):
@@ -187,7 +187,7 @@ def read_group(
     tree: Tree,
     launch: Callable[[Data], Resource | None],
 ) -> Group:
-    """The group `own` of that type. `launch` gives the launch configuration of a property. Errors: InputError."""
+    """The group `own` of that type. `launch` returns the launch configuration for a property. Errors: InputError."""
     if kind in model.DEPLOYMENTS:
         return _deployments(kind, properties, where, tree)
     match kind:
@@ -218,7 +218,7 @@ def read_group(
 
 
 def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
-    """The tags of a group's instances: Heat adds those that name the group."""
+    """The tags of a group's instances. Heat adds those that name the group."""
     if not isinstance(tags, list | None):
         return tags
     keys = [tag.get("Key") for tag in tags or [] if isinstance(tag, dict)]
@@ -231,8 +231,8 @@ def _tags(group: ResourceId, kind: str, tags: Data) -> Data:
 def _scaling_size(
     properties: Mapping[str, Data], least: str, desired: str, most: str, where: Where, tree: Tree
 ) -> Size:
-    """The size that an autoscaling group starts with: the desired one, or else the least. Heat refuses one that is not
-    between the least and the most (heat/engine/resources/openstack/heat/autoscaling_group.py:232)."""
+    """The initial size of an autoscaling group: the desired one, else the minimum. Heat refuses a size that is not
+    between minimum and maximum (heat/engine/resources/openstack/heat/autoscaling_group.py:232)."""
     low, high = _size(properties, least, where, tree), _size(properties, most, where, tree)
     size = _size(properties, desired, where, tree) or low or Size(1, 1)
     for lesser, greater, names in (
@@ -256,12 +256,12 @@ def _scaling_size(
 
 
 def _comes_later(unknown: Unknown) -> bool:
-    """Whether the value is known only once resources are built, when Heat validates the group no more."""
+    """Whether the value is known only when resources are built, when Heat no longer validates the group."""
     return any(True for _ in resources_read(unknown))
 
 
 def _bound_size(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
-    """The size that an unknown decides within these bounds. If it is one of few, all of these can be tried."""
+    """The size that an unknown decides within these bounds. If there are few, case analysis can try all of them."""
     most = max(least, most)
     if unknown.domain:
         values = [value for value in unknown.domain if least <= _whole(value) <= most]
@@ -280,13 +280,13 @@ def _bound_size(unknown: Unknown, least: int, most: float, tree: Tree) -> Size:
 
 
 def _are_listed(least: int, most: float, tree: Tree) -> bool:
-    """Whether all members that may exist are listed."""
+    """Whether all possible members are listed."""
     return most == least or (most - least <= LISTED and tree.resources + most <= ROOM)
 
 
 def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -> Size | None:
-    """The number of members that a property gives; None if it is not there. A number is as
-    heat/engine/properties.py:258 makes it: of ``true``, ``2.5`` and ``' +0_2 '``, too."""
+    """The number of members in a property; None if it is missing. Numbers are as in heat/engine/properties.py:258,
+    which also accepts ``true``, ``2.5`` and ``' +0_2 '``."""
     value, place = properties.get(name), where(("properties", name))
     if value is None:
         return None
@@ -298,12 +298,12 @@ def _size(properties: Mapping[str, Data], name: str, where: Where, tree: Tree) -
         tree.stop("too-large", f"`{name}` is more than {MAX_RESOURCES} members", place)
     if number >= 0:
         return Size(number, number)
-    # Heat refuses it; here nobody can say what it makes
+    # Heat refuses it; the size is not known here
     return Size(0, inf, Unknown(phrase(f"the number of members {tree.covered(str(value).strip())[:80]}"), place))
 
 
 def _whole(value: object) -> int:
-    """The whole number that Heat makes of a value; -1 if it makes none."""
+    """Heat's whole number for a value; -1 if there is none."""
     try:
         return int(value) if isinstance(value, str | int | float | Decimal) else -1
     except (ValueError, OverflowError):
@@ -337,7 +337,7 @@ def _members(
     unsure: Unknown | None,
     tree: Tree,
 ) -> Group:
-    """The members by their definition. Those that may exist are listed if they are few; else the first of them is."""
+    """The members by definition. Possible ones are listed if they are few, otherwise only the first of them."""
     unsure = unsure or size.unknown
     if isinstance(definition, Unknown) or (
         isinstance(definition, dict) and isinstance(definition.get("type"), Unknown)

@@ -30,7 +30,7 @@ from datalog_gate.template.document import read_integer, size_of
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 SCALARS = ("string", "number", "boolean")
 WRITTEN = Kind.BOOLEAN | Kind.NUMBER | Kind.STRING
-"""The kinds of a value that somebody writes for a parameter: it is there, and is no resource of the stack."""
+"""The kinds of a value written for a parameter: it is present, and not a resource of the stack."""
 CFN_TYPES = dict(zip(("String", "Number", "CommaDelimitedList", "Json", "Boolean"), TYPES, strict=True))
 _TRUE, _FALSE = {"1", "t", "true", "on", "y", "yes"}, {"0", "f", "false", "off", "n", "no"}
 _CFN_CONSTRAINTS = {
@@ -51,18 +51,18 @@ _CONSTRAINTS = {
     "allowed_pattern": ("string",),
     "custom_constraint": ("string", "number", "boolean", "comma_delimited_list"),
 }
-"""The types that each may constrain. Of several in one map, Heat takes the first in this order."""
+"""The types that each constraint may apply to. If a map has several, Heat takes the first in this order."""
 _BOUNDS = {"modulo": ("step", "offset"), "range": ("min", "max"), "length": ("min", "max")}
 
 Report = Callable[[str, str, str, str | None], None]
-"""Says what is wrong: code, message, name of the parameter (perhaps one that is not defined), suggestion."""
+"""Reports a problem: code, message, name of the parameter (possibly undefined), suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value from outside the template: `origin` as in `Parameter`, `place` where the user names it, `written` where
-    he writes it out, `hidden` if it came from a hidden parameter, `locate` gives the place of what is under a path.
-    `facade` says that it is a property of the resource whose type is the template."""
+    """A value from outside the template. `origin` is as in `Parameter`, `place` is where the user names it, `written`
+    where its value is written, `hidden` says that it came from a hidden parameter, `locate` returns the place of a
+    path. `facade` says that it is a property of the resource whose type is the template."""
 
     value: Data
     origin: str
@@ -74,7 +74,7 @@ class Given:
 
 
 def declared_types(template: Data) -> dict[str, Data]:
-    """The type that each parameter of a template declares, in HOT's words; none for data that is no template."""
+    """The declared type of each parameter of a template, in HOT's words; empty if the data is not a template."""
     dialect = dialect_of(template) if isinstance(template, dict) else ""
     if isinstance(dialect, str) or not isinstance(template, dict):
         return {}
@@ -100,10 +100,10 @@ def read_parameters(
     assumed: Assumptions,
     limits: Mapping[str, tuple[int, float]],
 ) -> tuple[Parameter, ...]:
-    """The parameters in the order of the section; `no_value` makes the unknown of one that has none, whose whole part
-    is within its `limits`, if it has any."""
+    """The parameters in the order of the section. `no_value` creates the unknown for one without a value. Its integer
+    part is within its `limits`, if any."""
     for at, name in enumerate(sorted(given.keys() - section.keys())):
-        near = closest(name, section) if at < 10 else None  # what is far off many times is not worth the search
+        near = closest(name, section) if at < 10 else None  # after many bad names the search is not worthwhile
         report(
             "bad-parameter",
             f"there is no parameter `{name}`",
@@ -125,7 +125,7 @@ def read_parameters(
 
 
 def pseudo_parameters(dialect: Dialect, stack: str, name: str | None) -> dict[str, Data]:
-    """What Heat adds to the parameters of the stack of that id; nobody knows the name that it gives to a nested one."""
+    """The parameters that Heat adds to the stack with that id. Names of nested stacks are unknown."""
     hot = ("OS::stack_name", "OS::stack_id", "OS::project_id")
     names = hot if dialect.hot else ("AWS::StackName", "AWS::StackId")
     known: dict[str, Data] = {} if name is None else {names[0]: name}
@@ -153,7 +153,7 @@ def _parameter(
     hidden = bool(definition.get("hidden")) or str(definition.get("NoEcho")).lower() == "true"
     if wrong := [key for key in definition if key not in keys]:
         near = closest(str(wrong[0]), keys)
-        key = MASK if hidden and not near else wrong[0]  # may be the end of a default with a comma and no quotes
+        key = MASK if hidden and not near else wrong[0]  # may be the end of an unquoted default with a comma
         message = f"the definition of parameter `{name}` has no key `{key}`"
         report("bad-template", message, name, near and suggest_name(near, "`"))
         return Parameter(name, "string", no_value(name), "none", hidden, {})
@@ -164,7 +164,7 @@ def _parameter(
         kind = "string"
     default_key = dialect.key("default")
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
-    if definition.get(default_key) is not None:  # to Heat null is no default
+    if definition.get(default_key) is not None:  # for Heat null is not a default
         rest["default"] = definition[default_key]
     sources = (source for source in (given, default) if source)
     chosen = next((source for source in sources if source.facade or source.value is not None), None)
@@ -177,7 +177,7 @@ def _parameter(
         report("bad-template", f"parameter `{name}`: {error}", name, None)
         constraints = []
     read = partial(_read, name, str(kind), constraints, report, hidden)
-    if chosen and own is not None and (constraints or kind == TYPES[2]):  # Heat checks the default not taken, too
+    if chosen and own is not None and (constraints or kind == TYPES[2]):  # Heat checks unused defaults too
         read(Given(own, "default"), own)
     if chosen is None and own is not None:
         chosen = Given(own, "default")
@@ -192,7 +192,7 @@ def _parameter(
         value = assumed.of(nobody_knows)
         if value is nobody_knows:
             return Parameter(name, kind, nobody_knows, "none", hidden, rest)
-        chosen = Given("" if value is None else value, "none")  # as of a property, null is nothing
+        chosen = Given("" if value is None else value, "none")  # as for a property, null means missing
     elif not isinstance(chosen.value, Unknown):
         assumed.note_known(nobody_knows)
     value = read(chosen, nobody_knows)
@@ -202,7 +202,7 @@ def _parameter(
 
 
 def _bounds(kind: str, constraints: Limits) -> Bounds:
-    """What the ranges of a number say, rounded outwards: a property for whole numbers makes 1 of 1.5."""
+    """The bounds by the ranges of a number, rounded outwards, since a property for whole numbers converts 1.5 to 1."""
     ranges: list[Any] = [limit for constraint, limit in constraints if constraint == "range" and kind == "number"]
     lows = [floor(low) for low, _ in ranges if low is not None and isfinite(low)]
     highs = [ceil(high) for _, high in ranges if high is not None and isfinite(high)]
@@ -214,7 +214,7 @@ def _within(bounds: Bounds, other: Bounds) -> Bounds:
 
 
 def _is_inside(value: Value, bounds: Bounds) -> bool:
-    """Whether a value, or the number that a text writes, is between the bounds."""
+    """Whether a value, or the number in a text, is within the bounds."""
     try:
         return bounds.low < Decimal(str(value)) < bounds.high
     except InvalidOperation:
@@ -222,8 +222,8 @@ def _is_inside(value: Value, bounds: Bounds) -> bool:
 
 
 def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
-    """All values that the parameter can have, if it is a boolean or says which are allowed. A number is taken as it is
-    written there: ``1.0``, which Heat allows for ``1`` and writes otherwise in a text, is left out of account."""
+    """All values that the parameter can have, if it is a boolean or has allowed values. Numbers are as written there:
+    ``1.0``, which Heat allows for ``1`` and writes differently in a text, is ignored."""
     allowed = [limit for constraint, limit in constraints if constraint == "allowed_values"]
     if kind not in SCALARS or not (allowed or kind == "boolean"):
         return ()
@@ -241,7 +241,7 @@ def _domain(kind: str, constraints: Limits) -> tuple[Value, ...]:
 
 
 def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: bool, given: Given, refused: Data) -> Data:
-    """The value as the parameter holds it; `refused` for one that it refuses, which is reported."""
+    """The parameter's value; `refused` for an invalid one, which is reported."""
     try:
         value = convert(kind, _as_property(kind, given.value) if given.facade else given.value)
         if not undecided(value) and not isinstance(value, ResourceId):
@@ -263,7 +263,7 @@ def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: boo
 
 
 def _as_property(kind: str, value: Data) -> Data:
-    """What a property of the parameter's type makes of a value: of null something empty, of a list a text with commas
+    """A property's value for the parameter's type: null becomes empty, a list becomes a text with commas
     (heat/engine/properties.py:258-348, resources/template_resource.py:147-171). Errors: ValueError, TypeError."""
     match kind, value:
         case _, Unknown() | ResourceId():
@@ -297,9 +297,10 @@ def _as_property(kind: str, value: Data) -> Data:
 
 
 def convert(kind: str, value: Data) -> Data:
-    """The value as a parameter of that type holds it. Errors: ValueError, TypeError, AttributeError, RecursionError."""
+    """The value converted to a parameter of that type. Errors: ValueError, TypeError, AttributeError,
+    RecursionError."""
     if isinstance(value, Unknown | ResourceId):
-        is_list = kind == "comma_delimited_list" and isinstance(value, ResourceId)  # an id has no comma
+        is_list = kind == "comma_delimited_list" and isinstance(value, ResourceId)  # ids have no commas
         return [value] if is_list else value
     match kind:
         case "number" if not isinstance(value, int | float):
@@ -341,14 +342,14 @@ def _checked(value: int | float) -> int | float:
 
 
 class _RefusedError(ValueError):
-    """A value that a constraint refuses; the message may be shown."""
+    """A constraint refuses a value; the message may be shown."""
 
 
 Limits = list[tuple[str, Data]]
 
 
 def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) -> Iterator[tuple[str, Data]]:
-    """The constraints with their limits, numbers read. Raises _RefusedError for one that the type can't have."""
+    """The constraints with their limits, numbers parsed. Raises _RefusedError for one that the type can't have."""
     if dialect.hot:
         given = definition.get("constraints")
         given = [] if given is None else given
@@ -393,7 +394,8 @@ def _limit(name: str, limit: Data) -> Data:
 
 
 def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
-    """Raises _RefusedError for a value that the constraint refuses. Custom constraints ask the cloud: left to Heat."""
+    """Raises _RefusedError for a value that the constraint refuses. Custom constraints query the cloud and are left to
+    Heat."""
     match constraint:
         case "range" | "length":
             low, high = limit

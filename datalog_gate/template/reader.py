@@ -1,6 +1,6 @@
 """The reader of templates.
 
-All errors of the whole tree are collected and raised as one InputError.
+All errors of the tree are collected and raised as one InputError.
 """
 
 from __future__ import annotations
@@ -37,43 +37,39 @@ _VERSIONS = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateF
 
 @dataclass(frozen=True, slots=True)
 class TemplateSource:
-    """What a stack is read from, and what was fetched and parsed for it.
-
-    As in Heat the `environment` of the request yields to `parameters`, and these to the `environments`.
-    """
+    """The input for reading a stack, with cached files and documents. As in Heat `parameters` override the
+    `environment` of the request, and the `environments` override both."""
 
     text: Text
     file: str
     stack_name: str
     environments: Sequence[tuple[str, Text]] = ()
-    """Files with their texts, later over earlier."""
+    """Files with their texts; later ones override earlier ones."""
     environment: Text | None = None
     parameters: Mapping[str, Data] = field(default_factory=dict)
     masked: Iterable[tuple[str, str]] = ()
     """Entries of an environment, by section and name, whose value is unknown."""
     undeclared: bool = False
-    """Whether parameters that the template does not declare are left out."""
+    """Whether undeclared parameters are ignored."""
     held: HeldStacks = field(default_factory=HeldStacks)
-    """Nested stacks to be read as Heat holds them."""
+    """Nested stacks to be read from Heat's state."""
     has_base_url: bool = True
-    """Whether files are relative to an environment's `base_url`. Heat's client looks at it, and Heat does not."""
+    """Whether files are relative to an environment's `base_url`. Heat's client uses it, and Heat does not."""
     assume: Assumed = ()
     """Values for unknowns."""
     type_of: TypeOf = SHIPPED.type
     fetched: dict[tuple[str, str], tuple[str, str] | None] = field(default_factory=dict)
-    """The name and text of each file, by the name that a template gives it and the file that names it."""
+    """The name and text of each file, by its name in a template and the file with that name."""
     documents: dict[tuple[str, bool], Document] = field(default_factory=dict)
-    """The parsed documents by the name of their file, and whether they may be JSON."""
+    """The parsed documents by file name, and whether they may be JSON."""
     expressions: dict[str, str] = field(default_factory=dict)
-    """The expression that each text of `assume` begins with."""
+    """The expression at the start of each text of `assume`."""
 
 
 @paused()
 def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> Stack:
-    """Read the stack of a template. Unless `strict`, it need not use all that is assumed.
-
-    Errors: InputError with all diagnostics of the template, its environments and what it nests.
-    """
+    """Read the stack of a template. Unless `strict`, some assumptions may be unused. Errors: InputError with all
+    diagnostics of the template, its environments and nested templates."""
 
     fetch_file = fetch_held(source.held, fetch)
 
@@ -98,7 +94,8 @@ def read_template(source: TemplateSource, fetch: Fetch, strict: bool = True) -> 
 
 
 def read_assuming(stack: Stack, values: Mapping[Unknown, Value]) -> Stack:
-    """The stack read again with these values for unknowns; one that no template gave stays. Errors: InputError."""
+    """Read the stack again with these values for unknowns; unknowns that no template created stay. Errors:
+    InputError."""
     source = stack.source
     if not isinstance(source, TemplateSource):
         return stack
@@ -126,7 +123,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         given = read_environments(body, source.parameters, files, types, tree.add, source.has_base_url)
         for section, name in source.masked:
             target = given.parameters if section == "parameters" else given.defaults
-            value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user chose it once
+            value = replace(call("get_param", name, source.stack_name, {}, None), unread=True)  # its user has chosen it
             target[name] = Given(tree.assumed.of(value), "environment")
         if source.undeclared:
             for name in given.parameters.keys() - types.keys():
@@ -153,13 +150,13 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
 
 
 def _locate_open(document: Document, hidden: Collection[str], path: Path) -> Span | None:
-    """The place in an environment, without what a path into the value of a hidden parameter would show."""
+    """The place in an environment, without a path into the value of a hidden parameter."""
     return document.place(path[:2] if len(path) > 1 and path[1] in hidden else path)
 
 
 def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str, Data]:
-    """The types of the parameters of all templates that are named by the registry or, at any depth, under a key `type`:
-    Heat's client sends these, and Heat merges by them (heat/engine/template.py:198). None where two differ."""
+    """The parameter types of all templates named by the registry or, at any depth, under a key `type`. Heat's client
+    sends these, and Heat merges by them (heat/engine/template.py:198). None if two differ."""
     types: dict[str, Data] = {}
     names = [*registry.entries(), *((name, document.file) for name in _templates(document.data))]
     seen: set[str] = set()
@@ -170,7 +167,7 @@ def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str
                 continue
             seen.add(fetched[0])
             data = tree.document(*fetched).data
-        except InputError:  # said when it is nested
+        except InputError:  # reported when it is nested
             continue
         if isinstance(data, dict) and not isinstance(dialect_of(data), str):
             for name, kind in declared_types(data).items():
@@ -245,7 +242,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
 
     def locate(path: Path) -> Span | None:
         whole = (dialect.key(str(path[0])) if path[1:] else path[0], *path[1:])
-        return place if inside.hidden else document.key_place(whole)  # the path would show a name
+        return place if inside.hidden else document.key_place(whole)  # the path would reveal a name
 
     return Stack(
         id=inside.id,
@@ -269,7 +266,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
 
 
 def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mapping[str, Given]) -> None:
-    """Give the parameters to the functions of the template, and note what is hidden of them and where they stand."""
+    """Pass the parameters to the functions of the template, and record which are hidden and their places."""
     tree, document, dialect, inside = scope.tree, scope.document, scope.dialect, scope.inside
     pseudo = pseudo_parameters(dialect, inside.id, inside.name if inside.depth == 0 else None)
     scope.parameters |= {name: tree.assumed.within(value) for name, value in pseudo.items()}
@@ -284,7 +281,7 @@ def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mappi
             scope.given[name] = document.below(default)
         if parameter.hidden:
             if locate := scope.given.get(name):
-                scope.given[name] = partial(_locate_whole, locate)  # a path into the value would show its keys
+                scope.given[name] = partial(_locate_whole, locate)  # a path into the value would reveal its keys
             tree.veiled += [place for source in outside for place in source.written]
             tree.veiled += [place for place in [document.place(default)] if place != document.place(default[:-1])]
         passed_secret = name in given and given[name].hidden
@@ -295,7 +292,7 @@ def _take_parameters(scope: Scope, parameters: Iterable[Parameter], given: Mappi
 
 
 def _locate_whole(locate: Locate, _path: Path) -> Span | None:
-    """The place of the whole value, whatever is asked for within it."""
+    """The place of the whole value, for any path inside."""
     return locate(())
 
 

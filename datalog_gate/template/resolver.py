@@ -1,6 +1,6 @@
 """The names of one template, and the values of its functions.
 
-Errors in the template are reported to the `Tree`, which all templates of one reading share.
+Errors are reported to the `Tree`, which all templates of one reading share.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from datalog_gate.template.parameters import Given
 from datalog_gate.template.tree import Hidden, Tree, is_remote
 
 MAX_READING = 30
-"""Resources that are being read at once, each for an attribute of the next."""
+"""The maximum depth of resources that read each other's attributes."""
 _CONTAINERS = (dict, list)
 SCALARS = frozenset({str, int, float, bool, type(None)})
 OMITTED = object()
-"""What an `if` without its third argument gives: its place is as if the template did not mention it."""
+"""The result of an `if` without its third argument: its key or item is left out."""
 
 
 ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | None]
@@ -34,32 +34,32 @@ ReadStack = Callable[[Tree, Document, "Nesting", Mapping[str, Given]], Stack | N
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """Where in the tree a stack stands."""
+    """The position of a stack in the tree."""
 
     id: str
     """The path of the stack, ``web/db``."""
     name: str
-    """The name that Heat gives it, ``web-db``."""
+    """Heat's name for it, ``web-db``."""
     parent: ResourceId | None
-    """The resource that holds it; None for the root."""
+    """The resource that contains it; None for the root."""
     depth: int
     base: str
     """The file that file names in its template are relative to."""
     registry: Registry
     environment: Environment
     ancestors: tuple[str, ...]
-    """The files of its template and of those that nest it, outermost first."""
+    """The files of its template and of the outer ones, outermost first."""
     read_stack: ReadStack
-    """Reads the stacks that it nests."""
+    """Reads its nested stacks."""
     facade: Mapping[str, tuple[Data, bool]] | None = None
-    """Parts of the resource that holds it, each with whether it came from a hidden parameter."""
+    """Parts of its parent resource, each with whether it came from a hidden parameter."""
     hidden: bool = False
     """Whether its template came from a hidden parameter."""
 
 
 @dataclass(slots=True)
 class Scope:
-    """The names of one template, and what was resolved among them."""
+    """The names of one template, and their resolved values."""
 
     tree: Tree
     document: Document
@@ -68,31 +68,31 @@ class Scope:
     definitions: Mapping[str, Data]
     """The resources as written."""
     read: Callable[[Scope, str], Resource | None]
-    """Reads the resource of a name; None if its condition is false, or while that resource is being read."""
+    """Reads the resource with a name; None if its condition is false, or while it is being read."""
     parameters: dict[str, Data] = field(default_factory=dict)
-    """The values of the parameters, those that Heat adds among them."""
+    """The parameter values, including those that Heat adds."""
     given: dict[str, Locate] = field(default_factory=dict)
     """Where the user wrote the value of each parameter."""
     conditions: Mapping[str, Data] = field(default_factory=dict)
     """The conditions as written."""
     files: dict[str, str] = field(default_factory=dict)
-    """The texts that `get_file` read, by the name of the file."""
+    """The texts read by `get_file`, by file name."""
     requires: dict[str, str] = field(default_factory=dict)
-    """The resources that the one being read requires, each with why."""
+    """The resources required by the current one, each with the reason."""
     done: dict[str, Resource | None] = field(default_factory=dict)
-    """The resources that were read, None while one is being read."""
+    """The resources that were read; None while one is being read."""
     begun: dict[str, tuple[str, Mapping[str, Data], Sequence[str]]] = field(default_factory=dict)
-    """Resources of which all but some properties are resolved: the type, the properties, the keys of those left."""
+    """Partly resolved resources: the type, the properties, and the keys of unresolved ones."""
     decided: dict[str, bool | Unknown | None] = field(default_factory=dict)
-    """The conditions that were resolved, None while one is being resolved."""
+    """The resolved conditions; None while one is being resolved."""
     hidden: Hidden = field(default_factory=Hidden)
     """The paths of results that came from a hidden value."""
     veiled: set[Path] = field(default_factory=set)
     """As `Stack.hidden`."""
     touched: int = 0
-    """How often a hidden value was read: the result of a function came from one if this grew meanwhile."""
+    """The number of reads of hidden values. If it grows during a function call, the result is hidden."""
     reading: int = 0
-    """How many resources are being read."""
+    """The number of resources being read."""
     simple: Resources = field(default_factory=lambda: Resources({}, ()))
     """The resources that were read on the fast path."""
 
@@ -105,13 +105,13 @@ class Scope:
         return None if conditional else ResourceId(f"{self.inside.id}/{name}")
 
     def resolve(self, data: Data, path: Path, names: frozenset[str] | None = None) -> Data:
-        """The data with the functions in `names` (default: the dialect's) replaced by their values. Data that has none
-        is given back itself, so that what is large and plain is neither copied nor held twice."""
+        """The data with the functions in `names` (default: the dialect's) replaced by their values. Data without
+        functions is returned unchanged, so that large plain data is not copied."""
         value = self._resolve(data, path, self.dialect.functions if names is None else names)
         return None if value is OMITTED else value
 
     def resolve_part(self, data: Data, path: Path) -> Data:
-        """As `resolve`, but `OMITTED` for what is left out of a map."""
+        """As `resolve`, but returns `OMITTED` for data to be left out of a map."""
         return self._resolve(data, path, self.dialect.functions)
 
     def _resolve(self, data: Data, path: Path, known: frozenset[str]) -> Data:
@@ -151,12 +151,12 @@ class Scope:
             return data
         if isinstance(data, list):
             if OMITTED in changed.values() and self.hidden.holds(path, True):
-                self.hidden.add(path)  # its items do not stand where the text has them
+                self.hidden.add(path)  # its items have other places than in the text
             return [item for at, old in enumerate(data) if (item := changed.get(at, old)) is not OMITTED]
         return {key: value for key, value in {**data, **changed}.items() if value is not OMITTED}
 
     def _plain(self, data: Data, path: Path, names: frozenset[str]) -> Data:
-        """What a template given as data may hold besides that which JSON has."""
+        """Convert data that is not in JSON, in a template given as data."""
         match data:
             case date():
                 return data.isoformat()
@@ -168,7 +168,8 @@ class Scope:
         return None
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
-        """The truth of a condition: a boolean, a name, a function, or null, which always holds. Reports a wrong one."""
+        """The truth of a condition: a boolean, a name, a function, or null, which always holds. Invalid ones are
+        reported."""
         value = self.resolve(data, path, self.dialect.conditional)
         if value is None:
             return True
@@ -191,7 +192,7 @@ class Scope:
         return truth
 
     def _defined(self, name: str) -> bool | Unknown:
-        """What the section says of the condition of that name: there, another's name is no condition."""
+        """The definition of the condition with that name, in which another condition's name is not allowed."""
         path: Path = (self.dialect.key("conditions"), name)
         value = self.resolve(self.conditions[name], path, self.dialect.conditional)
         if isinstance(value, bool | Unknown):
@@ -200,7 +201,7 @@ class Scope:
         return False
 
     def exists(self, name: str) -> bool | Unknown:
-        """The condition of a resource that the template defines."""
+        """The condition of a resource in the template."""
         definition, key = self.definitions[name], "condition" if self.dialect.hot else "Condition"
         if not isinstance(definition, dict) or key not in definition or not self.dialect.conditional:
             return True
@@ -210,7 +211,7 @@ class Scope:
         return exists
 
     def template(self, outputs: Mapping[str, Data]) -> Template:
-        """The template with these outputs, for those who read its text."""
+        """The template with these outputs, for readers of its text."""
         functions = self.dialect.functions | self.dialect.conditional
         return Template(self.inside.id, self.definitions, self.conditions, functions, outputs)
 
@@ -222,11 +223,11 @@ class Scope:
         return result
 
     def write(self, function: str, arguments: Data, path: Path) -> Data:
-        """The same, unless a value is assumed for it."""
+        """As `unknown`, with an assumed value if there is one."""
         return self.tree.assumed.of(self.unknown(function, arguments, path))
 
     def known(self, function: str, arguments: Data) -> None:
-        """Note that nothing can be assumed of the function's value."""
+        """Record that nothing can be assumed for the function's value."""
         if self.tree.assumed.assumed:
             self.tree.assumed.note_known(self.unknown(function, arguments, ()))
 
@@ -265,7 +266,7 @@ class Scope:
         return self._measured(value, path[:-1])
 
     def _measured(self, value: Data, path: Path) -> Data:
-        """The value of a function, after its size: what functions put together can grow and nest without end."""
+        """The value of a function, after checking its size, since functions can build results of any size and depth."""
         if isinstance(value, _CONTAINERS):
             size = size_of(value)
             if size is None:
@@ -293,7 +294,7 @@ class Scope:
         return self.write(name, [truth, *shown], path[:-1])
 
     def _logic(self, name: str, raw: Data, path: Path) -> Data:
-        """What a function of conditions gives. Heat resolves its arguments no further than it must."""
+        """The result of a condition function. As in Heat, arguments are resolved only if needed."""
         function_name = name.removeprefix("Fn::").lower()
         if function_name == "equals":
             return self._equals(name, raw, path)
@@ -309,7 +310,7 @@ class Scope:
         values = self.resolve(parts, path, self.dialect.conditional)  # Heat calls all functions before it reads a name
         for at, part in enumerate(values if isinstance(values, list) else []):
             truth = self.condition(part, (*path, at))
-            if truth is (function_name == "or"):  # it decides, and Heat reads no further
+            if truth is (function_name == "or"):  # it decides, and Heat stops reading
                 return truth
             open_truths += [truth] if isinstance(truth, Unknown) else []
         return self.write(name, open_truths, path[:-1]) if open_truths else function_name == "and"
@@ -338,7 +339,7 @@ class Scope:
             return ""
         except Undecided:
             whole = self.parameters[name]
-            if isinstance(whole, Unknown) and whole != self.unknown("get_param", name, path):  # what the parent passed
+            if isinstance(whole, Unknown) and whole != self.unknown("get_param", name, path):  # the parent's value
                 return self.write("get_param", [whole, *steps], path[:-1])
             raise
 
@@ -354,7 +355,7 @@ class Scope:
         name, *keys = arguments
         if not self._names_resource(name, path, "attribute"):
             return None
-        if self.reading >= MAX_READING and name not in self.done:  # so that a long chain nests no calls
+        if self.reading >= MAX_READING and name not in self.done:  # so that long chains need no recursion
             for other in _in_order(self.definitions, str(name), self.done):
                 self.read(self, other)
         touched = self.touched
@@ -367,14 +368,14 @@ class Scope:
         return value
 
     def _names_resource(self, name: Data, path: Path, why: str) -> bool:
-        """Whether the name is that of a resource which may exist, noted as required."""
+        """Whether the name is that of a possible resource, which is recorded as required."""
         if isinstance(name, Unknown | ResourceId):
             raise Undecided
         if not isinstance(name, str) or name not in self.definitions:
             self._wrong("bad-reference", f"there is no resource `{name}`", path, self.definitions, name)
             return False
         if self.exists(name) is False:
-            # Heat shows an output that refers to it without a value
+            # in Heat an output that refers to it has no value
             if path[0] != self.dialect.key("outputs") or why == "attribute":
                 self._wrong("bad-reference", f"the condition of the resource `{name}` is false", path)
             return False
@@ -407,7 +408,7 @@ class Scope:
         names = {key if path[-1] == "resource_facade" else RESOURCE_KEYS[key]: key for key in keys}
         if not isinstance(arguments, str) or arguments not in names:
             raise BadFunction(f"takes {', '.join(names)}")
-        if self.inside.facade is None:  # nobody nests this template yet
+        if self.inside.facade is None:  # not nested yet
             raise Undecided
         value, hidden = self.inside.facade[names[arguments]]
         self.touched += hidden
@@ -436,7 +437,7 @@ class Scope:
 
 
 def _in_order(definitions: Mapping[str, Data], start: str, done: Container[str]) -> list[str]:
-    """The resources that `start` reads attributes of, without those `done`, each after those it reads itself."""
+    """The resources whose attributes `start` reads, except `done` ones, each after those it reads itself."""
     order: list[str] = []
     seen: set[str] = set()
     pending = [(start, False)]
@@ -453,7 +454,7 @@ def _in_order(definitions: Mapping[str, Data], start: str, done: Container[str])
 
 
 def _mentioned(definition: Data) -> list[str]:
-    """The names that stand where an attribute's resource stands."""
+    """The names in the position of an attribute's resource."""
     names, pending = [], [definition]
     while pending:
         part = pending.pop()

@@ -1,6 +1,6 @@
 """Resources read from their definitions, with the stacks that they nest.
 
-A definition stands in a template, or is made by a group for its members.
+A definition is in a template, or is created by a group for its members.
 """
 
 from __future__ import annotations
@@ -27,19 +27,17 @@ MAX_CIRCLES = 20
 _RESOLVED = frozenset({"properties", "metadata", "deletion_policy", "update_policy", "external_id"})
 
 Text = str | Mapping[str, Data]
-"""A text of YAML or JSON, or the data that was in a request's body."""
+"""A text of YAML or JSON, or the data in a request's body."""
 
 
 def parsed(tree: Tree, file: str, text: Text, as_json: bool = True) -> Document:
-    """The document of a text or of data. Errors: InputError.
-
-    Data that is no template has no places, so that a value from it stands where the template takes it.
-    """
+    """The document of a text or of data. Errors: InputError. Data that is not a template has no places, so values from
+    it have the place where the template uses them."""
     return tree.document(file, text, as_json) if isinstance(text, str) else data_document(text, file, has_paths=as_json)
 
 
 def read_resources(scope: Scope) -> Resources:
-    """The resources of a template, in its order. Those that require each other are reported."""
+    """The resources of a template, in order. Circular requirements are reported."""
     if scope.inside.registry.resources:
         scope.inside = with_changes(scope.inside, registry=scope.inside.registry.spread(_loaded(scope)))
     scope.simple = simple = _simple_resources(scope)
@@ -130,7 +128,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     external = content.get("external_id")
     if isinstance(external, str | Unknown) and not (
         result.nested or result.open_members
-    ):  # Heat makes what nests anyhow
+    ):  # Heat creates nested stacks anyhow
         result.external = external if isinstance(external, Unknown) else True
     return result
 
@@ -160,7 +158,7 @@ def _resource(
     maybe: Unknown | None = None,
     source: Mapping[str, Data] | None = None,
 ) -> Resource:
-    """The resource of a definition, with what it nests. `source` is the definition as written, if there is one."""
+    """The resource for a definition, with its nested stack. `source` is the definition as written, if there is one."""
     tree = scope.tree
     own = ResourceId(f"{inside.id}/{member.name}")
     kind, file = member.type, None
@@ -223,7 +221,7 @@ def _resource(
 
 
 def _property_names(tree: Tree, kind: str, base: str) -> Iterable[str] | None:
-    """The names of the properties that resources of the type have; None if nobody knows them."""
+    """The names of the properties of the resource type; None if unknown."""
     if known := tree.type_of(kind):
         return [schema.name for schema in known.properties]
     fetched = tree.fetch(kind, base) if kind.endswith(TEMPLATE_ENDINGS) else None
@@ -231,7 +229,7 @@ def _property_names(tree: Tree, kind: str, base: str) -> Iterable[str] | None:
 
 
 def _part(properties: Unknown, name: str) -> Unknown:
-    """The property of that name, where nobody knows any: it may be missing."""
+    """The property with that name, if the type is unknown: it may be missing."""
     return with_changes(properties, source=derived(f"{name} of ", properties), scalar=False, domain=(), bounds=OPEN)
 
 
@@ -248,7 +246,8 @@ def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[st
 
 
 def _of_held(tree: Tree, held: HeldStack, below: Nesting, where: Where) -> Stack | None:
-    """The stack that Heat holds there. Where something given to it is hidden, all of it is: nothing marks the parts."""
+    """The stack that Heat holds there. If something passed to it is hidden, all of it is, since parts are not
+    marked."""
     file = label_of(below.id)
     document = parsed(tree, file, held.template)
     types = declared_types(document.data)
@@ -329,7 +328,7 @@ def _below(
         if given.get(name) is None:
             passed[name] = Given(value, "parent", where(()))
     for name in SECTIONS:
-        if given.get(name) is not None:  # all that is given would be an environment (heat/engine/environment.py:805)
+        if given.get(name) is not None:  # the parameters would be an environment (heat/engine/environment.py:805)
             message = f"Heat reads what a nested template is given as `{name}` as that section of an environment"
             tree.report("bad-template", message, places[name], "give the parameter another name")
     written = where.hides(("properties", "template") if at == "parameters" else ("type",), True)
@@ -337,12 +336,12 @@ def _below(
     try:
         stack = inside.read_stack(tree, parsed(tree, file, text), inside, passed)
         for parameter in stack.parameters if stack else ():
-            if parameter.hidden:  # what is given to it is as secret here, and so is the default that its template holds
+            if parameter.hidden:  # its parameters are secret here too, and so are defaults in its template
                 where.hide((*path, parameter.name))
                 where.hide(("properties", "template"))
         return stack
     except InputError as error:
-        if any(problem in error.diagnostics for problem in tree.problems):  # it ended the whole reading
+        if any(problem in error.diagnostics for problem in tree.problems):  # reading has ended
             raise
         for diagnostic in error.diagnostics:
             tree.add(diagnostic)
@@ -362,7 +361,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
     tree.count(len(group.members), where)
     loaded = ((member.name, member.type) for member in group.members)
     below = with_changes(below, registry=below.registry.spread(loaded))
-    dialect = dialect_of(dict([VERSIONS[kind]]))  # what is plain data in the template may be a function there
+    dialect = dialect_of(dict([VERSIONS[kind]]))  # plain data in the template may be a function there
     assert isinstance(dialect, Dialect)
     inner = Scope(
         tree,
@@ -403,7 +402,7 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
 
 
 def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
-    """The first circles of resources that require each other, each with its first name again at the end."""
+    """The first cycles of resources that require each other, each with its first name repeated at the end."""
     circles: list[list[str]] = []
     done: set[str] = set()
     for start, resource in resources.items():
@@ -427,17 +426,17 @@ def _circles(resources: Mapping[str, Resource]) -> list[list[str]]:
 
 
 def _simple_resources(scope: Scope) -> Resources:
-    """The simple resources of a template, which most of a large one are. They are of types that nest nothing, and their
-    properties call no function but `get_resource` for one that stands above.
+    """The simple resources of a template, most of those in a large one.
 
-    This makes what `read_resource` would make, in a quarter of the time. Errors: InputError beyond the bounds of the
+    Their types nest nothing, and their properties call no function except `get_resource` for an earlier resource. The
+    result is the same as that of `read_resource`, in a quarter of the time. Errors: InputError beyond the limits of the
     tree.
     """
     ids: dict[str, ResourceId] = {}
     types: dict[str, Alike] = {}
     document, hidden, given, names = scope.document, scope.hidden, scope.given, scope.dialect.names
 
-    def defined(name: str) -> Where:  # not through the scope, which holds the resources: a circle is freed late
+    def defined(name: str) -> Where:  # not through the scope, which holds the resources: cycles are freed late
         return Where(document, ("resources", name), names, hidden, given)
 
     simple = Resources({}, scope.definitions, types, ids, defined)
@@ -477,7 +476,7 @@ def _simple_resources(scope: Scope) -> Resources:
             left = []
             continue
         alike = types[kind] = alike or Alike()
-        ids[name] = own = new(ResourceId, (base + name,))  # as `ResourceId` makes one, in two thirds of the time
+        ids[name] = own = new(ResourceId, (base + name,))  # equivalent to `ResourceId(...)`, in two thirds of the time
         alike.ids.append(own)
         alike.properties[name] = resolved
     scope.tree.spend(work)
@@ -486,13 +485,13 @@ def _simple_resources(scope: Scope) -> Resources:
 
 
 def _finish(scope: Scope, name: str, kind: str, begun: Mapping[str, Data], left: Container[str]) -> Resource:
-    """The resource of whose properties all but those of the keys `left` are resolved."""
+    """The resource, with its remaining properties `left` resolved."""
     properties: dict[str, Data] = {}
     for key, value in begun.items():
         if key in left:
             value = scope.resolve_part(value, ("resources", name, "properties", key))
         elif isinstance(value, ResourceId):
-            scope.requires.setdefault(value.name, "reference")  # what needs it first says why
+            scope.requires.setdefault(value.name, "reference")  # the first requirement gives the reason
         if value is not OMITTED:
             properties[key] = value
     own = ResourceId(f"{scope.inside.id}/{name}")
@@ -500,7 +499,7 @@ def _finish(scope: Scope, name: str, kind: str, begun: Mapping[str, Data], left:
 
 
 def _parts(data: Data, stops: frozenset[str], depth: int) -> int | None:
-    """How many parts plain data has; None for data that is not plain, or too deep."""
+    """The number of parts of plain data; None if it is not plain, or too deep."""
     if type(data) is dict:
         if len(data) == 1 and not stops.isdisjoint(data):
             return None

@@ -1,6 +1,6 @@
-"""The state that all templates of one reading share, and its bounds.
+"""The state and the limits shared by all templates of one reading.
 
-Diagnostics hold no hidden value. Past a bound it raises an InputError.
+Diagnostics contain no hidden values. Exceeding a limit raises an InputError.
 """
 
 from __future__ import annotations
@@ -24,40 +24,42 @@ from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks
 
 MAX_WORK = 2_000_000
-"""Parts that all functions, members and nested stacks together may make; sixteen characters of text count as one."""
+"""The maximum number of parts created by all functions, members and nested stacks; sixteen characters of text count as
+one."""
 MAX_RESOURCES = 10_000
 MAX_PROBLEMS = 100
 
 
 @dataclass(slots=True)
 class Hidden:
-    """The paths in a document whose values came from a hidden parameter, and all paths above them, which do in part."""
+    """The paths in a document whose values came from a hidden parameter, and the paths above them, which are partly
+    hidden."""
 
     paths: dict[Path, bool] = field(default_factory=dict)
 
     def add(self, path: Path) -> None:
-        """Note a path."""
+        """Add a path."""
         path = tuple(map(str, path))
         for at in range(len(path)):
             self.paths.setdefault(path[:at], False)
         self.paths[path] = True
 
     def holds(self, path: Path, partly: bool) -> bool:
-        """Whether all below the path came from a hidden parameter, or with `partly` some of it."""
+        """Whether everything below the path came from a hidden parameter, or with `partly` some of it."""
         if not self.paths:
             return False
         path = tuple(map(str, path))
         return (partly and path in self.paths) or any(self.paths.get(path[:at]) for at in range(len(path) + 1))
 
     def shown(self, path: Path) -> Path:
-        """The path, only up to where all below came from a hidden parameter: its keys are as secret."""
+        """The path, cut where everything below came from a hidden parameter, since its keys are secret too."""
         ends = range(len(path)) if self.paths else ()
         return next((path[:end] for end in ends if self.paths.get(tuple(map(str, path[:end])))), path)
 
 
 @dataclass(slots=True)
 class Tree:
-    """What the templates of one reading share."""
+    """The shared state of the templates of one reading."""
 
     fetch: Fetch
     type_of: TypeOf
@@ -73,18 +75,18 @@ class Tree:
     work: int = 0
 
     def report(self, code: str, message: str, span: Span | None, suggestion: str | None = None) -> None:
-        """Keeps one diagnostic; all are raised together. Errors: InputError when they are `MAX_PROBLEMS`."""
+        """Collect one diagnostic; all are raised together. Errors: InputError when there are `MAX_PROBLEMS`."""
         self.add(Diagnostic(code, self.covered(message)[:400], span, suggestion))
 
     def add(self, problem: Diagnostic) -> None:
-        """Keeps one diagnostic, as `report` does."""
+        """Collect one diagnostic, as `report` does."""
         self.problems.append(self.shade or problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise InputError(self.problems, self.sources)
 
     @contextmanager
     def shaded(self, hidden: bool, what: str, span: Span | None) -> Iterator[None]:
-        """Say no more of problems than that they are within `what` if that came from a hidden parameter."""
+        """If `what` came from a hidden parameter, only report that there are problems in it."""
         outer = self.shade
         if hidden and outer is None:
             message = f"{what} came from a hidden parameter, and Heat does not take it"
@@ -95,23 +97,23 @@ class Tree:
             self.shade = outer
 
     def near(self, word: Data, candidates: Iterable[str]) -> str | None:
-        """The suggestion for a name that is none of the candidates. Only the first problems are worth the search."""
+        """A suggestion for a name that is not a candidate. Only made for the first problems, since it takes time."""
         nearest = closest(word, candidates) if isinstance(word, str) and len(self.problems) < 10 else None
         return nearest and suggest_name(nearest, "`")
 
     def hide(self, value: Data, home: str, written: Expression | None = None) -> None:
-        """Keeps the texts of a hidden value, so that nothing written about the stack of that id shows them: they are
-        written as `written`, else each as a number of its own, for equal texts must stay equal values."""
+        """Record the texts of a hidden value, so that they are masked in everything written about the stack with that
+        id. They are replaced by `written`, or each by its own number, so that equal texts stay equal."""
         for leaf in leaves(value, keys=True):
             if isinstance(leaf, str | int | float) and not isinstance(leaf, bool) and leaf != "":
                 self.secrets.setdefault(str(leaf), written or Expression("hidden", len(self.secrets), home))
 
     def covered(self, message: str) -> str:
-        """The message without the hidden texts that stand in it as words."""
+        """The message with hidden texts masked where they are whole words."""
         return masked(message, self.secrets, words=True)
 
     def redact(self) -> None:
-        """Cuts hidden values out of the texts that excerpts are made of, to the ends of the lines they stand in."""
+        """Remove hidden values from the texts for excerpts, up to the end of their lines."""
         for span in self.veiled:
             if span and span.file in self.sources:
                 rows = self.sources[span.file].splitlines()
@@ -120,13 +122,13 @@ class Tree:
                 self.sources[span.file] = "\n".join(rows)
 
     def count(self, resources: int, locate: Locate) -> None:
-        """Counts resources. Errors: InputError as soon as they are too many."""
+        """Count resources. Errors: InputError if there are too many."""
         self.resources += resources
         if self.resources > MAX_RESOURCES:
             self.stop("too-large", f"the stack has more than {MAX_RESOURCES} resources", locate(()))
 
     def spend(self, work: int) -> None:
-        """Counts work. Errors: InputError as soon as it is too much."""
+        """Count work. Errors: InputError if it is too much."""
         self.work += work
         if self.work > MAX_WORK:
             self.stop("too-large", f"the stack has more than {MAX_WORK} parts when its functions are resolved", None)
@@ -137,7 +139,7 @@ class Tree:
         raise InputError(self.problems, self.sources)
 
     def file(self, name: str, base: str, span: Span | None) -> tuple[str, str] | None:
-        """The file of that name; a missing one is reported, but not an http(s) address."""
+        """The file with that name. A missing one is reported, except http(s) URLs."""
         try:
             fetched = self.fetch(name, base)
         except InputError as error:
@@ -151,10 +153,8 @@ class Tree:
         return fetched
 
     def document(self, file: str, text: str, as_json: bool = True) -> Document:
-        """The parsed document of a file, once for all who nest it; for `as_json` see `read_document`.
-
-        Errors: InputError.
-        """
+        """The parsed document of a file, cached for all templates that nest it; for `as_json` see `read_document`.
+        Errors: InputError."""
         if not self.shade:
             self.sources[file] = text
         if (file, as_json) not in self.documents:
@@ -163,5 +163,5 @@ class Tree:
 
 
 def is_remote(name: str) -> bool:
-    """Whether a file's name is an address that is never fetched."""
+    """Whether a file's name is a URL, which is never fetched."""
     return name.startswith(("http://", "https://"))

@@ -1,4 +1,4 @@
-"""Attributes of resources whose value follows from the template.
+"""Attributes of resources that the template determines.
 
 Any other attribute raises `Undecided`.
 """
@@ -16,19 +16,19 @@ from datalog_gate.stack.translation import as_heat_reads
 from datalog_gate.template.functions.pure import Undecided, select
 
 _OF_EACH = {f"deploy_{name}s": f"deploy_{name}" for name in ("stdout", "stderr", "status_code")}
-"""The attributes of such a group that go by another name in its members."""
+"""The attributes of such a group with another name in its members."""
 TypeOf = Callable[[str], ResourceType | None]
 """Looks up a resource type in the catalogue."""
 
 
 def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
-    """The attribute named by the first key, then what the further keys select from it. Errors: Undecided."""
+    """The attribute named by the first key, then the part selected by further keys. Errors: Undecided."""
     first, *rest = keys
     if resource.maybe is not None or resource.external is not False or not isinstance(first, str):
         raise Undecided
     try:
         if resource.type == "OS::Heat::Value" and first == "value":
-            return select(resource.properties.get("value"), rest)  # as it is written, whatever its type says
+            return select(resource.properties.get("value"), rest)  # as written, whatever its type
         if resource.nested is None:
             return read_property(resource, type_of(resource.type), keys)
         if resource.type in (RESOURCE_GROUP, CHAIN, SCALING_GROUP):
@@ -54,7 +54,7 @@ def attribute(resource: Resource, keys: list[Data], type_of: TypeOf) -> Data:
 
 
 def hides(resource: Resource, keys: list[Data]) -> bool:
-    """Whether the attribute may hold what came from a hidden parameter."""
+    """Whether the attribute may contain a value of a hidden parameter."""
     if resource.nested is None:
         return resource.hides(("properties",), True)
     outputs = {path[1] for path in resource.nested.hidden if path[:1] == ("outputs",)}
@@ -107,8 +107,11 @@ def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
 
 
 def read_property(resource: Resource, kind: ResourceType | None, keys: list[Data]) -> Data:
-    """The attribute that gives back a property, then what the further keys select from it. Errors: Undecided for what
-    the service fills in, orders, or makes an id of; LookupError, ValueError or TypeError where there is nothing."""
+    """The attribute that returns a property, then the part selected by further keys.
+
+    Errors: Undecided if the service fills, orders or converts it; LookupError, ValueError or TypeError if there is
+    nothing.
+    """
     first, *rest = keys
     name = kind.attributes.get(first) if kind and isinstance(first, str) else None
     if kind is None or name is None:
@@ -118,9 +121,9 @@ def read_property(resource: Resource, kind: ResourceType | None, keys: list[Data
 
 
 def _stored(schema: Property, value: Data, keys: list[Data]) -> Data:
-    """What is stored of a property's value; an empty text asks for the service's own choice as often as for none."""
+    """The stored form of a property's value. An empty text often means the service's own choice, and as often none."""
     value = schema.default if value is None else value
-    looked_up = "." in schema.custom  # by name or id, and what comes back is the id
+    looked_up = "." in schema.custom  # given by name or id, returned as id
     match value:
         case None | "":
             raise Undecided
@@ -141,7 +144,7 @@ def _stored(schema: Property, value: Data, keys: list[Data]) -> Data:
 
 
 def _only(schema: Property, value: Data, keys: list[Data]) -> Data:
-    """A list of one: of several nobody knows the order in which they come back."""
+    """A list of one item. Longer lists are returned in an unknown order."""
     item = schema.item or Property("", "map" if schema.children else "any", children=schema.children)
     if not isinstance(value, list) or len(value) != 1 or (keys and str(keys[0]) != "0"):
         raise Undecided

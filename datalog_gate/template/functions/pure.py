@@ -1,7 +1,7 @@
-"""The functions of templates that need nothing but their arguments.
+"""The functions of templates that depend only on their arguments.
 
-The values are those that Heat computes (heat/engine/{hot,cfn}/functions.py). No text is longer than `MAX_TEXT`
-characters. Errors: BadFunction, which tells the form that a function takes; Undecided where it depends on an unknown.
+They compute the same values as Heat (heat/engine/{hot,cfn}/functions.py). No text is longer than `MAX_TEXT` characters.
+Errors: BadFunction, with the correct form of the arguments; Undecided if the value depends on an unknown.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from datalog_gate.stack.model import Data
 MAX_TEXT = 16_000_000
 MAX_ITEMS = 500_000
 MAX_PAIRS = 100_000
-"""Values that are compared: everything with everything takes square time."""
+"""The maximum number of compared pairs, since comparing all values takes quadratic time."""
 
 
 class BadFunction(Exception):  # noqa: N818 - not every wrong argument is an error of ours
-    """Arguments that the function can't take."""
+    """Invalid arguments of a function."""
 
 
 class TooLarge(BadFunction):
-    """A result beyond all bounds."""
+    """A result beyond all limits."""
 
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
-    """The value depends on what nobody knows: on the unknown that is given alone, if there is one."""
+    """The value is unknown. `unknown`, if given, is the only unknown that it depends on."""
 
 
 def function(name: str, date: str) -> Callable[[Data], Data] | None:
-    """The function as the version of HOT of that date has it; None for one that needs more than its arguments."""
+    """The function in the version of HOT with that date; None if it needs more than its arguments."""
     end, older = OLDER.get(name, ("", _stay_undecided))
     return older if date < end else FUNCTIONS.get(name)
 
@@ -46,7 +46,7 @@ def function(name: str, date: str) -> Callable[[Data], Data] | None:
 def same(left: Data, right: Data) -> bool | None:
     """Whether two values are equal; None if that is not known."""
     if isinstance(left, Unknown | ResourceId) or isinstance(right, Unknown | ResourceId):
-        return True if left == right else None  # another resource may be equal, or a text like its reference
+        return True if left == right else None  # another resource may be equal, or a text equal to its reference
     match left, right:
         case dict(), dict() if left.keys() == right.keys():
             pairs = [(value, right[key]) for key, value in left.items()]
@@ -59,7 +59,7 @@ def same(left: Data, right: Data) -> bool | None:
 
 
 def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
-    """The part of the data under the steps; `parse` takes texts as indexes. Errors: LookupError, TypeError, ValueError,
+    """The part of the data at the steps; `parse` accepts texts as indexes. Errors: LookupError, TypeError, ValueError,
     Undecided."""
     for step in steps:
         if isinstance(data, Unknown | ResourceId) or isinstance(step, Unknown | ResourceId):
@@ -71,8 +71,8 @@ def select(data: Data, steps: list[Data], parse: bool = False) -> Data:
 
 
 def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Data:
-    """The function of that name in the version of HOT of that date: maps came with 2016-10-14, `permutations` with
-    2017-09-01. `write` gives what stands for a function over arguments, for texts partly unknown."""
+    """The function `repeat` in the version of HOT with that date: maps came with 2016-10-14, `permutations` with
+    2017-09-01. `write` returns the text for a function over partly unknown arguments."""
     form = "`for_each`, a map of lists, and `template`"
     if not isinstance(arguments, dict) or not {"for_each", "template"} <= arguments.keys():
         _expect(form)
@@ -88,7 +88,7 @@ def repeat(arguments: Data, date: str, write: Callable[[str, Data], Data]) -> Da
     ]
     if not permute and len({len(items) for items in lists}) > 1:
         raise BadFunction("takes lists of one length where permutations is false")
-    if len(lists) < len(each):  # a list that is not there has no item to combine with
+    if len(lists) < len(each):  # a missing list has no item to combine with
         return []
     count = math.prod(map(len, lists)) if permute else len(lists[0])
     size = sum(len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves(template))
@@ -126,7 +126,7 @@ def _expect(form: str) -> Never:
 
 
 def require_known(data: Data) -> None:
-    """Check that a text can be made of a value: a reference is known, its text is not. Errors: Undecided."""
+    """Check that a value can be converted to text: a reference is known, but its text is not. Errors: Undecided."""
     if any(isinstance(leaf, Unknown | ResourceId) for leaf in leaves(data)):
         raise Undecided
 
@@ -144,7 +144,7 @@ def _expect_list(value: Data, form: str) -> list[Data]:
 
 
 def _expect_map(value: Data, form: str) -> Mapping[Data, Data]:
-    """An argument as a map; null is an empty one."""
+    """An argument as a map; null means an empty one."""
     if isinstance(value, Unknown | ResourceId):
         raise Undecided
     if value is not None and not isinstance(value, dict):
@@ -190,7 +190,7 @@ def _replace(template: Data, params: Data, strict: bool = False, empty: bool = T
                 raise BadFunction(f"has no value for `{key}`")
     pieces, length = [template], len(template)
     used = set()
-    for key, value in texts.items():  # longer names first; what was put in is not searched again
+    for key, value in texts.items():  # longer names first; inserted texts are not searched again
         split: list[str] = []
         for index, piece in enumerate(pieces):
             parts = piece.split(key) if index % 2 == 0 else [piece]
@@ -294,7 +294,7 @@ def _make_url(arguments: Data) -> Data:
 
 def _fn_base64(arguments: Data) -> Data:
     require_known(arguments)
-    return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, and so not here
+    return arguments if isinstance(arguments, str) else _expect("a text")  # Heat encodes it later, not here
 
 
 def _list_concat(arguments: Data) -> list[Data]:
@@ -410,7 +410,7 @@ def _stay_undecided(_arguments: Data) -> Data:
 
 
 def _text(value: Data) -> str:
-    """What Heat writes for a value inside a text: collections as JSON."""
+    """The text that Heat writes for a value inside a text: collections as JSON."""
     if isinstance(value, dict | list):
         _check_length(sum(len(leaf) if isinstance(leaf, str) else 8 for leaf in leaves(value)))
         return json.dumps(value, sort_keys=True)
@@ -443,4 +443,4 @@ OLDER: dict[str, tuple[str, Callable[[Data], Data]]] = {
     "list_join": ("2015-10-15", _join),
     "str_replace": ("2015-10-15", partial(_str_replace, nested=False)),
 }
-"""What those functions were before the version of that date."""
+"""The functions before the version with that date."""

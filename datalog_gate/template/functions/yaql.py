@@ -1,8 +1,9 @@
 """The function `yaql`: Heat's own library answers it, within a budget.
 
-Heat's engine checks a result after it was made, and follows an endless list forever. So here every call, value and
-comparison is paid for. The answer is unknown beyond that and beyond Heat's default limits, and for functions that make
-much from little (`pow`), search forever (regular expressions), define others, or do not repeat (clocks, chance, sets).
+Heat's engine checks only the finished result, and follows an endless list forever. So here every call, value and
+comparison has a cost. The answer is unknown if it exceeds the budget or Heat's default limits, and for functions that
+create large values (`pow`), may search forever (regular expressions), define others, or are not deterministic (clocks,
+random numbers, sets).
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from datalog_gate.stack.model import Data
 from datalog_gate.template.functions.pure import BadFunction, Undecided, require_known
 
 LIMITS = {"yaql.limitIterators": 200, "yaql.memoryQuota": 10_000}
-"""Those of heat/common/config.py where heat.conf says nothing."""
+"""The defaults of heat/common/config.py."""
 BUDGET = 640_000
-"""Units of about a microsecond."""
+"""The budget in units of about a microsecond."""
 LONGEST = 10_000
 MAX_SIZE = 20_000
 MAX_BITS = 4_096
 _CALL, _ITERATOR, _NODE, _COMPARED, _LETTERS = 32, 320, 4, 2, 32
-"""Units for a call, an iterator, a part of a value that was made, a key compared, and letters for one unit."""
+"""The costs of a call, an iterator, a part of a created value, and a compared key; and the number of letters for one
+unit."""
 _OPERATORS = (
     "#operator_. #operator_?. #operator_-> #operator_+ #operator_- #operator_* #operator_/ #operator_mod #operator_in "
     "#operator_< #operator_<= #operator_> #operator_>= #operator_and #operator_or #unary_operator_+ #unary_operator_- "
@@ -43,13 +45,13 @@ _FUNCTIONS = (
 )
 ALLOWED = frozenset((*_OPERATORS.split(), *_FUNCTIONS.split()))
 _WALKED = {"#operator_.", "#get_context_data"}
-"""Functions that take one part of what they are given, and look at nothing else."""
+"""Functions that take one part of their argument, and read nothing else."""
 _LIMITED = {"CollectionTooLargeException", "MemoryQuotaExceededException"}
 _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RuntimeError, StopIteration, TypeError,
     ValueError,
 )  # fmt: skip
-"""What the library lets through of its functions' failures."""
+"""Exceptions of functions that the library does not catch."""
 _REASONS = {
     "KeyError": "a key is not there",
     "IndexError": "an item is not there",
@@ -63,12 +65,14 @@ _REASONS = {
 
 
 class _Stop(BaseException):  # not an Exception: the library ignores some of those
-    """The answer will not be known."""
+    """The answer will remain unknown."""
 
 
 def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
-    """The value of the expression over the data. `spend` is told what it cost, also where there is none. Errors:
-    BadFunction where Heat refuses it too, Undecided. No message shows a value, for any may be hidden."""
+    """The value of the expression over the data. `spend` gets the cost, even if there is no value.
+
+    Errors: BadFunction if Heat refuses it too, Undecided. Messages show no values, since any may be hidden.
+    """
     if len(expression) > LONGEST:
         raise Undecided
     meter = _Meter()
@@ -85,7 +89,7 @@ def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
 def _evaluate(engine: _Engine, expression: str, data: Data) -> Data:
     try:
         query = engine.parse(expression)
-    except (engine.problem, ValueError) as error:  # also a number or an escape that is none
+    except (engine.problem, ValueError) as error:  # also an invalid number or escape
         at = getattr(error, "position", None)
         where = "" if at is None else f" at character {at + 1}"
         raise BadFunction(f"has an expression that can't be read{where}") from None
@@ -106,7 +110,7 @@ def _evaluate(engine: _Engine, expression: str, data: Data) -> Data:
 
 
 def _is_plain(value: object) -> TypeGuard[Data]:
-    """Whether a template can hold the value: the library also gives sets, its own contexts and `nan`."""
+    """Whether a template can contain the value. The library also returns sets, its own contexts and `nan`."""
     match value:
         case dict():
             return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
@@ -123,7 +127,7 @@ def _engine() -> _Engine:
     from yaql.language import contexts, conventions, exceptions, factory, specs, utils
 
     class Map(utils.FrozenDict):  # type: ignore[misc]
-        """A map that pays for its comparisons, which the library makes by copying both."""
+        """A map that counts the cost of comparisons, for which the library copies both maps."""
 
         def __eq__(self, other: object) -> Any:
             if isinstance(other, Mapping) and len(other) != len(self):
@@ -142,7 +146,7 @@ def _engine() -> _Engine:
         return Map(value) if type(value) is utils.FrozenDict else value
 
     class Context(contexts.Context):  # type: ignore[misc]
-        """The names that an expression sees. Every look for one costs, since contexts nest as deep as expressions."""
+        """The names that an expression sees. Every lookup has a cost, since contexts nest as deep as expressions."""
 
         def register_function(self, spec: Any, *arguments: Any, **named: Any) -> None:
             if not isinstance(spec, specs.FunctionDefinition):
@@ -161,14 +165,14 @@ def _engine() -> _Engine:
     context = yaql.create_context(context=Context(convention=conventions.CamelCaseConvention()))
     shared = yaql.YaqlFactory().create({**LIMITS, "yaql.convertInputData": False})
 
-    def parse(expression: str) -> Any:  # lexer and parser keep a state, and threads share them
+    def parse(expression: str) -> Any:  # lexer and parser have state, and threads share them
         return factory.YaqlEngine(shared.lexer.clone(), copy(shared.parser), shared.options, shared.factory)(expression)
 
     return _Engine(parse, context, frozen, exceptions.YaqlException)
 
 
 class _Engine(NamedTuple):
-    """The library's parser, the context that holds its functions, how it keeps data, and its exceptions."""
+    """The library's parser, the context with its functions, its data conversion, and its exceptions."""
 
     parse: Callable[[str], Any]
     context: Any
@@ -177,7 +181,8 @@ class _Engine(NamedTuple):
 
 
 class _Meter:
-    """What is left of the budget, and the sizes of the collections of one answer, held so that none is built twice."""
+    """The remaining budget, and the sizes of the collections of one answer, which are kept alive so that ids stay
+    unique."""
 
     def __init__(self) -> None:
         self.left = BUDGET
@@ -189,7 +194,7 @@ class _Meter:
             raise _Stop
 
     def size(self, value: object) -> int:
-        """How many parts a value has, with what is shared counted wherever it occurs. What is new is paid for."""
+        """The number of parts of a value, with shared parts counted at each use. New parts have a cost."""
         if isinstance(value, str):
             self.spend(len(value) // _LETTERS)
         elif isinstance(value, int):
@@ -208,18 +213,18 @@ class _Meter:
         return 1
 
     def each(self, items: Iterator[object]) -> Iterator[object]:
-        """The items, each paid for when it is taken: so a list without end has one."""
+        """Yield the items, each with a cost when it is taken, which limits endless lists."""
         for item in items:
             self.spend(_NODE + self.size(item))
             yield item
 
 
 _METER: ContextVar[_Meter] = ContextVar("meter")
-"""That of the query which this thread answers."""
+"""The meter of this thread's query."""
 
 
 def _meter(name: str, payload: Callable[..., object], metered: Callable[[object], object]) -> Callable[..., object]:
-    """The function of the library, paid for. One that may not be called ends the query only when it is."""
+    """The function of the library with a cost. A forbidden one ends the query only when it is called."""
 
     def call(*arguments: object, **named: object) -> object:
         if name not in ALLOWED:
@@ -229,7 +234,7 @@ def _meter(name: str, payload: Callable[..., object], metered: Callable[[object]
         looked = () if name in _WALKED else given
         meter.spend(_CALL + sum(meter.size(value) for value in looked if not isinstance(value, str)))
         if name == "str" and not isinstance(given[0], str | int | float | None):
-            raise _Stop  # how Python writes it
+            raise _Stop  # as Python writes it
         if grown := _COSTS.get(name):
             meter.spend(grown(*given))
         value = metered(payload(*arguments, **named))
@@ -243,13 +248,14 @@ def _meter(name: str, payload: Callable[..., object], metered: Callable[[object]
 
 
 def _repetition_cost(left: object, right: object, *_: object) -> int:
-    """What a product costs: of lists the library makes any."""
+    """The cost of a product, which may be a repeated list."""
     times, value = (left, right) if isinstance(left, int) else (right, left)
     return len(value) * times if isinstance(value, Sized) and isinstance(times, int) and times > 0 else 0
 
 
 def _replacement_cost(value: object, old: object, new: object, *_: object) -> int:
-    """What a replacement costs: it is made before its length is looked at, and one by a map is longer each time."""
+    """The cost of a replacement: the result is created before its length is checked, and grows with each entry of a
+    map."""
     if not isinstance(value, str):
         return 0
     return value.count(old) * len(new) // _LETTERS if isinstance(old, str) and isinstance(new, str) else BUDGET + 1
