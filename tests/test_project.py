@@ -130,6 +130,12 @@ def test_environments_of_all_stand_above_that_of_a_folder(
     assert (judge(project, "template.yaml"), check(capsys)) == (sorted(found), sorted(found))
 
 
+@pytest.mark.parametrize(("mode", "level"), [("enforce", "error"), ("warn", "warning"), ("record", "note")])
+def test_a_denial_is_as_severe_as_its_mode(project: Path, mode: str, level: str) -> None:
+    (project / "datalog-gate.toml").write_text(f'mode = "{mode}"\nselect = "huge"\n{CONFIGURED}')
+    assert judge(project) == [HUGE.replace("error", level)]
+
+
 def test_a_comment_that_ignores_nothing_is_told_at_its_place(project: Path) -> None:
     (project / "datalog-gate.toml").write_text(CONFIGURED)
     web = project / "stacks/web.yaml"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from datalog_gate.analysis.check import Checked
+from datalog_gate.analysis.policy import LEVELS
 from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import GateError, InputError, RulesError, UsageError
@@ -25,7 +26,7 @@ from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folde
 from datalog_gate.editing.run_inputs import RunInputs, find_unfilled
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.tolerated_findings import find_modes, tolerate
-from datalog_gate.files.check_options import LIVE_PREFIX
+from datalog_gate.files.check_options import LIVE_PREFIX, MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
@@ -37,7 +38,7 @@ from datalog_gate.stack.model import Stack
 Problems = dict[str, tuple[TextProblem, ...]]
 """The problems by file. Checked files without problems have an empty entry."""
 TEST_FILE = "test.yaml"
-_LEVELS: dict[str, Severity] = {"deny": "error", "warn": "warning", "record": "note"}
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +247,7 @@ class Workspace:
         self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]
     ) -> Iterator[TextProblem]:
         for index, finding in enumerate(findings):
-            level = _LEVELS[finding.level]
+            level = _SEVERITIES[max(LEVELS.index(finding.level), MODES[::-1].index(finding.mode))]
             if finding.tolerated:
                 level = "note"
             elif finding.because:
