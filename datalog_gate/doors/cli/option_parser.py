@@ -163,8 +163,15 @@ def _add_option(command: argparse.ArgumentParser, option: CheckOption, default: 
         more |= {"metavar": option.metavar, "type": _reader(option.read)}
         more |= {"choices": option.choices, "metavar": None} if option.choices else {}
         more |= {"action": "append"} if option.many else {}
-        more |= {"action": "extend"} if option.read is read_list else {}
+        more |= {"action": _AddWords} if option.read is read_list else {}
     command.add_argument(*[option.short] if option.short else [], f"--{option.name}", **more)
+
+
+class _AddWords(argparse.Action):
+    """Adds words to those of the same option before it."""
+
+    def __call__(self, _parser: object, options: argparse.Namespace, values: Any, _option: object = None) -> None:
+        setattr(options, self.dest, (*getattr(options, self.dest, ()), *values))
 
 
 def _reader(read: Callable[[str], object]) -> Callable[[str], object]:
