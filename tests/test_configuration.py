@@ -225,6 +225,19 @@ def test_a_pattern_meets_paths_below_the_file(pattern: str, met: str) -> None:
     assert {path for path in paths if configuration.entry_of(path)} == {*met.split()}
 
 
+@pytest.mark.parametrize(
+    "pattern", ["{0}/stacks/b.yaml", "{0}/stacks/b*", "../{0.name}/stacks/b.yaml", "stacks/b.yaml"]
+)
+def test_an_entry_holds_for_a_template_however_both_are_named(project: Path, pattern: str) -> None:
+    Path("datalog-gate.toml").write_text(f'templates = ["{pattern.format(project)}"]\n')
+    link = project.with_name("link")
+    link.symlink_to(project)
+    configuration = load_configuration()
+    paths = [template.path for template in configuration.find_templates()]
+    assert paths == ["stacks/b.yaml"]
+    assert all(configuration.entry_of(path) for path in (paths[0], project / paths[0], link / paths[0]))
+
+
 def test_a_path_with_brackets_is_found_as_it_is_written() -> None:
     for folder in ("plain", "a[1]"):
         Path(folder).mkdir()

@@ -83,11 +83,13 @@ class Configuration:
         """The first entry that matches a template, or the folder of a template.yaml."""
         if self.file is None or not self.templates:
             return None
-        path = os.path.relpath(template, self.file.parent).replace(os.sep, "/")
-        candidates = (path, f"{path}/template.yaml")
-        for entry in self.templates:
-            if any(_pattern(pattern).fullmatch(name) for pattern in entry.patterns for name in candidates):
-                return entry
+        here = os.path.relpath(template, self.file.parent)
+        behind_links = os.path.relpath(os.path.realpath(template), os.path.realpath(self.file.parent))
+        for path in dict.fromkeys((here.replace(os.sep, "/"), behind_links.replace(os.sep, "/"))):
+            candidates = (path, f"{path}/template.yaml")
+            for entry in self.templates:
+                if any(_pattern(pattern).fullmatch(name) for pattern in entry.patterns for name in candidates):
+                    return entry
         return None
 
     def names(self, template: Path) -> bool:
@@ -242,6 +244,7 @@ class _TableReader:
                 for key in ("environment", "parameter")
             }
             parameters = dict(more["parameter"] or ())
+            patterns = tuple(os.path.relpath(self._file.parent / path, self._file.parent) for path in patterns)
             yield TemplateEntry(patterns, tuple(more["environment"] or ()), parameters, self._place(place))
 
     def _option(self, option: CheckOption, value: Any, path: KeyPath) -> Any:
