@@ -58,7 +58,6 @@ LONGEST = 80
 """The maximum number of characters of an expression or value that are shown."""
 MERGED = 64
 """The maximum number of cases that are compared with each other to merge them."""
-CONDITION = "condition "
 VERBS = {"deny": "denied", "warn": "warned of", "record": "recorded"}
 
 Case = Mapping[Unknown, Value]
@@ -286,9 +285,9 @@ class Dependence:
             for name, truth in stack.conditions.items():
                 if isinstance(truth, Unknown):
                     where = "" if stack.id in self._roots else f" of {stack.id}"
-                    self._conditions.setdefault(truth.source, f"{CONDITION}{name}{where}")
+                    self._conditions.setdefault(truth.source, f"condition {name}{where}")
                     if truth.function in ("not", "Fn::Not"):
-                        self._negated.setdefault(truth.arguments, f"{CONDITION}{name}{where}")
+                        self._negated.setdefault(truth.arguments, f"condition {name}{where}")
             for resource in stack.apart.others.values():
                 for unknown in sizes(resource):
                     self._sizes.setdefault(unknown.source, {})[self._short(resource.id)] = None
@@ -311,7 +310,7 @@ class Dependence:
     def _clause(self, unknown: Unknown, values: frozenset[Value]) -> str:
         name = self._name(unknown)
         negated = unknown.source in self._negated and unknown.source not in self._conditions
-        if name.startswith(CONDITION) and unknown.domain == (FALSE, TRUE):
+        if name == self._condition(unknown) and unknown.domain == (FALSE, TRUE):
             return f"{name} {'holds' if (TRUE in values) != negated else 'does not hold'}"
         among = [shorten(show(value), LONGEST) for value in unknown.domain if value in values]
         return f"{name} is {_join(among, ' or ')}"
@@ -330,12 +329,15 @@ class Dependence:
     def _short(self, resource: ResourceId) -> str:
         return resource.name if resource.stack in self._roots else resource.path
 
+    def _condition(self, unknown: Unknown) -> str | None:
+        return self._conditions.get(unknown.source) or self._negated.get(unknown.source)
+
     def _name(self, unknown: Unknown) -> str:
         if unknown.hidden:
             return "a hidden value"
         if unknown.of and unknown.source in self._sizes:
             return f"the number of members of {_join(list(self._sizes[unknown.source]), ' and ')}"
-        if condition := self._conditions.get(unknown.source) or self._negated.get(unknown.source):
+        if condition := self._condition(unknown):
             return condition
         match unknown.function, unknown.arguments:
             case fn, tuple(sources) if fn == EQUALITY:
