@@ -8,12 +8,13 @@ import pytest
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
+from datalog_gate.base.expression import content
 from datalog_gate.base.values import ResourceId, Unknown
 from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Path, Resource, Stack
 from datalog_gate.template.parameters import TYPES
 from datalog_gate.template.reader import TemplateSource, read_template
-from tests.expressions import unknown_of, worded
+from tests.expressions import unknown_of
 from tests.refusals import refusals
 
 HEAD = "heat_template_version: wallaby\n"
@@ -775,7 +776,7 @@ outputs: {all: {value: {get_param: list}}, first: {value: {get_param: [list, 0]}
 def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
     [resource] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources
     members = resource.open_members
-    assert (resource.nested, members, members and members.unread) == (None, worded("what web/b holds"), True)
+    assert (resource.nested, members, members and members.unread) == (None, Unknown(content("web/b")), True)
 
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
@@ -794,7 +795,7 @@ def test_a_remote_template_that_nobody_gave_is_open_and_not_missing() -> None:
     db, use = read(
         f"resources: {{db: {{type: '{url}'}}, use: {{type: A, properties: {{x: {{get_attr: [db, y]}}}}}}}}\n"
     ).resources
-    assert (db.type, db.nested, db.open_members) == (url, None, worded(f"what {url} holds"))
+    assert (db.type, db.nested, db.open_members) == (url, None, Unknown(content(url)))
     assert use.properties == {"x": unknown_of("{get_attr: [db, y]} in web")}
 
 

@@ -21,6 +21,8 @@ DIGEST = 32
 """The number of characters of the digest."""
 CUT = "...#"
 """The mark before the digest."""
+CONTENT = "content of"
+"""The function of the expression for what a template holds."""
 QUOTE = '"'
 _WORD = re.compile(r"[A-Za-z_](?:[\w.%/:-]*[\w.%/-])?", re.ASCII)
 _NO_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
@@ -96,6 +98,11 @@ Masks = Mapping[str, Expression]
 def phrase(words: str) -> Expression:
     """An expression in words, for values that come from no template function: ``the members of crowd``."""
     return Expression("", words, "", words)
+
+
+def content(template: str) -> Expression:
+    """The expression for what an unread template holds, named by its address or by the path of its resource."""
+    return Expression(CONTENT, template, "", f"what {template} holds")
 
 
 def cut(body: str, stack: str) -> str:

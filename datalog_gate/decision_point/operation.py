@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from datalog_gate.base.diagnostics import Diagnostic, printable, shorten
+from datalog_gate.base.expression import CONTENT
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Unknown
 from datalog_gate.decision.decision import Decision, format_denial
@@ -112,8 +113,8 @@ def _advise(unknown: Unknown, action: str) -> str:
             return f"update the stack instead, with the value of the parameter {name}, which Heat does not tell"
         case "yaql", _:
             return "write what it gives, or make it by other functions"
-    if unknown.expression.startswith("what ") and unknown.expression.endswith(" holds"):
-        return "send that template among the files of the request, and name it as the type"
+        case function, _ if function == CONTENT:
+            return "send that template among the files of the request, and name it as the type"
     return "write it out in the template"
 
 

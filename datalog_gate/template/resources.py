@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace as with_changes
 
 from datalog_gate.base.errors import InputError
-from datalog_gate.base.expression import phrase
+from datalog_gate.base.expression import content
 from datalog_gate.base.unknown import call, derived
 from datalog_gate.base.values import OPEN, ResourceId, Unknown
 from datalog_gate.stack.model import ELSEWHERE, GROUPS, NESTING, STACK, Alike, Data, Path, Resource, Resources, Stack
@@ -197,7 +197,7 @@ def _resource(
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, properties, where)
         elif kind in ELSEWHERE:
-            unsure = Unknown(phrase(f"what {own.path} holds"), where(("type",)), unread=True)
+            unsure = Unknown(content(own.path), where(("type",)), unread=True)
         else:
             with tree.shaded(where.hides(("type",), True), f"the type of {own.path}", where(("type",))):
                 nested, unsure = _of_file(tree, kind, file or inside.base, below, properties, where)
@@ -239,7 +239,7 @@ Nested = tuple[Stack | None, Unknown | None]
 def _of_file(tree: Tree, name: str, base: str, below: Nesting, given: Mapping[str, Data], where: Where) -> Nested:
     named = tree.file(name, base, where(("type",)))
     if named is None:
-        return None, Unknown(phrase(f"what {name} holds"), where(("type",)), unread=True) if is_remote(name) else None
+        return None, Unknown(content(name), where(("type",)), unread=True) if is_remote(name) else None
     file, text = named
     label = label_of(below.id) if where.hides(("type",), True) else file
     return _below(tree, label, file, text, below, given, where, "properties"), None
