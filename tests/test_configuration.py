@@ -93,7 +93,7 @@ def test_an_option_on_the_command_line_wins_over_the_file(capsys: pytest.Capture
     command = ("check", "stacks/b.yaml", "--fail-on", "deny")
     assert run(capsys, *command)[0] == 1
     assert run(capsys, *command, "-e", "small.env")[0] == 0
-    assert parse_options(["check", "a.yaml", "--services", "x,y"]).services == ["x", "y"]
+    assert parse_options(["check", "a.yaml", "--services", "x,y"]).services == ("x", "y")
     Path("datalog-gate.toml").write_text("together = true\njobs = 3\n")
     assert [parse_options(["check", *more]).together for more in ([], ["--no-together"])] == [True, False]
 
@@ -250,6 +250,13 @@ def test_a_path_with_brackets_is_found_as_it_is_written() -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("text", ["[[tool.datalog-gate]]\nquiet = true\n", '[tool]\ndatalog-gate = "policies"\n'])
+def test_a_configuration_that_is_no_table_is_an_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pyproject.toml").write_text(text)
+    error = "pyproject.toml:1:1: error[bad-configuration] tool.datalog-gate is no table\n"
+    assert run(capsys, "config") == (3, "", f"{error}  help  write [tool.datalog-gate]\n")
 
 
 def test_a_file_that_is_not_utf_8_is_an_error_only_if_it_is_ours() -> None:

@@ -144,11 +144,13 @@ def load_configuration(folder: str | Path = ".") -> Configuration:
                 label = rebase_path(name, parent)
                 text = read_text(file)
                 document = _parse(text, label)
-                table = _find_table(document, path)
-                if table is not None:
+                table = _find_value(document, path)
+                if isinstance(table, dict):
                     return _TableReader(file, label, text, path).read(table)
+                if table is not None:
+                    raise _misnamed(f"{'.'.join(TABLE)} is no table", f"write [{'.'.join(TABLE)}]", label)
                 for other in MISNAMED_TABLES:
-                    if name == SHARED_FILE and _find_table(document, other) is not None:
+                    if name == SHARED_FILE and _find_value(document, other) is not None:
                         raise _misnamed(f"[{'.'.join(other)}] is not read", f"write [{'.'.join(TABLE)}]", label)
         for name in MISNAMED_FILES:
             if (parent / name).is_file():
@@ -184,11 +186,11 @@ def _parse(text: str, label: str) -> dict[str, Any]:
         raise InputError([Diagnostic("bad-configuration", message, span)], {label: text}) from None
 
 
-def _find_table(table: Any, path: Sequence[str]) -> dict[str, Any] | None:
-    """The table at a path of another, or None."""
+def _find_value(table: Any, path: Sequence[str]) -> Any:
+    """The value at a path of a table, or None."""
     for key in path:
         table = table.get(key) if isinstance(table, dict) else None
-    return table if isinstance(table, dict) else None
+    return table
 
 
 class _TableReader:
