@@ -77,7 +77,9 @@ class _Uses:
         for at, term in enumerate(rule.arguments):
             if isinstance(term, Var) and term not in self.nullable:
                 heads.setdefault(term, []).append((rule.relation, at))
-        for match in self.matches if heads else ():
+        if not heads:
+            return
+        for match in self.matches:
             for at, term in match.column_terms:
                 yield from ((head, (match.relation, at)) for head in heads.get(term, ()))
 

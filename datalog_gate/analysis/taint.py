@@ -14,7 +14,7 @@ from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.records import dataclass
 from datalog_gate.schema.declaration import RelationRef, possible_version
 
-PASSED, MADE = 1, 2
+COPIED, COMPUTED = 1, 2
 Cell = tuple[RelationRef, int]
 """A relation and the position of one of its columns."""
 
@@ -24,15 +24,15 @@ class Taint:
     """The columns that can hold a secret, or a value computed from one."""
 
     columns: dict[Cell, int]
-    """`PASSED` for a column that can hold a secret, `MADE` for one that can hold a value computed from a secret."""
+    """`COPIED` for a column that can hold a secret, `COMPUTED` for one that can hold a value computed from a secret."""
     spans: set[Span] = field(default_factory=set)
     """The literals that compute with a secret."""
 
 
 def taint(program: ir.CheckedProgram, secrets: Mapping[RelationRef, Collection[int]]) -> Taint:
     """Compute the columns that values of these secret input columns reach."""
-    columns = {(name, at): PASSED for name, positions in secrets.items() for at in positions}
-    reached = Taint(columns | {(possible_version(name), at): PASSED for name, at in columns})
+    columns = {(name, at): COPIED for name, positions in secrets.items() for at in positions}
+    reached = Taint(columns | {(possible_version(name), at): COPIED for name, at in columns})
 
     def spread(rule: ir.CheckedRule) -> bool:
         flow = _Flow(reached)
@@ -96,7 +96,7 @@ class _Flow:
         if self.of(inputs):
             self.taint.spans.add(span)
             for output in outputs:
-                self._bind(output, MADE)
+                self._bind(output, COMPUTED)
 
     def _bind(self, term: ir.Pattern, level: int) -> None:
         if level and isinstance(term, ir.Var):

@@ -86,8 +86,9 @@ class Changes:
         for policy in self._subtracted.values():
             by = self._measures[policy.id]
             rows = before[policy.id] = {}
-            trusted = failed.isdisjoint(self._rules.reads[policy.relation])
-            for row in sorted(model.rows(policy.relation), key=row_key) if trusted else ():
+            if not failed.isdisjoint(self._rules.reads[policy.relation]):
+                continue
+            for row in sorted(model.rows(policy.relation), key=row_key):
                 measured = by.measured(row)
                 values, worst = rows.get(by.key(row), (set(), measured))
                 values.add(measured)

@@ -127,7 +127,9 @@ def loaded(
 
 
 def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -> Iterator[Diagnostic]:
-    for (name, at), span in read_columns(program).items() if any(tables.values()) else ():
+    if not any(tables.values()):
+        return
+    for (name, at), span in read_columns(program).items():
         rows = tables.get(name)
         if not rows or any(row[at] is not None for row in rows):
             continue
@@ -142,8 +144,9 @@ def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -
 
 def _unread_tables(program: CheckedProgram, readings: Mapping[str, Reading]) -> Iterator[Diagnostic]:
     """Warn about rules that read when a table was read, if the inventory says so only for other tables."""
-    asked = (match for rule in program.rules for through, match in reads(rule.body) if not through)
-    for match in asked if readings else ():
+    if not readings:
+        return
+    for match in (match for rule in program.rules for through, match in reads(rule.body) if not through):
         table = match.arguments[0] if match.relation in (AGES, READINGS) else None
         if isinstance(table, Const) and table.value not in readings:
             message = f"the inventory does not say when {table.value} was read"

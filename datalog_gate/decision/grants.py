@@ -113,13 +113,13 @@ def _problems(
 
 def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:
     """Find problems of a scope. `names` are the resources of the stack; `needed` are those that the grant requires."""
-    if scope is None:
-        return
     if isinstance(scope, Unknown):
         yield f"its scope hangs on {scope.expression}: {LATE}"
-    elif not isinstance(scope, list):
+    elif not isinstance(scope, list | None):
         yield "its scope is no list of names"
-    for entry in scope if isinstance(scope, list) else ():
+    if not isinstance(scope, list):
+        return
+    for entry in scope:
         name = str(entry) if str(entry) in names else str(entry).partition(".")[0]
         if isinstance(entry, Unknown):
             yield f"its scope hangs on {entry.expression}: {LATE}"

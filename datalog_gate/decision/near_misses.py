@@ -270,11 +270,13 @@ class _MissReview:
         with the names of resources if the stack refers to them."""
         at, relation, span = join.at, join.literal.relation, join.literal.span
         inventory = self._rows.get(relation, {})
+        if not inventory:
+            return
         known = {row[join.own_at] for row in inventory}
         folded = {fold(value): value for value in known if isinstance(value, str)}
         names = {row[join.other_at] for row in inventory if row[join.other_at] is not None}
         column = self._program.relations[match.relation].columns[at].name
-        for row in islice(self._rows[match.relation], MOST_ROWS) if inventory else ():
+        for row in islice(self._rows[match.relation], MOST_ROWS):
             shown = self._secrets.row(match.relation, row)[at] == row[at]
             value = row[at]
             if shown and isinstance(value, str) and value not in known and fold(value) in folded:
@@ -343,7 +345,9 @@ class _MissReview:
             if isinstance(literal, ir.Match)
             and (literal.relation == "heat:root" or (literal.relation == "heat:stack" and _of_root(literal, around)))
         }
-        for match in fold.body if roots else ():
+        if not roots:
+            return
+        for match in fold.body:
             if not isinstance(match, ir.Match) or match.relation not in self._rows:
                 continue
             positions = self._program.relations[match.relation].positions
@@ -362,7 +366,7 @@ class _MissReview:
     def forms(self) -> Iterator[Diagnostic]:
         """Warn once about each form that stacks use and no rule reads."""
         for form, column, other, kind in FORMS:
-            if other in self._read or (kind, other.partition(".")[2]) not in self._said:
+            if other in self._read or (kind, other.partition(".")[2]) not in self._used_properties:
                 continue
             matches = (match for rule in self._reaching for match in self._matches[id(rule)])
             reading = [match for match in matches if match.relation == form]
@@ -375,16 +379,16 @@ class _MissReview:
                 yield Diagnostic("one-form", message, span, f"read {other} too, in a second rule", "warning")
 
     @cached_property
-    def _said(self) -> Set[tuple[str, str]]:
+    def _used_properties(self) -> Set[tuple[str, str]]:
         """The types of the stacks' resources, each with "" and with its properties."""
-        said: set[tuple[str, str]] = set()
+        used: set[tuple[str, str]] = set()
         for stack in (stack for root in self._stacks for stack in root.walk()):
             resources = stack.apart
             for kind, alike in resources.types.items():
-                said |= {(kind, name) for properties in alike.properties.values() for name in ("", *properties)}
+                used |= {(kind, name) for properties in alike.properties.values() for name in ("", *properties)}
             for resource in resources.others.values():
-                said |= {(resource.type, name) for name in ("", *resource.properties)}
-        return said
+                used |= {(resource.type, name) for name in ("", *resource.properties)}
+        return used
 
 
 _Question = tuple[Sequence[Asked], Sequence[tuple[int, ir.Call | ir.Compare]]]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Var
-from datalog_gate.analysis.taint import MADE, Taint, levels, taint
+from datalog_gate.analysis.taint import COMPUTED, Taint, levels, taint
 from datalog_gate.base.values import SECRET, ResourceId, Row, Unknown, Value, show
 from datalog_gate.engine.least_model import ModelError
 from datalog_gate.facts.factset import FactSet
@@ -42,7 +42,9 @@ class Secrets:
         if not self._taint.columns:
             return set()
         by_level = levels(self._taint, rule).items()
-        return {var for var, level in by_level if level == MADE or var not in binding or binding[var] in self._values}
+        return {
+            var for var, level in by_level if level == COMPUTED or var not in binding or binding[var] in self._values
+        }
 
     def guarded(self, relation: RelationRef, at: int) -> bool:
         """Whether a column can hold a secret."""
@@ -66,7 +68,7 @@ class Secrets:
     def _shown(self, relation: RelationRef, at: int, value: Value) -> Value:
         level = self._level(relation, at)
         open_ = value is None or isinstance(value, ResourceId) or not level
-        return value if open_ or (level < MADE and value not in self._values) else SECRET
+        return value if open_ or (level < COMPUTED and value not in self._values) else SECRET
 
     def _level(self, relation: RelationRef, at: int) -> int:
         return max(self._taint.columns.get((name, at), 0) for name in (relation, possible_version(relation)))

@@ -40,9 +40,10 @@ _SLIPS = (
 def rule_actions(folder: RuleFolder, path: Path, problems: Sequence[TextProblem]) -> list[Action]:
     """Edits of rules that remove the problem without new errors."""
     parsed = folder.parsed(str(path))
+    if parsed is None:
+        return []
     actions = []
-    for problem in problems if parsed else ():
-        assert parsed
+    for problem in problems:
         for title, edits in islice(_find_edits(folder, parsed.file.text, problem), MOST_TRIES):
             if not find_new_errors(folder, apply_edits(folder.sources, edits), problem):
                 actions.append(Action(title, tuple(edits), problem))
@@ -114,10 +115,10 @@ def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator
     """The edits to try for a problem in rules, the most likely first."""
     where, advice = problem.range, problem.advice
     home = next((parsed for parsed in folder.all() if advice.module and parsed.module.name == advice.module), None)
-    for code in advice.code if home else ():
-        assert home
+    if home:
         end = len(home.file.text)
-        yield f"write {code} in {advice.module}", [TextEdit(TextRange(home.file.file, end, end), f"\n{code}\n")]
+        for code in advice.code:
+            yield f"write {code} in {advice.module}", [TextEdit(TextRange(home.file.file, end, end), f"\n{code}\n")]
     yield from _find_replacements(text, problem)
     for written in _TYPE.finditer(text, max(where.start - 60, 0)) if problem.code == "syntax" else ():
         if kind := folder.catalogue.type(written[0]):

@@ -115,7 +115,7 @@ class Workspace:
         if top not in self._folders:
             self._folders[top] = read_folder(top, self.unsaved, self.catalogue, self._parsed)
         folder, wrong = self._folders[top]
-        if any(path in self.unsaved and folder.sources.get(str(path)) != self.unsaved[path] for path in self.unsaved):
+        if any(folder.sources.get(str(file)) != text for file, text in self.unsaved.items()):
             folder = with_texts(folder, self.unsaved)
             self._folders[top] = folder, wrong
         return folder, wrong

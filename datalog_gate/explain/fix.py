@@ -379,7 +379,9 @@ def _narrower(network: str, most: int) -> Iterator[_Offer]:
     ones."""
     whole = ip_network(network, strict=False)
     longest = whole.max_prefixlen
-    for length in range(longest - most.bit_length() + 1, longest + 1, 8) if most > 0 else ():
+    if most <= 0:
+        return
+    for length in range(longest - most.bit_length() + 1, longest + 1, 8):
         if whole.prefixlen:
             yield _Offer(_Role.NETWORK, f"{whole.network_address}/{length}")
         else:

@@ -22,7 +22,9 @@ def add_cloud_facts(
     """Add the rows of the `wanted` relations `all:`: those of every stack, with the project of its root. `projects` are
     by the id of the root."""
     names = {relation_name(relation) for relation in wanted if is_all(relation)}
-    for stack in stacks if names else ():
+    if not names:
+        return
+    for stack in stacks:
         project: Value = projects.get(stack.id)
         own = flatten(stack, catalogue, names)
         for name, rows in own.rows.items():

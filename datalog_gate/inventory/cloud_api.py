@@ -66,8 +66,8 @@ class CloudApi:
     def pages(self, api: ApiList, path: str) -> Iterator[list[Any]]:
         """The items of a list, page by page. Errors: ReadingError; MissingError if the service lacks the list."""
         where, _, own = path.partition("?")
-        own += "&" * bool(own)
-        query = own + f"limit={PAGE}" * bool(api.paging)
+        own = f"{own}&" if own else ""
+        query = f"{own}limit={PAGE}" if api.paging else own
         seen: set[str] = set()
         read = 0
         while query not in seen:

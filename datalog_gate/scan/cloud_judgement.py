@@ -119,10 +119,10 @@ def _evaluate(
     for service in sorted(request.services):
         facts.add("gate:service", (service,))
     inventory = request.inventory
-    for row in inventory.ages(request.now) if inventory else ():
-        facts.add(AGES, row)
     unknown = {name: frozenset(columns) for name, columns in facts.unknown.items()}
     if inventory:
+        for row in inventory.ages(request.now):
+            facts.add(AGES, row)
         unknown.update(inventory.summary.unknown)
     maybe = [name for name, rows in facts.every.items() if len(rows) > len(facts.sure.get(name, ()))]
     program = split(part, unknown, maybe, (UNLOCKED, EFFECTIVE.name))

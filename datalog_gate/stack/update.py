@@ -124,8 +124,9 @@ class _Pair:
         self._add_effects(self.difference)
         for status_effect in replacement.status_effects(old, live.get(old.id)):
             self._add_effect(status_effect, None, ())
-        for section, doubt in _find_differing_sections(old, new) if self.must == STRENGTH[0] else ():
-            self._add_effect(Effect("update"), doubt, (section,))
+        if self.must == STRENGTH[0]:
+            for section, doubt in _find_differing_sections(old, new):
+                self._add_effect(Effect("update"), doubt, (section,))
 
     def follow(self, known: Mapping[ResourceId, _Pair], stirred: Collection[ResourceId]) -> bool:
         """Whether changes of others affect this one."""

@@ -147,13 +147,15 @@ class _Contradictions:
 
     def contradiction(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no values satisfy the conjunction, or None. Tries it as written, and with its relations unfolded."""
-        reason = self._no_row(body)
+        if reason := self._no_row(body):
+            return reason
         ways = self.unfolding.unfold(body)
-        first = next(ways, body) if reason is None else body
-        if reason is None and _is_short(first) and self._of_literals(first) is None:
+        first = next(ways, body)
+        if _is_short(first) and self._of_literals(first) is None:
             return None  # so the body, a part of it, has none either
-        reason = reason or self._of_literals(body)
-        for way in (first, *ways) if reason is None else ():
+        if reason := self._of_literals(body):
+            return reason
+        for way in (first, *ways):
             reason = self._of_literals(way)
             if reason is None:
                 return None
@@ -162,12 +164,14 @@ class _Contradictions:
     def _no_row(self, body: Sequence[ir.CheckedLiteral]) -> str | None:
         """Why no rule of a relation derives a row with these constants. A body of one literal may be a query and is
         allowed to ask for it."""
-        for literal in body if len(body) > 1 else ():
+        if len(body) == 1:
+            return None
+        for literal in body:
             match literal:
                 case ir.Match(relation) if relation in self.rules and relation not in self.lists:
-                    asked = [(at, term) for at, term in literal.column_terms if isinstance(term, ir.Const)]
-                    if asked and not any(_may_derive(asked, rule) for rule in self.rules[relation]):
-                        shown = ", ".join(quoted(term.value) for _, term in asked)
+                    wanted = [(at, term) for at, term in literal.column_terms if isinstance(term, ir.Const)]
+                    if wanted and not any(_may_derive(wanted, rule) for rule in self.rules[relation]):
+                        shown = ", ".join(quoted(term.value) for _, term in wanted)
                         return f"no rule gives {relation_name(relation)} a row with {shown}"
         return None
 

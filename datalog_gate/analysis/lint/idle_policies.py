@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import constants
 from datalog_gate.analysis.policy import ACTIONS, Policy
+from datalog_gate.analysis.strata import settle
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.schema.declaration import RelationRef, is_old, relation_name
 
@@ -40,13 +41,13 @@ def _find_other_actions(rules: Sequence[ir.CheckedRule], policies: Sequence[Poli
     for rule in rules:
         by_relation.setdefault(rule.relation, []).append(rule)
     possible: dict[RelationRef, frozenset[str]] = dict.fromkeys(by_relation, frozenset())
-    changed = True
-    while changed:  # a least fixpoint: a relation that depends only on itself has no row
-        changed = False
-        for relation, alternatives in by_relation.items():
-            now = frozenset[str]().union(*(_actions(rule.body, possible, by_relation) for rule in alternatives))
-            changed |= now != possible[relation]
-            possible[relation] = now
+
+    def add_actions(rule: ir.CheckedRule) -> bool:
+        before = possible[rule.relation]
+        possible[rule.relation] |= _actions(rule.body, possible, by_relation)
+        return possible[rule.relation] != before
+
+    settle(rules, add_actions)  # a least fixpoint: a relation that depends only on itself has no row
     for policy in policies:
         actions = possible.get(policy.relation, ALL)
         if actions and not actions & policy.on:

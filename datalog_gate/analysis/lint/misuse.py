@@ -141,7 +141,9 @@ class _Review:
                     yield from self._unjoined(inner, beside, function)
                     yield from self.body(inner, around, negated)
         yield from find_other_units(body, around, self.sizes, lambda term: self._listed(term, around))
-        for way in (body, *self.unfolding.unfold(body, self.telling)) if not negated else ():
+        if negated:
+            return
+        for way in (body, *self.unfolding.unfold(body, self.telling)):
             yield from find_narrow_ranges(way, self.relations, partial(self._listed, around=way))
             for literal in way[len(body) :]:
                 if isinstance(literal, ir.Match):
@@ -271,7 +273,9 @@ class _Review:
     def _listed(self, operand: ir.Pattern, around: Sequence[ir.CheckedLiteral]) -> list[tuple[ir.Const, Span]]:
         """The constants of lists and facts that the body joins with the variable."""
         listed: list[tuple[ir.Const, Span]] = []
-        for literal in around if isinstance(operand, ir.Var) else ():
+        if not isinstance(operand, ir.Var):
+            return listed
+        for literal in around:
             if isinstance(literal, ir.Match) and literal.relation in self.lists and operand in literal.arguments:
                 at = literal.arguments.index(operand)
                 for fact in self.lists[literal.relation]:

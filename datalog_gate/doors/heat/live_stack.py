@@ -157,7 +157,11 @@ class LiveStack:
             resources = Row.get_all_by_physical_resource_id(self._context, row.id)  # several if one is being replaced
             if not name or name == without or not resources:
                 continue
-            if resources[0].current_template_id == template_id if owner.convergence else _is_up_to_date(row, owner):
+            if owner.convergence:
+                is_current = resources[0].current_template_id == template_id
+            else:
+                is_current = _is_up_to_date(row, owner)
+            if is_current:
                 below = f"{path}/{name}"
                 own_template = Template.load(self._context, row.raw_template_id)
                 held[below] = self._hold(owner.id, name, row.name, own_template)

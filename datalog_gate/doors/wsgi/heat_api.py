@@ -436,7 +436,9 @@ def _check_environment(environment: object, label: str) -> None:
 
 
 def _redefined_types(registry: object, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for key, value in registry.items() if isinstance(registry, dict) else ():
+    if not isinstance(registry, dict):
+        return
+    for key, value in registry.items():
         key = str(key)
         if isinstance(value, dict):
             yield from _redefined_types(value, (*path, key))

@@ -122,8 +122,9 @@ def check(options: argparse.Namespace) -> int:
         print(render(warning, find_sources(entries)), file=sys.stderr)
     notes = [*format_waiver_notes(waivers, decisions), *format_comparison_notes(rules.program.inputs, decisions)]
     notes += [note] if baseline and (note := note_gone(baseline, entries)) else []
-    for note in () if options.quiet else notes:
-        print_note(note)
+    if not options.quiet:
+        for note in notes:
+            print_note(note)
     for form, path in options.output:
         if form == "baseline":
             write_file(path, format_baseline(find_keys(entries), path))

@@ -45,8 +45,9 @@ def inventory(options: argparse.Namespace) -> int:
     if options.every is not None:
         return _serve(pull_once, target, options.every)
     result = pull_once()
-    for line in () if target else snapshot_lines(result.snapshot):
-        print(line)
+    if not target:
+        for line in snapshot_lines(result.snapshot):
+            print(line)
     return report_pull(result)
 
 

@@ -99,7 +99,9 @@ def _find_stale(readings: dict[str, Reading], now: datetime) -> Iterator[tuple[s
 
 
 def _find_null_columns(inventory: Inventory | None) -> Iterator[CheckResult]:
-    for warning in inventory.warnings if inventory else ():
+    if inventory is None:
+        return
+    for warning in inventory.warnings:
         yield CheckResult("finding", "inventory", warning.message, warning.span, warning.suggestion or "")
 
 
