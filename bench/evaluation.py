@@ -20,7 +20,7 @@ from bench.timing import OURS, Answer, Jobs, measure
 from datalog_gate.analysis.check import check
 from datalog_gate.analysis.lifting import Facts, lift, stack_inputs
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import grounded, resting
+from datalog_gate.analysis.slices import slice_for, slice_over
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.flatten import flatten
@@ -114,7 +114,7 @@ def gates(rounds: int) -> Iterator[str]:
 def warm(program: CheckedProgram, cloud: gate.Facts) -> Callable[[gate.Given], Answer]:
     """Our decision over a stack. The inventory and all that depends on it alone are evaluated before."""
     cloud_facts = gate.of_module(cloud)
-    loaded = evaluate(grounded(program, frozenset(cloud_facts)), cloud_facts)
+    loaded = evaluate(slice_over(program, frozenset(cloud_facts)), cloud_facts)
 
     def decide(stack: gate.Given) -> Answer:
         model = evaluate(program, gate.of_module(stack), before=loaded)
@@ -140,7 +140,7 @@ def many(rounds: int) -> Iterator[str]:
 
 def lifted(rules: dg.Rules, stacks: Sequence[Stack]) -> tuple[Callable[[], Answer], Callable[[], Answer]]:
     """Our findings of stacks, at once and one by one, with the stack before each row: those of what is certain."""
-    program = resting(rules.program, frozenset(policy.relation for policy in rules.policies))
+    program = slice_for(rules.program, frozenset(policy.relation for policy in rules.policies))
     many_at_once = lift(program, stack_inputs(program, SHIPPED))
     facts: dict[str, Facts] = {}
     for stack in stacks:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.analysis.slices import rests_on
+from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.analysis.violation_key import judges_transition
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
@@ -63,7 +63,7 @@ def test_a_policy_judges_the_change_if_what_it_rests_on_tells_what_is_done(body:
         f"{POLICY}p(s) :- {body}.\nasked(s) :- heat:resource(s), gate:request(_).\n"
         "server(s) :- heat:resource(s).\nrelation known(s: resource).\n"
     )
-    assert judges_transition(rules.policies[0], rests_on(rules.program, rules.policies)) is transition
+    assert judges_transition(rules.policies[0], collect_dependencies(rules.program, rules.policies)) is transition
 
 
 REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from weakref import ref
 
 from datalog_gate.analysis.program import MAX_ENTRIES, CheckedProgram, CheckedRule, Match, ProgramCache, Stratum
-from datalog_gate.analysis.slices import derivable, grounded, layers, resting
+from datalog_gate.analysis.slices import derivable, layers, slice_for, slice_over
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.schema.declaration import RelationRef
 from tests.programs import X, Y, place, program
@@ -27,14 +27,14 @@ def parts(some: CheckedProgram) -> tuple[list[RelationRef], set[RelationRef]]:
 
 
 def test_what_some_relations_rest_on() -> None:
-    assert parts(resting(WHOLE, frozenset(("c",)))) == (["a", "c"], {"edge"})
-    assert parts(resting(WHOLE, frozenset(("d", "edge")))) == (["a", "b", "c", "d"], {"edge", "wide"})
-    assert parts(resting(WHOLE, frozenset())) == ([], set())
+    assert parts(slice_for(WHOLE, frozenset(("c",)))) == (["a", "c"], {"edge"})
+    assert parts(slice_for(WHOLE, frozenset(("d", "edge")))) == (["a", "b", "c", "d"], {"edge", "wide"})
+    assert parts(slice_for(WHOLE, frozenset())) == ([], set())
 
 
 def test_what_rests_on_some_inputs_alone() -> None:
-    assert parts(grounded(WHOLE, frozenset(("edge",)))) == (["a", "c"], {"edge"})
-    assert parts(grounded(WHOLE, frozenset(("wide",)))) == ([], {"wide"})
+    assert parts(slice_over(WHOLE, frozenset(("edge",)))) == (["a", "c"], {"edge"})
+    assert parts(slice_over(WHOLE, frozenset(("wide",)))) == ([], {"wide"})
 
 
 def test_what_may_have_a_row_where_only_some_inputs_have() -> None:
@@ -60,8 +60,8 @@ def test_layers_derive_each_stratum_once() -> None:
 
 
 def test_a_part_is_the_same_each_time() -> None:
-    assert resting(WHOLE, frozenset(("c",))) is resting(WHOLE, frozenset(("c",)))
-    assert grounded(WHOLE, frozenset(("edge",))) is grounded(WHOLE, frozenset(("edge",)))
+    assert slice_for(WHOLE, frozenset(("c",))) is slice_for(WHOLE, frozenset(("c",)))
+    assert slice_over(WHOLE, frozenset(("edge",))) is slice_over(WHOLE, frozenset(("edge",)))
 
 
 def test_what_is_made_of_a_program_goes_with_it() -> None:

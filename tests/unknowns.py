@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.values import FALSE, TRUE, Bounds, Kind, Row, Unknown, Value, kind_of, row_key
 from datalog_gate.decision.case_analysis import CaseOutcome, Unsettled, find_branches
@@ -221,7 +221,7 @@ class Versions:
     @staticmethod
     def of(case: Case, wanted: RelationRef = "") -> Versions:
         """Evaluate the versions of all relations, or of those that a relation depends on."""
-        plain = resting(case.program, frozenset({wanted})) if wanted else case.program
+        plain = slice_for(case.program, frozenset({wanted})) if wanted else case.program
         program = divided(plain, case.facts, case.maybe())
         return Versions(case, program, evaluate(program, filled(program, case.facts, case.maybe()), short_budget()))
 
@@ -234,7 +234,7 @@ class Versions:
         first = min(self.rows(relation)[1], key=row_key)
         tree = find_support(Provenance(self.program, self.model), possible(relation, self.program), first)
         rests_on = {
-            name for stratum in resting(self.case.program, frozenset({relation})).strata for name in stratum.relations
+            name for stratum in slice_for(self.case.program, frozenset({relation})).strata for name in stratum.relations
         }
         return find_deciding_unknowns(None, tree.leaves, self.case.factset(), rests_on, self.case.program)
 

@@ -23,7 +23,7 @@ from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram, CheckedRule, Const, Match, Stratum, Var
 from datalog_gate.analysis.resolve import Names
 from datalog_gate.analysis.safety import order
-from datalog_gate.analysis.slices import rests_on
+from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.analysis.strata import matches, stratify
 from datalog_gate.analysis.types import infer
 from datalog_gate.base.diagnostics import Diagnostic, did_you_mean, in_order, slip
@@ -317,7 +317,7 @@ def _check_cloud_wide(
     """Report rules that depend on all stacks of the cloud and on a single operation: nothing has both."""
     if not any(map(is_all, program.inputs)):
         return
-    reads = rests_on(program, (*policies, *unlocks))
+    reads = collect_dependencies(program, (*policies, *unlocks))
     for policy in policies:
         inputs = reads[policy.relation] & program.inputs
         changing = sorted(str(name) for name in inputs if is_old(name) or name in TRANSITION)

@@ -12,19 +12,19 @@ from datalog_gate.analysis.program import CheckedProgram, Match, ProgramCache, S
 from datalog_gate.analysis.strata import fixpoint
 from datalog_gate.schema.declaration import RelationRef
 
-_RESTING, _GROUNDED = ProgramCache[CheckedProgram](), ProgramCache[CheckedProgram]()
+_FOR_RELATIONS, _OVER_INPUTS = ProgramCache[CheckedProgram](), ProgramCache[CheckedProgram]()
 
 
-def resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:
-    """The strata that the wanted relations depend on."""
-    return _RESTING.get(program, wanted, lambda: _resting(program, wanted))
+def slice_for(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:
+    """The strata that the `wanted` relations depend on."""
+    return _FOR_RELATIONS.get(program, wanted, lambda: _slice_for(program, wanted))
 
 
 def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) -> Iterator[CheckedProgram]:
     """For each group the strata that it depends on and no earlier group does; last the others. Not cached."""
     rest, inputs_before = program, set[RelationRef]()
     for wanted in groups:
-        part = _resting(rest, wanted)
+        part = _slice_for(rest, wanted)
         yield part
         inputs_before |= part.inputs
         derived = {name for stratum in part.strata for name in stratum.relations}
@@ -34,9 +34,9 @@ def layers(program: CheckedProgram, groups: Iterable[frozenset[RelationRef]]) ->
     yield _slice(program, rest.strata, (program.inputs - inputs_before) | (read & rest.inputs))
 
 
-def grounded(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
+def slice_over(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
     """The strata that depend only on these inputs."""
-    return _GROUNDED.get(program, inputs, lambda: _grounded(program, inputs))
+    return _OVER_INPUTS.get(program, inputs, lambda: _slice_over(program, inputs))
 
 
 def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> frozenset[RelationRef]:
@@ -52,7 +52,7 @@ def derivable(program: CheckedProgram, filled: Collection[RelationRef]) -> froze
     return fixpoint(step, frozenset(filled))
 
 
-def rests_on(
+def collect_dependencies(
     program: CheckedProgram, policies: Iterable[Policy | Unlock] = ()
 ) -> dict[RelationRef, frozenset[RelationRef]]:
     """The relations that each derived relation depends on, including itself. They are collected in one pass, in order
@@ -67,7 +67,7 @@ def rests_on(
     return reads
 
 
-def _resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:
+def _slice_for(program: CheckedProgram, wanted: frozenset[RelationRef]) -> CheckedProgram:
     needed = set(wanted)
     strata: list[Stratum] = []
     for stratum in reversed(program.strata):
@@ -77,7 +77,7 @@ def _resting(program: CheckedProgram, wanted: frozenset[RelationRef]) -> Checked
     return _slice(program, strata[::-1], needed & program.inputs)
 
 
-def _grounded(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
+def _slice_over(program: CheckedProgram, inputs: frozenset[RelationRef]) -> CheckedProgram:
     available = set(inputs)
     strata: list[Stratum] = []
     for stratum in program.strata:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from datalog_gate.analysis.policy import Level
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.diagnostics import shorten
 from datalog_gate.base.errors import EngineError, InputError
 from datalog_gate.base.expression import Expression
@@ -111,7 +111,7 @@ class CaseAnalysis:
         ready -= {policy.id for policy in rules.policies if KNOWLEDGE in rules.reads[policy.relation]}
         policies = tuple(policy for policy in rules.policies if policy.id in ready)
         wanted = frozenset(policy.relation for policy in policies)
-        self._rules = replace(rules, program=resting(rules.program, wanted), policies=policies, unlocks=())
+        self._rules = replace(rules, program=slice_for(rules.program, wanted), policies=policies, unlocks=())
         self._size = ALWAYS + sum(len(facts.rows.get(name, ())) for name in self._rules.program.inputs)
         self._size += sum(len(stack.resources) for root in stacks for stack in root.walk())
         self._size += sum(PER_FINDING for violation in (*certain, *undetermined) if violation.policy in ready)

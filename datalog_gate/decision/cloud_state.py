@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from datalog_gate.analysis.column_reads import read_columns
 from datalog_gate.analysis.program import CheckedProgram, Const
-from datalog_gate.analysis.slices import grounded
+from datalog_gate.analysis.slices import slice_over
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.diagnostics import Diagnostic, Span, did_you_mean
 from datalog_gate.base.errors import InputError
@@ -115,7 +115,7 @@ def loaded(
     known = summarize(FactSet({name: table.rows for name, table in tables.items() if table.rows}))
     model = Model(tables)
     if not known.unknown:
-        part = grounded(program, frozenset(own))
+        part = slice_over(program, frozenset(own))
         unchanged = _unchanged(part, tables, old)
         errors = tuple(error for error in old.errors if error.relation in unchanged)
         model = engine(part, {}, BUDGET, Model({**tables, **unchanged}, errors))

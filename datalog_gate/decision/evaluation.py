@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from datalog_gate.analysis.policy import LEVELS, Level, Policy
 from datalog_gate.analysis.program import CheckedProgram, ProgramCache
-from datalog_gate.analysis.slices import layers, resting
+from datalog_gate.analysis.slices import layers, slice_for
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.base.errors import BudgetError
 from datalog_gate.base.records import dataclass
@@ -82,7 +82,7 @@ def evaluation(
     by_level, rest = _LAYERS.get(program, tuple([policy.id for policy in policies]), lambda: _layers(program, policies))
     for level, wanted, layer in by_level:
         # a later level may need what this one did not derive
-        model = engine(resting(program, wanted) if exceeded else layer, inputs, request.budget, model)
+        model = engine(slice_for(program, wanted) if exceeded else layer, inputs, request.budget, model)
         if model.exceeded:
             exceeded[level] = model.exceeded
     if whole and not exceeded:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from datalog_gate.analysis.policy import Policy, Unlock
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import resting, rests_on
+from datalog_gate.analysis.slices import collect_dependencies, slice_for
 from datalog_gate.base.diagnostics import Diagnostic, Span
 from datalog_gate.base.errors import InputError, RulesError
 from datalog_gate.base.gc import paused
@@ -107,7 +107,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         for file in sorted(files, key=lambda rule_file: rule_file.module)
     )
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    reads = rests_on(checked.program, checked.policies)
+    reads = collect_dependencies(checked.program, checked.policies)
     cloud_wide = frozenset(policy.id for policy in checked.policies if any(map(is_all, reads[policy.relation])))
     alone = {policy.relation for policy in checked.policies if policy.id not in cloud_wide}
     alone |= {unlock.relation for unlock in checked.unlocks}
@@ -122,7 +122,7 @@ def _loaded(files: tuple[RuleFile, ...], catalogue: Catalogue) -> PolicySet:
         catalogue=catalogue,
         cloud_wide=cloud_wide,
         files=files,
-        inputs_alone=resting(checked.program, frozenset(alone)).inputs if cloud_wide else checked.program.inputs,
+        inputs_alone=slice_for(checked.program, frozenset(alone)).inputs if cloud_wide else checked.program.inputs,
     )
 
 

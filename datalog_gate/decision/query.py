@@ -11,7 +11,7 @@ from datetime import datetime
 
 from datalog_gate.analysis.check import Checked, check
 from datalog_gate.analysis.resolve import Names
-from datalog_gate.analysis.slices import rests_on
+from datalog_gate.analysis.slices import collect_dependencies
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.base.errors import RulesError
 from datalog_gate.base.records import dataclass
@@ -51,7 +51,7 @@ class Evaluated:
 
     def answer(self, relation: RelationRef) -> QueryAnswer:
         """The rows of a relation, and the errors of the relations it depends on."""
-        needed = rests_on(self.checked.program).get(relation, frozenset())
+        needed = collect_dependencies(self.checked.program).get(relation, frozenset())
         errors = tuple(error for error in self.model.errors if error.relation in needed)
         return QueryAnswer(tuple(sorted(self.model.rows(relation), key=row_key)), self.checked.warnings, errors)
 

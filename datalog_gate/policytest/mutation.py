@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from datalog_gate.analysis.check import check
-from datalog_gate.analysis.slices import resting, rests_on
+from datalog_gate.analysis.slices import collect_dependencies, slice_for
 from datalog_gate.analysis.strata import matches
 from datalog_gate.base.diagnostics import Span, shorten
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
@@ -175,9 +175,9 @@ class _Trial:
         except RulesError:
             return None
         policies = tuple(policy for policy in checked.policies if policy.relation in reading)
-        program = resting(checked.program, frozenset(reading))
+        program = slice_for(checked.program, frozenset(reading))
         digest = f"{self._base.digest} {mutant.span} {mutant.what}"
-        reads = {name: frozenset({name}) for name in reading} | rests_on(program, policies)
+        reads = {name: frozenset({name}) for name in reading} | collect_dependencies(program, policies)
         return replace(self._base, program=program, policies=policies, digest=digest, reads=reads)
 
     def _needed(self, names: set[str]) -> set[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from datalog_gate.analysis.program import ProgramCache
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.violation_key import measures
 from datalog_gate.base.errors import DiagnosticsError, EngineError
 from datalog_gate.base.records import dataclass
@@ -156,7 +156,7 @@ def _restrict(request: ScanRequest, policies: frozenset[str]) -> ScanRequest:
 
     def restrict() -> PolicySet:
         chosen = tuple(policy for policy in rules.policies if policy.id in policies)
-        program = resting(rules.program, frozenset(policy.relation for policy in chosen))
+        program = slice_for(rules.program, frozenset(policy.relation for policy in chosen))
         return replace(rules, program=program, policies=chosen, unlocks=())
 
     return replace(request, rules=_RESTRICTED.get(rules.program, policies, restrict))

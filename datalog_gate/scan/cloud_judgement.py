@@ -12,7 +12,7 @@ from dataclasses import field
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import PLACEHOLDER, Policy
 from datalog_gate.analysis.program import CheckedProgram
-from datalog_gate.analysis.slices import derivable, resting
+from datalog_gate.analysis.slices import derivable, slice_for
 from datalog_gate.analysis.strata import reads
 from datalog_gate.analysis.unknowns import possible, split
 from datalog_gate.analysis.violation_key import measures
@@ -46,12 +46,12 @@ def judge_cloud(store: ScanStore, request: ScanRequest) -> list[Finding]:
     if not policies:
         return []
     wanted = frozenset(policy.relation for policy in policies)
-    wanted &= derivable(rules.program, _filled(resting(rules.program, wanted), store, request))
+    wanted &= derivable(rules.program, _filled(slice_for(rules.program, wanted), store, request))
     policies = [policy for policy in policies if policy.relation in wanted]
     if not policies:
         return []
     stacks = store.stacks()
-    model, lifted = _evaluate(resting(rules.program, wanted), wanted, store, request)
+    model, lifted = _evaluate(slice_for(rules.program, wanted), wanted, store, request)
     findings: list[Finding] = []
     for policy in policies:
         certain = model.rows(policy.relation)
@@ -131,7 +131,7 @@ def _evaluate(
     inputs |= {possible_version(name): rows for name, rows in facts.every.items()}
     targets = frozenset(wanted | {possible(name, program) for name in wanted})
     before = inventory.model if inventory else None
-    return evaluate(resting(lifted.program, targets), inputs, CLOUD_BUDGET, before), lifted.relations
+    return evaluate(slice_for(lifted.program, targets), inputs, CLOUD_BUDGET, before), lifted.relations
 
 
 def _read_facts(

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
 from datalog_gate.analysis.policy import Policy
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row, Value
 from datalog_gate.decision.request import read_caller
@@ -131,7 +131,7 @@ def judge_cloud_rows(store: ExportedStore, request: ScanRequest) -> list[StoredR
     if not policies:
         return []
     rules, database = request.rules, store.database
-    part = resting(rules.program, frozenset(policies))
+    part = slice_for(rules.program, frozenset(policies))
     own = stack_inputs(part, rules.catalogue)
     lifted = lift(part, own)
     program = compile_program(lifted, frozenset(policies), database.dialect)

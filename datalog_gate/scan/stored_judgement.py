@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from datalog_gate.analysis.doubts import MAYBE, lacking, with_doubts
 from datalog_gate.analysis.lifting import ROOTS, lift, stack_inputs
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row, Unknown, in_order
@@ -188,7 +188,7 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
     policies = [policy for policy in rules.policies if policy.id not in rules.cloud_wide and "create" in policy.on]
     policies = [policy for policy in policies if PER_REQUEST.isdisjoint(rules.reads[policy.relation])]
     wanted = frozenset[RelationRef](policy.relation for policy in policies)
-    part = resting(rules.program, wanted)
+    part = slice_for(rules.program, wanted)
     inputs = stack_inputs(part, rules.catalogue)
     lifted = lift(part, inputs)
     policies = [policy for policy in policies if policy.relation in lifted.relations]

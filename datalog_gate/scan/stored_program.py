@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from datalog_gate.analysis.lifting import Lifted, lift, stack_inputs
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Row
@@ -49,7 +49,7 @@ class StoredProgram:
             for name, policy in local_policies(rules).items()
             if rules.reads[name] & rules.program.inputs <= known and not request.waivers
         }
-        part = resting(rules.program, frozenset(policies))
+        part = slice_for(rules.program, frozenset(policies))
         lifted = lift(part, stack_inputs(part, rules.catalogue) | PER_REQUEST & part.inputs)
         tables = {str(name): fact_table(str(name), rules.catalogue) for name in part.inputs & filled}
         matches = [match for rule in lifted.program.rules for _, match in reads(rule.body)]

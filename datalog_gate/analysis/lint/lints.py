@@ -12,7 +12,7 @@ from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.lint.single_use import find_single_uses
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Fold, Match, Var, Without, variables
 from datalog_gate.analysis.resolve import Names
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.language.ast import Aggregate, Atom, Constant, Declaration, Import, Module, Rule
 from datalog_gate.language.walk import nodes
@@ -70,7 +70,7 @@ def _used(modules: Iterable[Module], checked: Checked, names: Names) -> set[Rela
     wanted: set[RelationRef] = {policy.relation for policy in checked.policies}
     wanted |= {unlock.relation for unlock in checked.unlocks}
     wanted |= {f"{module.name}:{name}" for module in modules for name in names.scopes[module.name].exports}
-    needed = resting(checked.program, frozenset(wanted))
+    needed = slice_for(checked.program, frozenset(wanted))
     derived = {name for stratum in needed.strata for name in stratum.relations}
     return {current_version(name) for name in wanted | derived | needed.inputs}
 

@@ -24,7 +24,7 @@ from sqlglot import exp
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.lifting import Lifted
 from datalog_gate.analysis.safety import ScopedLiteral, scope_body, scope_inner
-from datalog_gate.analysis.slices import resting
+from datalog_gate.analysis.slices import slice_for
 from datalog_gate.analysis.strata import reads
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind
@@ -162,7 +162,7 @@ def compile_program(lifted: Lifted, wanted: frozenset[RelationRef], dialect: str
 
 
 def _compile(lifted: Lifted, wanted: frozenset[RelationRef], dialect: str) -> SqlProgram:
-    program = resting(lifted.program, wanted)
+    program = slice_for(lifted.program, wanted)
     used = {*program.inputs, *(name for stratum in program.strata for name in stratum.relations)}
     tables = {name: RelationTable.of(name, program.relations[name]) for name in sorted(used, key=str)}
     compiler = _Compiler(lifted, tables, dialect)
