@@ -39,7 +39,7 @@ def merge(
         if (deciding := tuple(sizes(resource)))
     }
     violated = {(violation.policy, _group(violation, groups), violation.tolerated) for violation in certain}
-    told: set[object] = {
+    covered: set[object] = {
         (policy, (unknown,), tolerated) for policy, group, tolerated in violated if group for unknown in groups[group]
     }
     merged: dict[object, list[Violation]] = {}
@@ -49,10 +49,10 @@ def merge(
         if group := _group(violation, groups):
             if (policy, group, tolerated) in violated:
                 continue
-            told.add((policy, because, tolerated))
+            covered.add((policy, because, tolerated))
             key = policy, group, because, tolerated
         elif violation.resource is None and len(because) == 1:
-            if (policy, because, tolerated) in told:
+            if (policy, because, tolerated) in covered:
                 continue
             key = because, tolerated
         merged.setdefault(key, []).append(violation)

@@ -160,12 +160,12 @@ class _MissReview:
         key = id(match), *ids
         if key not in self._questions:
             self._questions[key] = self._question(relation, match, around)
-        asked, conditions = self._questions[key]
-        if not asked and not conditions:
+        columns, conditions = self._questions[key]
+        if not columns and not conditions:
             return
         reported: set[tuple[Span, Value]] = set()
         for row in islice(self._rows[match.relation], MOST_ROWS):
-            missed = [column for column in asked if row[column.at] not in column.given]
+            missed = [column for column in columns if row[column.at] not in column.given]
             slips: Sequence[Slip] = ()
             if len(missed) == 1:
                 slips = missed[0].recall_slips(row[missed[0].at]) or self._named_slips(match, missed[0], row)
@@ -174,7 +174,7 @@ class _MissReview:
                 slips = list(find_exchanged(missed, row))
             elif not missed:
                 by_condition = (
-                    find_slip(at, relation.columns[at], literal, row[at], bool(asked)) for at, literal in conditions
+                    find_slip(at, relation.columns[at], literal, row[at], bool(columns)) for at, literal in conditions
                 )
                 slips = [slip for slip in by_condition if slip]
             for slip in slips:
@@ -214,17 +214,17 @@ class _MissReview:
 
     def _question(self, relation: Relation, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> _Question:
         """What the body requires of the rows of a match. It is the same for all stacks."""
-        asked = [Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
+        columns = [Asked(at, relation.columns[at], self._given(term, match, around)) for at, term in match.column_terms]
         tests = [literal for literal in around if not isinstance(literal, ir.Match)]
         conditions = [
             (at, literal) for at, term in match.column_terms for literal in find_conditions(relation, at, term, tests)
         ]
-        return [column for column in asked if column.given], conditions
+        return [column for column in columns if column.given], conditions
 
-    def _given(self, term: ir.Operand, asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
+    def _given(self, term: ir.Operand, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> dict[Value, Span]:
         """The values that the body requires of a column: constants, and the values of relations that hold only
         facts."""
-        given = {constant.value: span for constant, span in constants(term, asked.span, around)}
+        given = {constant.value: span for constant, span in constants(term, match.span, around)}
         for literal in around:
             match literal:
                 case ir.Call("??", (value, ir.Const()), (ir.Var() as result,)) if value == term:

@@ -123,12 +123,12 @@ def find_stack(missed: Asked, relation: Relation, row: Row) -> Iterator[Slip]:
     for column, value in zip(relation.columns, row, strict=True):
         names = (value.name, value.path) if isinstance(value, ResourceId) else (value,) if column.name == "name" else ()
         for name in (name for name in names if isinstance(name, str) and fold(name) in given):
-            asked = given[fold(name)]
+            meant = given[fold(name)]
             own = value.name if isinstance(value, ResourceId) else name
             message = f"is {quoted(row[missed.at])}, and {quoted(name)} is {'the name' if name == own else 'a path'}"
             joined = relation.named_only and isinstance(value, ResourceId)
             advice = f'join it: `heat:resource(id=x, name="{own}")`' if joined else f'write name="{own}"'
-            yield Slip(missed.at, asked, missed.given[asked], message, advice)
+            yield Slip(missed.at, meant, missed.given[meant], message, advice)
             return
 
 

@@ -36,10 +36,10 @@ def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, 
         names = [*shape] if isinstance(shape, dict) else []
         if slot.path[2:] == ("environment", "parameters"):
             names = [*_names_of_stacks(workspace, path, slot.path, "parameters")]
-        there = {
+        existing = {
             entry.path[-1] for entry in read_outline(text) if entry.path[:-1] == slot.path and entry.start != slot.start
         }
-        offered += (Completion(name, "keyword", insert=f"{name}: ") for name in names if name not in {"*", *there})
+        offered += (Completion(name, "keyword", insert=f"{name}: ") for name in names if name not in {"*", *existing})
     if slot.is_value:
         offered += _values(workspace, path, slot.path, written)
     return TextRange(str(path), slot.start, slot.end), fitting(offered, written)

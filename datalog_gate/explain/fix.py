@@ -155,15 +155,15 @@ class Fixes:
             walk += [_Step(leaf, step, match) for match, leaf in _rows(step.node)]
         cells = [cell for step in walk for cell in self._cells(step)]
         offers = [(cell, offer) for cell in cells for offer in self._offers(cell)]
-        asked = max(min([offer.role for _, offer in offers], default=_Role.CHOSEN), _Role.LISTED)
+        last_role = max(min([offer.role for _, offer in offers], default=_Role.CHOSEN), _Role.LISTED)
         if any(_limits(premise) for step in walk for premise in step.node.premises):
-            asked = _Role.LISTED
+            last_role = _Role.LISTED
         alone = len({(cell.resource.id, cell.path) for cell, offer in offers if offer.role == _Role.CHOSEN}) == 1
         offers.sort(key=lambda pair: (pair[1].role, not pair[0].reaches(tree), -_likeness(pair[1], pair[0])))
         tried = set[tuple[ResourceId, Path, Value]]()
         for cell, (role, value, words) in offers:
             key = cell.resource.id, cell.path, value
-            scope = role > asked or (role == _Role.CHOSEN and not alone)
+            scope = role > last_role or (role == _Role.CHOSEN and not alone)
             if scope or key in tried or value == cell.value or isinstance(value, ResourceId | Unknown | None):
                 continue
             if change := _make_change(cell, value, words):

@@ -142,8 +142,8 @@ def judge_batch(
     rooted = RootedRows()
     results = []
     for entry in entries:
-        asked = request if policies is None else _restrict(request, policies[entry.root])
-        results.append(judge_entry(entry, asked, rooted if facts else None))
+        own_request = request if policies is None else _restrict(request, policies[entry.root])
+        results.append(judge_entry(entry, own_request, rooted if facts else None))
     return BatchResult(results, rooted.encode(request.rules.catalogue))
 
 

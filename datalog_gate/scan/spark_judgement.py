@@ -178,32 +178,32 @@ def judge_stacks(store: ExportedStore, request: ScanRequest) -> DataFrame:
     """The rows of policies that judge each stack by itself, with the project of the stack."""
     from pyspark.sql import functions as f
 
-    asked = StoredProgram.of(request)
+    stored_program = StoredProgram.of(request)
     stream = store.database.frame("definition").select(
         f.col("root"),
         f.lit(DEFINITION).alias("relation"),
         f.array("name", "project", "judged_by", "entry", "caller").alias("row"),
     )
-    stored = store.open_facts(asked.tables)
-    outdated = asked.tables.keys() & set(store.relations()) - set(stored)
+    stored = store.open_facts(stored_program.tables)
+    outdated = stored_program.tables.keys() & set(store.relations()) - set(stored)
     concerned = [
         (name, column)
-        for name, table in asked.tables.items()
+        for name, table in stored_program.tables.items()
         for column, at in ((UNCERTAIN, None), *zip(table.names, range(len(table.names)), strict=True))
-        if name in outdated or at is None or (name, at) in asked.read
+        if name in outdated or at is None or (name, at) in stored_program.read
     ]
     pairs = store.database.connection.createDataFrame(concerned, "relation string, column string")
     apart = store.database.frame("unfit").join(f.broadcast(pairs), ["relation", "column"]).select("root").distinct()
     stream = stream.union(apart.select("root", f.lit(APART), f.array().cast("array<string>")))
     for name in stored:
-        table = asked.tables[name]
+        table = stored_program.tables[name]
         values = [
-            f.col(f"`{column}`").cast("string") if (name, at) in asked.read else f.lit(None).cast("string")
+            f.col(f"`{column}`").cast("string") if (name, at) in stored_program.read else f.lit(None).cast("string")
             for at, column in enumerate(table.names)
         ]
         facts = store.database.frame(table.name)
         stream = stream.union(facts.select(f.col(f"`{ROOT}`"), f.lit(name), f.array(*values)).distinct())
-    judge = _StackJudge(request, asked)
+    judge = _StackJudge(request, stored_program)
     shared = store.database.connection.sparkContext.broadcast(judge)
 
     def judge_partition(frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:

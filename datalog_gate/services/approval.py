@@ -399,8 +399,8 @@ def _get(rows: Connection, number: int, now: float) -> ApprovalRequest | None:
     if row is None:
         return None
     table = approval_verdicts.c
-    said = select(table.verdict, table.who, table.at, table.why).where(table.number == number).order_by(table.position)
-    verdicts = tuple(Verdict(**verdict) for verdict in rows.execute(said).mappings())
+    query = select(table.verdict, table.who, table.at, table.why).where(table.number == number).order_by(table.position)
+    verdicts = tuple(Verdict(**verdict) for verdict in rows.execute(query).mappings())
     expired = row["until"] <= now and row["state"] not in ("used", "superseded")
     return ApprovalRequest(**{**row, **({"state": "expired"} if expired else {}), "verdicts": verdicts})
 

@@ -175,9 +175,9 @@ def _read_sqlite(path: Path) -> Rows:
             if revision is None:
                 source = old_files.read(rows)
             elif revision in tables.EXCHANGED:
-                there = set(inspect(rows).get_table_names())
-                held = [table for table in TABLES if table.name in there]
-                source = [(table, row) for table in held for row in _read_table(rows, table)]
+                names = set(inspect(rows).get_table_names())
+                existing = [table for table in TABLES if table.name in names]
+                source = [(table, row) for table in existing for row in _read_table(rows, table)]
             else:
                 raise ExchangeError(f"{path} has the revision {revision}, and this package {tables.REVISION}")
     except (SQLAlchemyError, ValueError, KeyError) as error:

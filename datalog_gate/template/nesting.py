@@ -86,9 +86,9 @@ class Where:
             data = data.get(step)
         if not isinstance(data, dict):
             return dict.fromkeys(keys, data)
-        made = len(data) == 1 and not functions.isdisjoint(data)
+        is_call = len(data) == 1 and not functions.isdisjoint(data)
         names = self.names
-        return {key: data.get(name, data) for key in keys if (name := names.get(key, key)) in data or made}
+        return {key: data.get(name, data) for key in keys if (name := names.get(key, key)) in data or is_call}
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition in the properties of this one."""

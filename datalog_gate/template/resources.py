@@ -191,8 +191,8 @@ def _resource(
         if own.path in tree.held.stacks:
             nested = _of_held(tree, tree.held.stacks[own.path], below, where)
         elif kind == STACK:
-            made = where.hides(("properties", "template"), True)
-            with tree.shaded(made, f"the template of {own.path}", where(("properties", "template"))):
+            is_hidden = where.hides(("properties", "template"), True)
+            with tree.shaded(is_hidden, f"the template of {own.path}", where(("properties", "template"))):
                 nested, unsure = _of_text(scope, below, properties, where, source)
         elif kind in GROUPS:
             nested, unsure = _of_group(scope, kind, below, properties, where)

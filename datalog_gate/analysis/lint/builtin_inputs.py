@@ -76,11 +76,11 @@ def _find_parts_past_end(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> 
                 yield _warning("unguarded", "split counts parts from 0", call.span, "write the index from 0")
             elif not any(same.of(test.inputs[0]) == same.of(text) for test in tests):
                 message = f"a text of at most {index} {'parts' if index > 1 else 'part'} has no part {index}: an error"
-                asked = f'contains({name_of(text)}, "{separator}")'
+                test = f'contains({name_of(text)}, "{separator}")'
                 if index > 1:
                     plain = "".join(sign if sign.isalnum() or sign in "-_/:,=@ " else f"[{sign}]" for sign in separator)
-                    asked = f'matches({name_of(text)}, "{".*".join([plain] * index)}")'
-                yield _warning("unguarded", message, call.span, Advice(f"say before it `{asked}`", f"{asked}, "))
+                    test = f'matches({name_of(text)}, "{".*".join([plain] * index)}")'
+                yield _warning("unguarded", message, call.span, Advice(f"say before it `{test}`", f"{test}, "))
 
 
 def _find_prefixes_of_networks(

@@ -364,11 +364,11 @@ def _cases_of_defaults(calls: Sequence[ir.Call]) -> Iterator[list[ir.Compare]]:
     values = list(dict.fromkeys(call.inputs[0] for call in calls))
     for present in product((True, False), repeat=len(values)):
         case: list[ir.Compare] = []
-        for value, there in zip(values, present, strict=True):
-            case.append(ir.Compare("!=" if there else "=", value, ir.Const(None), calls[0].span))
+        for value, is_present in zip(values, present, strict=True):
+            case.append(ir.Compare("!=" if is_present else "=", value, ir.Const(None), calls[0].span))
             for call in calls:
                 if call.inputs[0] == value and isinstance(call.outputs[0], ir.Var):
-                    is_ = value if there else call.inputs[1]
+                    is_ = value if is_present else call.inputs[1]
                     case.append(ir.Compare("=", call.outputs[0], is_, call.span))
         yield case
 

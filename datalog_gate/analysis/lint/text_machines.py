@@ -247,9 +247,9 @@ class _Pattern:
 
     def _next(self, text: str) -> bool:
         """Whether the text comes next; if so, read it."""
-        there = self._text.startswith(text, self._at)
-        self._at += len(text) if there else 0
-        return there
+        is_next = self._text.startswith(text, self._at)
+        self._at += len(text) if is_next else 0
+        return is_next
 
     def _letter(self) -> str:
         if self._at == len(self._text):

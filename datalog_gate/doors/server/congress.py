@@ -53,8 +53,8 @@ def format_error(error: ApiError) -> Mapping[str, Any]:
 def refuse_rules(error: DiagnosticsError, code: str = "rule_syntax", what: str = "Syntax error for rule") -> ApiError:
     """The error for invalid rules, each with its place and advice."""
     wrong = [diagnostic for diagnostic in error.diagnostics if diagnostic.severity == "error"] or error.diagnostics
-    told = "; ".join(map(_format_diagnostic, wrong[:5]))
-    return ApiError(400, code, f"{what}::{told}", data=[diagnostic.to_json() for diagnostic in wrong])
+    details = "; ".join(map(_format_diagnostic, wrong[:5]))
+    return ApiError(400, code, f"{what}::{details}", data=[diagnostic.to_json() for diagnostic in wrong])
 
 
 def _format_diagnostic(diagnostic: Diagnostic) -> str:
@@ -190,8 +190,8 @@ def _create_rule(call: ApiCall) -> Reply:
         policy = _find_own(state, call.path["policy"])
         index, rule, warnings = _add(state.index, policy["name"], policy["kind"], call.body, call.client.user)
         answer = _show(rule)
-        if told := [_format_diagnostic(warning) for warning in warnings if warning.severity == "warning"]:
-            answer["warnings"] = told
+        if messages := [_format_diagnostic(warning) for warning in warnings if warning.severity == "warning"]:
+            answer["warnings"] = messages
         return Change(call.client.user, "add rule", policy["name"], (rule,), ((stored_rules, rule),)), index, answer
 
     return _created(change(call, work), call.url)
@@ -296,12 +296,12 @@ def _list_rows(call: ApiCall) -> Reply:
     trace = ""
     if call.query["trace"]:
         explanation = RowExplanation(Provenance(evaluated.checked.program, evaluated.model))
-        told = [
+        lines = [
             line
             for row in evaluated.answer(relation).rows[:TRACED]
             for line in format_lines(explanation.of(relation, row), str(row[0]) if row else "")
         ]
-        trace = f', "trace": {json.dumps(chr(10).join(told))}'
+        trace = f', "trace": {json.dumps(chr(10).join(lines))}'
     return Reply(f'{{"results": {listed}{trace}}}')
 
 

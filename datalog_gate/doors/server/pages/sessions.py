@@ -48,8 +48,8 @@ class PageSessions:
         body = self._authenticated(environ, start)
         if not refused:
             return body
-        asked = environ.get("PATH_INFO", "") + (f"?{query}" if (query := environ.get("QUERY_STRING")) else "")
-        wanted = quote(asked, safe="") if environ["REQUEST_METHOD"] == "GET" else ""
+        requested = environ.get("PATH_INFO", "") + (f"?{query}" if (query := environ.get("QUERY_STRING")) else "")
+        wanted = quote(requested, safe="") if environ["REQUEST_METHOD"] == "GET" else ""
         start_response(
             "303 See Other",
             [("Location", f"{SIGN_IN}?next={wanted}"), ("Content-Type", "text/plain"), ("Content-Length", "0")],
@@ -59,14 +59,14 @@ class PageSessions:
     def is_valid(self, environ: Environ, token: str) -> bool:
         """Whether the token identifies somebody, with any permissions."""
         statuses: list[str] = []
-        asked = {
+        request = {
             **{name: value for name, value in environ.items() if name.startswith(("wsgi.", "SERVER_"))},
             "REQUEST_METHOD": "GET",
             "PATH_INFO": "/v2/policies",
             "QUERY_STRING": "limit=1",
             "HTTP_X_AUTH_TOKEN": token,
         }
-        self._authenticated(asked, lambda status, *_: statuses.append(status))
+        self._authenticated(request, lambda status, *_: statuses.append(status))
         return not statuses[0].startswith(("401", "503"))
 
 
