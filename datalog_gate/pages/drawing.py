@@ -23,6 +23,8 @@ DRAWINGS = 8
 """The maximum number of stacks of a tree that are drawn."""
 CHARACTER, SMALL = 8.4, 6.5
 """The width in pixels of a character in a name, and in a type."""
+PADDING = 28
+"""The width of a node without its text."""
 BROAD = 13.0
 """The width of a character outside ASCII."""
 LONGEST = 30
@@ -105,7 +107,7 @@ def _draw_stack(stack: Stack, words: Mapping[str, Sequence[str]], folded: bool) 
     named = {resource.name: resource for resource in stack.resources}
     shown = _select(named, inside)
     kinds = {name: _kind(named[name]) for name in shown}
-    widths = {name: 28 + max(_measure(name[:LONGEST]) + 2 * CHARACTER, SMALL * len(kinds[name])) for name in shown}
+    widths = {name: PADDING + max(_measure(name[:LONGEST]) + 2 * CHARACTER, SMALL * len(kinds[name])) for name in shown}
     edges = {(need, name): why for name in shown for need, why in named[name].requires.items() if need in shown}
     layout = arrange(widths, edges)
     gravest = {name: min(inside[name], key=WORDS.index) if name in inside else "" for name in shown}

@@ -23,10 +23,10 @@ CALLER = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A resource of the stack, or of one within: `id` is its path ``web/db``, `type` after registry mapping. Data is
-    plain, with mappings and tuples for maps and lists, a `ResourceId` for a reference, an `Unknown` for what nobody
-    knows yet, and `SECRET` for what is hidden. `maybe` ones depend on a condition that nobody can decide yet. An
-    `open` one is a group that may hold more members than the parts show, since nobody can count them yet."""
+    """A resource of the stack or of a nested one. `id` is its path ``web/db``, `type` its type after registry mapping.
+    Data is plain, with mappings and tuples for maps and lists, a `ResourceId` for a reference, an `Unknown` for an
+    unknown value, and `SECRET` for a hidden one. `maybe` says that its condition is undecided, `open` that it is a
+    group that may have more members than the parts show."""
 
     id: str
     type: str
@@ -39,8 +39,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One operation on one stack. `parameters` are the root's, by name. Without a stack, as when one is deleted whose
-    definition nobody needed, `parts` and `parameters` are empty. `credentials` hold what of `CALLER` is known."""
+    """One operation on one stack. `parameters` are those of the root, by name. `parts` and `parameters` are empty if no
+    definition was needed, as for most deletions. `credentials` has the known members of `CALLER`."""
 
     action: str
     stack_name: str

@@ -101,7 +101,9 @@ def count_left(
         built = promise.built or servers[promise.project] > 0
         if built and not promise.built:
             servers[promise.project] -= 1
-        sign = {(True, True): 1, (False, False): -1}.get((promise.own, built), 0)
+        if promise.own != built:
+            continue
+        sign = 1 if built else -1
         for name in result.keys() & promise.amounts.keys():
             result[name] += sign * promise.amounts[name]
     return result

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame
 
+FRAME_ROWS = 1000
+"""The number of rows in a frame of results."""
 TOGETHER = 100
 """The number of stacks in an evaluation."""
 DEFINITION, APART = "", " "
@@ -151,9 +153,10 @@ def judge_cloud_rows(store: ExportedStore, request: ScanRequest) -> list[StoredR
         for relation in part.inputs:
             if relation_name(relation) == name and (is_all(relation) or relation in own):
                 at = None if column == UNCERTAIN else fact_table(name, store.catalogue).names.index(column)
-                unfit.append(
-                    Unfit(None, relation, at - 1 if at else at) if is_all(relation) else Unfit(root, relation, at)
-                )
+                if is_all(relation):
+                    unfit.append(Unfit(None, relation, at - 1 if at else at))
+                else:
+                    unfit.append(Unfit(root, relation, at))
     shared = {**shared_facts(request), **inventory.rows}
     roots = database.frame("definition").selectExpr(
         f"root AS `{RelationTable.of(ROOTS, lifted.program.relations[ROOTS]).names[0]}`"
@@ -211,8 +214,8 @@ def judge_stacks(store: ExportedStore, request: ScanRequest) -> DataFrame:
 
         rows = (row for frame in frames for row in zip(frame["root"], frame["relation"], frame["row"], strict=True))
         judged = shared.value.judge(rows)
-        while some := list(islice(judged, 1000)):
-            yield pandas.DataFrame(some, columns=["root", "project", "policy", "row"])
+        while batch := list(islice(judged, FRAME_ROWS)):
+            yield pandas.DataFrame(batch, columns=["root", "project", "policy", "row"])
 
     return stream.repartition("root").sortWithinPartitions("root", "relation").mapInPandas(judge_partition, RESULT)
 
@@ -222,7 +225,7 @@ class _StackJudge:
     """Judges stacks in a worker process of Spark."""
 
     request: ScanRequest
-    asked: StoredProgram
+    stored_program: StoredProgram
 
     def judge(self, stream: Iterator[StreamRow]) -> Iterator[tuple[str, str | None, str, str]]:
         """The rows of policies, as root, project, policy and row. In the stream, the rows of each stack are
@@ -230,7 +233,7 @@ class _StackJudge:
         stacks = (self._read(root, list(rows)) for root, rows in groupby(stream, lambda row: row[0]))
         version = facts_version(self.request.rules.catalogue)
         everything = frozenset(local_policies(self.request.rules).values())
-        left = everything - set(self.asked.policies.values())
+        left = everything - set(self.stored_program.policies.values())
         while batch := list(islice(stacks, TOGETHER)):
             known = [stack for stack in batch if stack.is_stored and stack.judged_by.startswith(version)]
             rows, failed = self._judge_together(known)
@@ -254,8 +257,8 @@ class _StackJudge:
         for _, relation, values in facts:
             if relation == APART:
                 return replace(stack, is_stored=False)
-            rooted = self.asked.rooted[relation]
-            columns = self.asked.tables[relation].columns
+            rooted = self.stored_program.rooted[relation]
+            columns = self.stored_program.tables[relation].columns
             row = [
                 _decode(column.representation, text)
                 for column, text in zip(
@@ -263,7 +266,11 @@ class _StackJudge:
                 )
             ]
             stack.facts.setdefault(relation, []).append((root, *row[1:]))
-        if EFFECTIVE.name in self.asked.lifted.program.inputs and self.request.services and "gate:grant" in stack.facts:
+        if (
+            EFFECTIVE.name in self.stored_program.lifted.program.inputs
+            and self.request.services
+            and "gate:grant" in stack.facts
+        ):
             return replace(stack, is_stored=False)
         if asker := read_caller(json.loads(caller or "null")):
             stack.facts["gate:caller"] = [(root, asker.user, asker.project, asker.domain)]
@@ -273,16 +280,16 @@ class _StackJudge:
     def _judge_together(self, stacks: Sequence[_StreamedStack]) -> tuple[list[StoredRow], set[str]]:
         """The rows of stacks by their facts, and the roots for which the facts do not suffice."""
         roots = {stack.root for stack in stacks}
-        facts: dict[RelationRef, Collection[Row]] = {**self.asked.shared, ROOTS: [(root,) for root in roots]}
-        for name in (*self.asked.tables, *PER_REQUEST):
+        facts: dict[RelationRef, Collection[Row]] = {**self.stored_program.shared, ROOTS: [(root,) for root in roots]}
+        for name in (*self.stored_program.tables, *PER_REQUEST):
             facts[name] = [row for stack in stacks for row in stack.facts.get(name, ())]
-        model = evaluate(self.asked.lifted.program, facts, CLOUD_BUDGET)
-        lifted = self.asked.lifted.relations
+        model = evaluate(self.stored_program.lifted.program, facts, CLOUD_BUDGET)
+        lifted = self.stored_program.lifted.relations
         if model.exceeded or any(error.relation not in lifted for error in model.errors):
             return [], roots
         rows = [
             StoredRow(root, policy, encode_row(row[relation in lifted :]))
-            for relation, policy in self.asked.policies.items()
+            for relation, policy in self.stored_program.policies.items()
             for row in model.rows(relation)
             for root in ((str(row[0]),) if relation in lifted else roots)
         ]
