@@ -112,6 +112,17 @@ def test_many_findings_of_a_policy_at_one_place_are_shown_once(
     assert capsys.readouterr().out.count("deny[flavor]") == 12
 
 
+def test_members_that_take_other_values_are_shown_each(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "m.dl").write_text(
+        '@deny("m1", "{s} takes {f}")\nm1(s, f) :- os:nova:server(_id=s, flavor=f), f != null.\n'
+    )
+    member = "{type: OS::Nova::Server, properties: {image: i, flavor: m1.%index%}}"
+    (folder / "crowd.yaml").write_text(CROWD.replace("12", "5").replace("{type: node.yaml}", member))
+    assert main(["check", "crowd.yaml", "--rules", "m.dl"]) == 1
+    findings = [line.partition("] ")[2] for line in capsys.readouterr().out.splitlines() if "deny[" in line]
+    assert findings == [f"crowd/g/{at} takes m1.{at}" for at in range(5)]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -423,7 +423,7 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
         if explanation or violation.because or violation.place is None or resource is None:
             alike[at] = [(violation, word)]
             continue
-        message = violation.message.replace(resource.path, "").replace(resource.name, "")
+        message = violation.message.replace(resource.path, "")
         kind = violation.policy, word, violation.place, message, violation.hint, violation.waiver, violation.change
         alike.setdefault(kind, []).append((violation, word))
     for findings in alike.values():
