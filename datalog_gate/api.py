@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from datalog_gate.template.document import Document
 
 MOST_ROWS = 3
-"""How many rows that only one engine derives are listed in an error."""
+"""The maximum number of rows in an error about a difference between engines."""
 
 
 class Rules:
@@ -72,7 +72,7 @@ class Rules:
 
     @property
     def cloud_wide(self) -> frozenset[str]:
-        """The ids of the policies that judge all stacks of a cloud at once: they rest on an `all:` relation."""
+        """The ids of the policies that judge all stacks of a cloud at once, since they depend on an `all:` relation."""
         return self._set.cloud_wide
 
     @property
@@ -91,7 +91,7 @@ class Rules:
         return self._set.files
 
     def compares(self, action: str) -> bool:
-        """Whether a policy that denies the action reads the older state of the stack, or what becomes of it."""
+        """Whether a policy that denies the action reads the older state of the stack, or its changes."""
         denying = (policy for policy in self._set.policies if policy.level == "deny" and action in policy.on)
         return any(compares_states(self._set.reads[policy.relation]) for policy in denying)
 
@@ -112,7 +112,7 @@ class Rules:
         waivers: WaiverSource = (),
         services: Collection[str] = (),
     ) -> ScanRequest:
-        """What a scan judges by: these rules, and what `decide` takes besides a stack. Errors: InputError."""
+        """The inputs of a scan: these rules, and the arguments of `decide` besides a stack. Errors: InputError."""
         from datalog_gate.scan.batch import ScanRequest
 
         if inventory is not None and not isinstance(inventory, Inventory):
@@ -399,7 +399,7 @@ def explain_simulation(simulation: Simulation) -> list[str]:
 
 
 def _with_bare_inventory(request: DecisionRequest) -> DecisionRequest:
-    """The request for an engine that derives by itself what rests on the inventory."""
+    """The request for an engine that itself derives the relations that depend on the inventory."""
     return replace(request, inventory=request.inventory.bare() if request.inventory else None)
 
 
@@ -409,7 +409,7 @@ def _plain(value: Value) -> object:
 
 
 def _difference(native: Decision, pydatalog: Decision) -> str:
-    """Describe how the decisions differ: in the rows of which relation, or else in which part of the JSON."""
+    """Describe how the decisions differ: in the rows of a relation, or in a part of the JSON."""
     for relation in sorted(native.derived.keys() ^ pydatalog.derived.keys()):
         engine = "pydatalog" if relation in native.derived else "native"
         return f"{engine} exceeds its budget before it has all of {relation}"

@@ -25,10 +25,10 @@ from datalog_gate.schema.relations import FIXED
 from datalog_gate.schema.signatures import PATTERN, Builtin
 
 MOST_ALTERNATIVES = 1000
-MOST_CONDITIONS = 1000  # of one conjunction: finding their order takes the square of that
-MOST_LITERALS = 20_000  # of a rule, alternatives multiplied out, those inside of negations and aggregates too
+MOST_CONDITIONS = 1000  # of one conjunction, since ordering them takes quadratic time
+MOST_LITERALS = 20_000  # of a rule with alternatives multiplied out, including inner bodies
 LARGE, MOST_IN_ALL = 100, 100_000  # literals of a large rule, and of all such together
-WIDE = 6  # columns: in a wider table of the catalogue they are best named
+WIDE = 6  # columns; arguments of wider tables should be named
 NOW = "gate:now"
 Conjunction = tuple[ir.CheckedLiteral, ...]
 Scope = Mapping[str, ir.Var]
@@ -246,7 +246,7 @@ class Lowering:
                 (operand,), more = self._operands((item,), scope)
                 alternatives.append((*extra, *more, ir.Compare("=", subject, operand, literal.span)))
             return alternatives
-        name = self._relation("in", 1, literal.span)  # so that a long list takes one literal and not many rules
+        name = self._relation("in", 1, literal.span)  # so that a long list becomes one literal, not many rules
         values = map(ir.Const, dict.fromkeys(constants))
         self.rules += [(ir.CheckedRule(name, (value,), (), literal.span), {}) for value in values]
         return [(*extra, ir.Match(name, (subject,), literal.span))]
@@ -356,7 +356,7 @@ class Lowering:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
     def _warn(self, code: str, message: str, span: Span, suggestion: str) -> None:
-        """Report what is probably a mistake; what Congress takes may be meant as it is there."""
+        """Report a probable mistake; rules for Congress may be intended that way."""
         if self._module not in self.names.congress:
             self.diagnostics.append(Diagnostic(code, message, span, suggestion, "warning"))
 

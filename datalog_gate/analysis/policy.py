@@ -29,7 +29,7 @@ CHOICES = {"on": ACTIONS, "on_unknown": ("defer", "deny", "allow"), "preexisting
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A relation each of whose rows is a violation."""
+    """A relation whose rows are violations."""
 
     id: str
     level: Level

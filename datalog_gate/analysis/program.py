@@ -1,6 +1,6 @@
 """Checked programs, imported as `ir`: what engines evaluate.
 
-Everything is resolved. The literals of a body stand in one of the orders that bind each variable before it is needed.
+All names are resolved. The literals of a body are in an order that binds each variable before it is needed.
 """
 
 from __future__ import annotations

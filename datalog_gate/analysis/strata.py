@@ -15,7 +15,7 @@ from datalog_gate.base.diagnostics import Diagnostic, Span, in_order
 from datalog_gate.schema.declaration import RelationRef
 
 MOST_CYCLES = 100
-"""The maximum number of cycles to find in one component: each takes a walk through it."""
+"""The maximum number of cycles to find in one component, since each needs a search."""
 MOST_STEPS = 50
 """The maximum number of steps of a cycle in a message."""
 

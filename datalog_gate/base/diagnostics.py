@@ -152,7 +152,7 @@ class Advice(str):
     module: str
     """The module to add the code to, if it is another one."""
     in_quotes: bool
-    """Whether to put what stands there in quotes."""
+    """Whether to put the text in the range in quotes."""
 
     def __new__(
         cls, words: str, *code: str, meant: str = "", before: str = "", module: str = "", in_quotes: bool = False
@@ -165,12 +165,12 @@ class Advice(str):
 
 
 def suggest_code(code: str, mark: str = "") -> Advice:
-    """The suggestion to write this code, which stands between two of `mark`."""
+    """A suggestion to write this code, enclosed in `mark`."""
     return Advice(f"write {mark}{code}{mark}", code)
 
 
 def suggest_name(name: str, mark: str = "") -> Advice:
-    """The suggestion that this name was meant, which stands between two of `mark`."""
+    """A suggestion that this name was meant, enclosed in `mark`."""
     return Advice(f"did you mean {mark}{name}{mark}?", meant=name)
 
 

@@ -57,7 +57,7 @@ NOT_NULL = Kind.ANY & ~Kind.NULL
 
 @final
 class Boolean:
-    """One of the two truth values `TRUE` and `FALSE`: a kind of its own, since Python's ``True`` equals ``1``."""
+    """One of the two truth values `TRUE` and `FALSE`: a separate kind, since Python's ``True`` equals ``1``."""
 
     __slots__ = ("truth",)
     truth: bool
@@ -88,7 +88,7 @@ class ResourceId(NamedTuple):
 
     @property
     def stack(self) -> str:
-        """The id of the stack that the resource stands in."""
+        """The id of the resource's stack."""
         return self.path.rpartition("/")[0]
 
     @property

@@ -53,12 +53,13 @@ def evaluation(
     engine: Engine,
     whole: bool = True,
 ) -> Evaluation:
-    """The model over the stacks as one set of facts. If it is to be `whole`, it also has facts of the older state of
-    the request, and what no policy rests on, if the budgets allow it.
+    """The model over the stacks as one set of facts. With `whole`, it also has facts of the request's older state, and
+    relations that no policy depends on, if the budgets allow it.
 
     Each level has a budget of its own: first come the policies that deny, with what unlocks services, then those that
     warn, those that record, and whatever no policy reads if none went beyond its budget: what took it would take it
-    again. Errors: EngineError if the engine refuses the program or runs out of time."""
+    again. Errors: EngineError if the engine refuses the program or runs out of time.
+    """
     facts = FactSet()
     read = {relation for relation in rules.program.inputs if isinstance(relation, str)}.union(GRANTS)
     for stack in stacks:

@@ -133,8 +133,8 @@ class FindingReader:
         return None
 
     def _evaluation_error(self, policy: Policy, error: ModelError, enforced: bool) -> PolicyError:
-        """The error of a policy in an expression. It stands at the value of the stacks that takes part in it, if one
-        does: then who wrote the stack can change it."""
+        """The error of a policy in an expression. Its place is the value of the stacks that is involved, if any, so
+        that the author of the stack can change it."""
         if error.span not in self._from_stacks.spans:
             return PolicyError(policy.id, self.secrets.message(error), error.span, enforced)
         subject = next((value for value in error.row if isinstance(value, ResourceId)), None)

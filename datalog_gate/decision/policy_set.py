@@ -67,8 +67,9 @@ class RuleFile:
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """`reads` maps each derived relation to all relations it rests on, itself among them. `cloud_wide` are the ids of
-    the policies that rest on an `all:` relation, `inputs_alone` the inputs without those that only these read."""
+    """`reads` maps each derived relation to all relations it depends on, including itself. `cloud_wide` are the ids of
+    the policies that depend on an `all:` relation, `inputs_alone` the inputs without those that only these policies
+    read."""
 
     program: CheckedProgram
     policies: tuple[Policy, ...]

@@ -1,4 +1,4 @@
-"""A request: all that the gate judges stacks by, besides the rules."""
+"""A request: all inputs of a judgement besides the rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """What the gate judges stacks by, besides the rules."""
+    """The inputs of a judgement besides the rules."""
 
     action: str
     now: datetime

@@ -105,8 +105,8 @@ def simulate(
 ) -> Simulation:
     """Answer a query to the policy `target` after a sequence, whose actions the policy `actions` describes.
 
-    The modules are parsed ones, the policies of the simulation among them. `lines` are the facts. The query is an atom
-    ``p(x, 1)`` or a rule ``q(x) :- p(x), r(x)``.
+    `modules` are parsed, including the policies of the simulation. `lines` are the facts. The query is an atom ``p(x,
+    1)`` or a rule ``q(x) :- p(x), r(x)``.
 
     Errors: UsageError for a policy that is missing, RulesError for the query, the sequence or what rules it makes,
     EngineError where an evaluation takes too long.

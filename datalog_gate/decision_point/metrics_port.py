@@ -179,7 +179,7 @@ class MetricsPort:
         if self._listener is None:
             time.sleep(INTERVAL)
             return
-        with suppress(OSError):  # TimeoutError: nobody came
+        with suppress(OSError):  # TimeoutError: no client came
             connection, _ = self._listener.accept()
             Thread(target=self._answer, args=(connection,), name="datalog-gate-metrics", daemon=True).start()
 

@@ -143,7 +143,7 @@ class PolicyReloader:
         self._loaded.value.files.look(self._checked, partial(self._failed, "rules"))
         self._swap()
         inventory = self._loaded.value.files.value.inventory
-        in_store = self.in_force.settings.inventory == STORE  # which may take long to answer
+        in_store = self.in_force.settings.inventory == STORE  # the store may answer slowly
         idle = self._loading is None or not self._loading.is_alive()
         if idle and (in_store or inventory.has_changed(self._checked)):
             self._loading = Thread(

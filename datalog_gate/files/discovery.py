@@ -35,7 +35,7 @@ _NAMES_FILES = ("get_file", ".yaml", ".template")
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredTemplate:
-    """A template in a folder that is a stack of its own."""
+    """A template in a folder that is a separate stack."""
 
     path: str
     environments: tuple[str, ...]

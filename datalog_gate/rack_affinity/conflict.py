@@ -1,7 +1,7 @@
 """The explanation of a problem that has no answer.
 
-A conflict is a smallest set of assumptions that can't hold together. QuickXplain (Junker, AAAI 2004) first searches few
-large groups of them, such as the memory of all hosts, then takes a group apart if that is quick and short to read.
+A conflict is a smallest set of assumptions that exclude each other. QuickXplain (Junker, AAAI 2004) first searches a
+few large groups, such as the memory of all hosts, then splits a group if that is quick and the result is short.
 """
 
 from __future__ import annotations

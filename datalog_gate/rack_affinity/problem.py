@@ -1,7 +1,7 @@
 """Problems and answers of the placement solver.
 
-A place is a host for servers or a pool for volumes, and stands in a rack and a zone. Capacities and demands are whole
-units by resource class. A place has none of a class that it does not list.
+A place is a host for servers or a pool for volumes, in a rack and a zone. Capacities and demands are whole units by
+resource class. A place has none of a class that it does not list.
 """
 
 from __future__ import annotations

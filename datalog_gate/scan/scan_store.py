@@ -29,7 +29,7 @@ from datalog_gate.scan.stored_facts import fact_table
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 
 INCOMING = ("root", "policy", "key", "row", "level", "state", "denies", "message", "hint", "resource", "place", "cloud")
-"""The columns of what a run finds."""
+"""The columns of the findings of a run."""
 _DEFINITION = (
     "root", "name", "project", "digest", "updated", "listing", "feed", "entry", "caller", "judged_by", "decision",
     "outcome", "unread", "seen",

@@ -1,8 +1,8 @@
 """The service `approval`, by which a person approves a grant.
 
-A grant that nobody has answered fails with ``awaiting approval A-12``. Once A-12 is approved, an update of the stack
-goes on. An approval holds for the scope and the options that were asked for: others need a new one. Requests, verdicts
-and the claims that use them, one for each approval, are in the store.
+A grant without an answer fails with ``awaiting approval A-12``. Once A-12 is approved, an update of the stack succeeds.
+An approval is valid for the requested scope and options: others need a new one. Requests, verdicts and the claims that
+use them, one for each approval, are in the store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The interface of opt-in services, which grants in a template unlock.
 
-A service gets a `Request` for one grant, with the resources in its scope and nothing else of the stack. It answers with
-a `Decision`, which the template reads for as long as the grant's resource lives.
+A service gets a `Request` for one grant, with only the resources in its scope. It answers with a `Decision`, which the
+template can read as long as the grant's resource exists.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def nowhere(_path: Path) -> Span | None:
 
 @dataclass(slots=True)
 class Resource:
-    """One resource of a stack; nobody changes one, and it is not frozen because that takes five times as long to make.
+    """One resource of a stack. It is never changed, but not frozen, since frozen objects take five times as long to
+    create.
 
     `type` is after registry mapping, `declared` as in the template.
 

@@ -41,10 +41,10 @@ def _is_harmless(pattern: str) -> bool:
 
 
 def _is_read_alike(pattern: str, value: str) -> bool:
-    r"""Whether RE2 reads what it takes of the pattern as Python does.
+    r"""Whether RE2 reads the pattern as Python does.
 
-    Both differ in classes and anchors (``\s``, ``\w``, ``$``) beyond printable ASCII, in ``{,n}``, ``[:alpha:]``, octal
-    numbers, and in what is repeated and may match nothing, as ``\b`` within a group.
+    They differ in classes and anchors (``\s``, ``\w``, ``$``) beyond printable ASCII, in ``{,n}``, ``[:alpha:]`` and
+    octal numbers, and in repeated parts that may match nothing, such as ``\b`` in a group.
     """
     if not (_PLAIN.fullmatch(pattern) and _PLAIN.fullmatch(value)) or _READ_OTHERWISE.search(pattern):
         return False

@@ -180,7 +180,7 @@ def _positive(body: ast.Body) -> Iterator[ast.Atom]:
 
 
 def _columns(atom: ast.Atom, relation: Relation) -> list[Column | None]:
-    """The columns that the terms of the atom stand for, by position, name or number; None where there is none."""
+    """The columns of the atom's terms, by position, name or number; None if there is none."""
     numbered = {str(at): column for at, column in enumerate(relation.columns)}
     by_name = numbered | {column.name: column for column in relation.columns}
     columns = [numbered.get(str(at)) for at in range(len(atom.arguments))]

@@ -101,7 +101,7 @@ _IN_PLACE_OF_CONSTANTS = {
 
 
 def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
-    """``sum{ 1 : q(y) }`` is 1, however many rows there are, since an aggregate takes each tuple once."""
+    """``sum{ 1 : q(y) }`` is 1, however many rows there are, since an aggregate counts each tuple once."""
     for node in nodes((*rule.head.arguments, *rule.body)):
         if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
             message = f"{node.function} takes the same tuple again and again, which counts once"

@@ -318,7 +318,7 @@ def _of_choice(name: str, inputs: Sequence[_Bounds]) -> _Bounds:
 
 
 def _of_arithmetic(sign: str, left: _Bounds, right: _Bounds) -> _Bounds:
-    """The bounds of a sum, difference, product or quotient; None where there is none."""
+    """The bounds of a sum, difference, product or quotient; None if unbounded."""
     if sign == "-":
         low, high = right
         sign, right = "+", (None if high is None else -high, None if low is None else -low)

@@ -14,7 +14,7 @@ DEFAULT_API_VERSION = "2"
 
 
 def make_client(instance: Any) -> Any:
-    """The adapter of `gate_client`. Errors: UsageError where there is no server."""
+    """The adapter of `gate_client`. Errors: UsageError if there is no server."""
     from datalog_gate.doors.openstack_client.gate_client import SERVICE_TYPE, connect
 
     interface, region = instance.interface or "public", instance.region_name

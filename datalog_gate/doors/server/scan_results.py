@@ -52,7 +52,7 @@ def _show_stack(call: ApiCall) -> Reply:
 
 
 def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:
-    """The requested page, plus one row, of what the caller sees. Errors: ApiError."""
+    """The requested page, plus one row, of the rows that the caller sees. Errors: ApiError."""
     projects, marker = call.client.narrow(call.query.get("project")), read_marker(call.query.get("marker"), length)
     return Page(projects, call.query["limit"] + 1, marker, root)
 
