@@ -345,9 +345,9 @@ def _pattern(pattern: str) -> re.Pattern[str]:
             case "?":
                 return "[^/]"
             case text if len(text) > 1:
-                return (
-                    f"[{'^' * (text[1] == '!')}{re.escape(text[1:-1].removeprefix('!')).replace(chr(92) + '-', '-')}]"
-                )
+                negation = "^" if text[1] == "!" else ""
+                members = re.escape(text[1:-1].removeprefix("!")).replace("\\-", "-")
+                return f"[{negation}{members}]"
             case text:
                 return re.escape(text)
 

@@ -214,8 +214,9 @@ class _Pair:
             self.must = effect.change
         if stronger:
             self.path = path
-        if effect.disruption and self.disruptions.get(effect.disruption, Unknown(phrase(""))):
-            self.disruptions[effect.disruption] = doubt
+        kind = effect.disruption
+        if kind and (kind not in self.disruptions or self.disruptions[kind]):
+            self.disruptions[kind] = doubt
 
     def _state(self) -> tuple[object, ...]:
         return self.must, tuple(self.may), tuple(self.disruptions.items())
@@ -232,9 +233,9 @@ def _find_differing_sections(old: Resource, new: Resource) -> Iterator[tuple[str
     was, will = (resource.written(("depends_on", "condition"), frozenset()) for resource in (old, new))
     sections |= {section: (was.get(section), will.get(section)) for section in {**was, **will}}
     for section, (before, after) in sections.items():
-        surely, doubt = replacement.differ(before, after)
-        if surely or doubt:
-            yield section, None if surely else doubt
+        certain, doubt = replacement.differ(before, after)
+        if certain or doubt:
+            yield section, None if certain else doubt
 
 
 def _find_doubts(

@@ -169,14 +169,20 @@ def find_size_limits(section: Mapping[str, Data]) -> dict[str, tuple[int, float]
         properties = definition.get("properties", definition.get("Properties"))
         sizes = [properties.get(name) if isinstance(properties, dict) else None for name in _SCALING[kind]]
         for at, size in enumerate(sizes):
-            parameter = next(iter(size.values())) if isinstance(size, dict) and len(size) == 1 else None
-            parameter = parameter[0] if isinstance(parameter, list) and len(parameter) == 1 else parameter
-            if isinstance(parameter, str) and isinstance(size, dict) and next(iter(size)) in ("get_param", "Ref"):
+            if (parameter := _parameter_of(size)) is not None:
                 low, high = limits.get(parameter, (0, inf))
                 below = [_whole(value) for value in sizes[:at] if isinstance(value, int | str)]
                 above = [_whole(value) for value in sizes[at + 1 :] if isinstance(value, int | str)]
                 limits[parameter] = max([low, *below]), min([high, *(value for value in above if value >= 0)])
     return limits
+
+
+def _parameter_of(size: Data) -> str | None:
+    """The parameter whose value a size is, if any."""
+    match size:
+        case {"get_param": str(name) | [str(name)], **others} | {"Ref": str(name) | [str(name)], **others}:
+            return None if others else name
+    return None
 
 
 def read_group(
