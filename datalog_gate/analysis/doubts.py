@@ -42,11 +42,9 @@ def lacking(relation: str, column: int) -> str:
 
 
 def with_doubts(lifted: Lifted, columns: Mapping[str, Set[int]]) -> Doubts:
-    """Add the relations of doubts, and their inputs.
-
-    `columns` are the columns that lack values, by lifted input. A `MAYBE` relation with rows is an input too, with or
-    without such columns. `lacking` names the input for each column.
-    """
+    """Add the relations of doubts, and their inputs. `columns` are the columns that lack values, by lifted input. A
+    `MAYBE` relation with rows is an input too, with or without such columns. `lacking` names the input for each
+    column."""
     program = lifted.program
     relations = dict(program.relations)
     added = {lacking(name, column) for name in columns for column in columns[name]}

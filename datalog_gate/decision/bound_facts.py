@@ -18,11 +18,9 @@ from datalog_gate.schema.signatures import BUILTINS
 def bind(
     program: CheckedProgram, lines: Sequence[FactLine], lenient: bool = False, catalogue: Catalogue = SHIPPED
 ) -> dict[RelationRef, dict[Row, Span]]:
-    """The rows of each input of the program, each with its place.
-
-    Lines for relations of the catalogue that no rule reads are left out. Errors: InputError for an undeclared relation,
-    or a row that does not fit. With `lenient` only relations of the cloud must be declared and have the declared kinds.
-    """
+    """The rows of each input of the program, each with its place. Lines for relations of the catalogue that no rule
+    reads are left out. Errors: InputError for an undeclared relation, or a row that does not fit. With `lenient` only
+    relations of the cloud must be declared and have the declared kinds."""
     inputs: dict[RelationRef, dict[Row, Span]] = {name: {} for name in program.inputs}
     diagnostics: list[Diagnostic] = []
     meant: dict[str, str | None] = {}

@@ -80,11 +80,9 @@ class FindingReader:
 
     def undetermined(self, policies: Sequence[Policy], certain: Sequence[Violation]) -> Iterator[Violation]:
         """Read the rows that violate a policy for some outcome of the unknowns: one for each subject, the first that is
-        not tolerated, else the first.
-
-        A `certain` violation of the same policy and subject replaces it, unless all of them are tolerated and it is
-        not. Waived ones do not, since another row may hold something that nobody waived.
-        """
+        not tolerated, else the first. A `certain` violation of the same policy and subject replaces it, unless all of
+        them are tolerated and it is not. Waived ones do not, since another row may hold something that nobody
+        waived."""
         model, tolerated = self.evaluation.model, _tolerated(certain)
         for policy in policies:
             relation = possible_version(policy.relation)  # has no rows if nothing that it reads is unknown
@@ -392,12 +390,9 @@ def find_deciding_unknowns(
     reads: Collection[RelationRef],
     program: CheckedProgram,
 ) -> tuple[Unknown, ...]:
-    """Find the unknowns that decide a violation, each once, in order.
-
-    They are in the rows that it depends on. If it depends on the absence or the number of rows, they are in the rows
-    about the subject that the policy reads, else in all rows that it reads. `reads` are its relations in the program as
-    written.
-    """
+    """Find the unknowns that decide a violation, each once, in order. They are in the rows that it depends on. If it
+    depends on the absence or the number of rows, they are in the rows about the subject that the policy reads, else in
+    all rows that it reads. `reads` are its relations in the program as written."""
     unknowns = [unknown for leaf in leaves for unknown in _unknowns(leaf, facts)]
     if not unknowns:
         columns = _columns(reads, program)

@@ -170,11 +170,9 @@ class DecisionPoint:
         return self._note(operation, answer, trace, why)
 
     def decide(self, operation: Operation, caller: Mapping[str, object] | None, explain: bool = False) -> DecisionTrace:
-        """Judge an operation by the policies in force, without side effects.
-
-        Nothing is reserved, no plugin is asked, and exemptions do not count. The answer is counted and logged as
-        `judge` does. A gate that is off judges in mode `record`. Errors: InputError, EngineError.
-        """
+        """Judge an operation by the policies in force, without side effects. Nothing is reserved, no plugin is asked,
+        and exemptions do not count. The answer is counted and logged as `judge` does. A gate that is off judges in mode
+        `record`. Errors: InputError, EngineError."""
         if self._metrics:
             self._metrics.start()
         began = self._clock()

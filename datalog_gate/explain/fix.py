@@ -191,11 +191,8 @@ class Fixes:
         return next((stack for stack in stacks if any(member.id == resource for member in stack.resources)), None)
 
     def _cells(self, step: _Step) -> Iterator[_Cell]:
-        """The values of resources that the rule of a row reads.
-
-        Secrets, unknowns, references to other resources and identifying properties are left out: changing these would
-        make another template.
-        """
+        """The values of resources that the rule of a row reads. Secrets, unknowns, references to other resources and
+        identifying properties are left out: changing these would make another template."""
         for match, leaf in _rows(step.node):
             name = certain_version(leaf.relation)
             of, path = self._facts.origin(name, leaf.row) or (None, ())

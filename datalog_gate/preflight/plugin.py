@@ -33,12 +33,9 @@ class Plugin:
     requires: tuple[str, ...] = ()
 
     def pre(self, snapshot: Snapshot) -> None:
-        """Check an operation; it may begin if this returns.
-
-        Errors: RefusedError to forbid it; UnavailableError, or any other, if the plugin can't decide: that stops only
-        operations that build something. A plugin that raises must undo its own changes, since its post-operation is not
-        called.
-        """
+        """Check an operation; it may begin if this returns. Errors: RefusedError to forbid it; UnavailableError, or any
+        other, if the plugin can't decide: that stops only operations that build something. A plugin that raises must
+        undo its own changes, since its post-operation is not called."""
 
     def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
         """Record the outcome of an operation that `pre` let pass: at least once, maybe more than once, and with a later

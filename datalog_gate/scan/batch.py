@@ -93,11 +93,8 @@ class ScanRequest:
     @property
     def identity(self) -> str:
         """The digest of all inputs of judgements, after that of all inputs of facts. A stack is judged again if it or
-        this changes.
-
-        The time counts if a rule reads it, a waiver or a grant ends, or a policy starts to be enforced. Inputs of
-        policies over the whole cloud do not count, since these are judged each time.
-        """
+        this changes. The time counts if a rule reads it, a waiver or a grant ends, or a policy starts to be enforced.
+        Inputs of policies over the whole cloud do not count, since these are judged each time."""
         policies, read = self.rules.policies, self.rules.inputs_alone
         timed = not read.isdisjoint(("gate:now", AGES))
         tables = self.inventory.summary.digests if self.inventory else {}

@@ -51,11 +51,8 @@ class Forecast:
 
 
 def rejudge(store: ScanStore, request: ScanRequest, judges: Judges, ask_facts: bool = True) -> list[Forecast]:
-    """The findings of a request's rules in all stored stacks, by project and policy.
-
-    Stored facts are used if possible and permitted; otherwise stacks are judged by their definitions. The store is not
-    changed.
-    """
+    """The findings of a request's rules in all stored stacks, by project and policy. Stored facts are used if possible
+    and permitted; otherwise stacks are judged by their definitions. The store is not changed."""
     projects = {root: project for root, (_, project) in store.stacks().items()}
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     """The number of findings of each stack by project and policy."""

@@ -68,11 +68,9 @@ class RelationDescription:
         return tuple(column.name for column in columns if not column.kinds & Kind.NULL)
 
     def signature(self) -> str:
-        """The columns on one line, ``heat:scaling(id*: resource, min?: number, ...)``.
-
-        A column without a kind is a text, or a resource where a template may use `get_resource`. One with ``?`` may be
-        null. Those with ``*`` are the key, in which `_id` is a resource and `_index` a number.
-        """
+        """The columns on one line, ``heat:scaling(id*: resource, min?: number, ...)``. A column without a kind is a
+        text, or a resource where a template may use `get_resource`. One with ``?`` may be null. Those with ``*`` are
+        the key, in which `_id` is a resource and `_index` a number."""
         columns = (_brief_column(column, column.name in self.relation.key) for column in self.relation.columns)
         return f"{self.relation.name}({', '.join(columns)})"
 

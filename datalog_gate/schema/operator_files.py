@@ -47,11 +47,8 @@ OF_PROPERTY: dict[str, type] = {
 
 def read_catalogue(files: Iterable[tuple[str, str]], upgrade: bool = True) -> Catalogue:
     """The catalogue of the shipped types and those of the files, given as name and text; later files override earlier
-    ones.
-
-    A file with the source openstack-heat replaces all shipped types of Heat; without `upgrade` it is left out. Errors:
-    InputError.
-    """
+    ones. A file with the source openstack-heat replaces all shipped types of Heat; without `upgrade` it is left out.
+    Errors: InputError."""
     sources: tuple[str, ...] = SOURCES
     given: dict[str, ResourceType] = {}
     problems: list[Diagnostic] = []

@@ -213,11 +213,9 @@ class Approvals:
     def use(
         self, rows: Connection, request: Request, now: float, seconds: float
     ) -> tuple[bool, ApprovalRequest | None]:
-        """Whether a claim may be held, and the request that it needs, or None if its key is dead.
-
-        It may be held if it is already held, if a claim that it replaces holds the same, or if it was approved: that
-        uses the approval. Otherwise a request is created, valid for so many seconds, unless there is one for the same.
-        """
+        """Whether a claim may be held, and the request that it needs, or None if its key is dead. It may be held if it
+        is already held, if a claim that it replaces holds the same, or if it was approved: that uses the approval.
+        Otherwise a request is created, valid for so many seconds, unless there is one for the same."""
         known, number = _find_claim(rows, request.key)
         if known:
             return number is not None, None if number is None else _get(rows, number, now)

@@ -131,11 +131,9 @@ class Broker:
             self.journal.postpone(claim, claim.due, problem)
 
     def release(self, uuid: str, why: str = "it was deleted", state: State | None = None) -> bool:
-        """Release a grant's claim if it is still in this `state`; return whether that is done.
-
-        Otherwise it is tried again when due: a service that does not answer must not prevent the deletion of a stack.
-        Errors: JournalError.
-        """
+        """Release a grant's claim if it is still in this `state`; return whether that is done. Otherwise it is tried
+        again when due: a service that does not answer must not prevent the deletion of a stack. Errors:
+        JournalError."""
         if self.journal.give_back(uuid, self.clock(), why, state) is None:
             return True
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)

@@ -103,18 +103,14 @@ class Service:
 
     def waits(self, request: Request) -> str:  # noqa: ARG002 - what a service overrides
         """Why the grant's resource should wait and call this again some seconds later; empty if it may call `reserve`.
-
         Holds nothing, since the waiting resource may disappear at any moment. The wait must end by itself: then
-        `reserve` refuses.
-        """
+        `reserve` refuses."""
         return ""
 
     def reserve(self, request: Request) -> Decision:
-        """Hold the request. For a held key, return the same decision again.
-
-        Claims in `replaces` count as free for this one. Parts shared with them are held once, until the last of them is
-        released, in any order. Errors: RefusedError: then nothing is held.
-        """
+        """Hold the request. For a held key, return the same decision again. Claims in `replaces` count as free for this
+        one. Parts shared with them are held once, until the last of them is released, in any order. Errors:
+        RefusedError: then nothing is held."""
         raise NotImplementedError
 
     def commit(self, held: Held) -> None:

@@ -41,12 +41,9 @@ class Journal:
     def begin(
         self, rows: Connection, request: Request, replaces: str, expires: float | None, now: float, lease: float
     ) -> Claim:
-        """The claim of a request, before its service is called.
-
-        It is leased if it is new, or if a call was interrupted. It replaces only a claim of the same project in the
-        same stack, or an abandoned one. Errors: LostError if somebody else has the lease, or if the claim is over or
-        has another key.
-        """
+        """The claim of a request, before its service is called. It is leased if it is new, or if a call was
+        interrupted. It replaces only a claim of the same project in the same stack, or an abandoned one. Errors:
+        LostError if somebody else has the lease, or if the claim is over or has another key."""
         assert request.uuid, "a request at the door reserves nothing"
         claim = _get(rows, request.uuid)
         if claim is None:

@@ -123,11 +123,8 @@ class Alike:
 
 @dataclass(frozen=True, eq=False)
 class Resources(Sequence[Resource]):
-    """The resources of a template.
-
-    *Simple* ones are stored by type: they have only properties, which refer to others, if at all, as whole values. A
-    `Resource` object is created on demand, since most rules don't need one.
-    """
+    """The resources of a template. *Simple* ones are stored by type: they have only properties, which refer to others,
+    if at all, as whole values. A `Resource` object is created on demand, since most rules don't need one."""
 
     others: Mapping[str, Resource]
     """Those that are not simple: only these have nested stacks, conditions or hidden values."""

@@ -69,12 +69,10 @@ def _leaves(
 
 
 def coerce(kind: str, data: Data) -> Value:
-    """Heat's value of the data for a property of a scalar kind (heat/engine/properties.py:258-348).
-
-    An integer in a string property becomes a text; ``"8080"`` and ``"true"`` become a number and a boolean if Heat
-    requires these; a null in a template becomes false. A null of another kind stays null, though Heat sends 0 or an
-    empty text: services treat that as missing, and so must rules. A list or map becomes JSON text.
-    """
+    """Heat's value of the data for a property of a scalar kind (heat/engine/properties.py:258-348). An integer in a
+    string property becomes a text; ``"8080"`` and ``"true"`` become a number and a boolean if Heat requires these; a
+    null in a template becomes false. A null of another kind stays null, though Heat sends 0 or an empty text: services
+    treat that as missing, and so must rules. A list or map becomes JSON text."""
     if isinstance(data, ResourceId) or (isinstance(data, str) and kind in ("string", "any")):
         return data
     if type(data) is int and kind in ("integer", "number"):

@@ -109,11 +109,9 @@ def read_rows(path: Path) -> Rows:
 
 
 def import_rows(store: Store, source: Rows) -> Imported:
-    """Add the rows that the store lacks, all or none.
-
-    A request or waiver whose number is used gets a new one. If both have a decision, the store's is kept. Errors:
-    ExchangeError for a row, or rules, that contradict the store; those of the store.
-    """
+    """Add the rows that the store lacks, all or none. A request or waiver whose number is used gets a new one. If both
+    have a decision, the store's is kept. Errors: ExchangeError for a row, or rules, that contradict the store; those of
+    the store."""
 
     def work(rows: Connection) -> Imported:
         lock_all(rows)

@@ -51,12 +51,9 @@ RESOURCE_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One version of one kind of template.
-
-    `functions` may be used anywhere, `conditional` in conditions; `removed` are refused by name. `date` orders the
-    versions of HOT, whatever their names; the other kind has none. `resources` is the name of that section, `parts`
-    maps HOT's name of each key in it to its name here.
-    """
+    """One version of one kind of template. `functions` may be used anywhere, `conditional` in conditions; `removed` are
+    refused by name. `date` orders the versions of HOT, whatever their names; the other kind has none. `resources` is
+    the name of that section, `parts` maps HOT's name of each key in it to its name here."""
 
     version: str
     hot: bool

@@ -64,12 +64,9 @@ class Registry:
         return (declared, None) if is_type(declared) else None
 
     def spread(self, resources: Iterable[tuple[str, str]]) -> Registry:
-        """The registry after Heat has loaded a stack's resources, given by name and type.
-
-        Heat stores the target of one resource's mapping for all resources of the type, unless it is a template
-        (heat/engine/environment.py:520). The legacy engine may have loaded others before, so mappings that lead to
-        nothing hide none of them.
-        """
+        """The registry after Heat has loaded a stack's resources, given by name and type. Heat stores the target of one
+        resource's mapping for all resources of the type, unless it is a template (heat/engine/environment.py:520). The
+        legacy engine may have loaded others before, so mappings that lead to nothing hide none of them."""
         if not self.resources:
             return self
         types = dict(self.types)

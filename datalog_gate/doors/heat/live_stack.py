@@ -105,11 +105,9 @@ class LiveStack:
         self._names = names[::-1]
 
     def is_begun_by_owner(self) -> bool:
-        """Whether an operation on the owner of a nested stack began this one.
-
-        Otherwise a user or a signal began it directly: Heat accepts no signal while the parent resource is in progress
-        (aws/autoscaling/autoscaling_group.py, `adjust`).
-        """
+        """Whether an operation on the owner of a nested stack began this one. Otherwise a user or a signal began it
+        directly: Heat accepts no signal while the parent resource is in progress (aws/autoscaling/autoscaling_group.py,
+        `adjust`)."""
         if not self.owners:
             return False
         parent = Row.get_by_name_and_stack(self._context, self._names[-1], self.owners[-1].id)

@@ -98,11 +98,8 @@ class CloudRows:
 
 
 class LivePolicies:
-    """The policies that requests read and change.
-
-    A generation is swapped in by one assignment. If one can't be loaded, the previous one stays in force, and `problem`
-    says why.
-    """
+    """The policies that requests read and change. A generation is swapped in by one assignment. If one can't be loaded,
+    the previous one stays in force, and `problem` says why."""
 
     def __init__(self, point: DecisionPoint, store: RuleStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._point, self.store, self._clock = point, store, clock

@@ -57,11 +57,8 @@ class SqlAnswer:
 
 
 def evaluate(program: SqlProgram, database: Database, unfit: Iterable[Unfit] = (), counted: bool = False) -> SqlAnswer:
-    """Evaluate over the tables of the inputs. An input without a table has no rows.
-
-    Tables of PostgreSQL need an index on the root. Only temporary tables are written, and all are dropped. Rows are
-    only counted if that is enough.
-    """
+    """Evaluate over the tables of the inputs. An input without a table has no rows. Tables of PostgreSQL need an index
+    on the root. Only temporary tables are written, and all are dropped. Rows are only counted if that is enough."""
     evaluation = _SqlEvaluation(program, database)
     try:
         evaluation.run()

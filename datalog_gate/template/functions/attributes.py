@@ -107,11 +107,8 @@ def _of_member(member: Resource, keys: list[Data], type_of: TypeOf) -> Data:
 
 
 def read_property(resource: Resource, kind: ResourceType | None, keys: list[Data]) -> Data:
-    """The attribute that returns a property, then the part selected by further keys.
-
-    Errors: Undecided if the service fills, orders or converts it; LookupError, ValueError or TypeError if there is
-    nothing.
-    """
+    """The attribute that returns a property, then the part selected by further keys. Errors: Undecided if the service
+    fills, orders or converts it; LookupError, ValueError or TypeError if there is nothing."""
     first, *rest = keys
     name = kind.attributes.get(first) if kind and isinstance(first, str) else None
     if kind is None or name is None:

@@ -69,10 +69,8 @@ class _Stop(BaseException):  # not an Exception: the library ignores some of tho
 
 
 def answer(expression: str, data: Data, spend: Callable[[int], None]) -> Data:
-    """The value of the expression over the data. `spend` gets the cost, even if there is no value.
-
-    Errors: BadFunction if Heat refuses it too, Undecided. Messages show no values, since any may be hidden.
-    """
+    """The value of the expression over the data. `spend` gets the cost, even if there is no value. Errors: BadFunction
+    if Heat refuses it too, Undecided. Messages show no values, since any may be hidden."""
     if len(expression) > LONGEST:
         raise Undecided
     meter = _Meter()
