@@ -11,8 +11,8 @@ from datalog_gate.schema import cloud
 
 START = """# The inventory
 
-Rules read what there is in the cloud from an inventory ([relations.md](relations.md#the-cloud)). `inventory pull` reads
-it from the APIs of the cloud, as an admin of `clouds.yaml` or `OS_*` sees them; it needs the extra `inventory`:
+Rules read the state of the cloud from an inventory ([relations.md](relations.md#the-cloud)). `inventory pull` collects
+it from the cloud's APIs, as an admin from `clouds.yaml` or `OS_*` sees them. It needs the extra `inventory`:
 
 ```bash
 pip install 'datalog-gate[inventory]'
@@ -21,41 +21,41 @@ datalog-gate check web.yaml --inventory cloud.jsonl
 datalog-gate query 'nova:quotas(project_id="p1")' --rules rules --facts cloud.jsonl
 ```
 
-- **Tables**: `--tables nova:servers,'neutronv2:*'` reads only these; the others of the file stay as they are. A service
-  that the catalogue lacks, or a list that it does not have, is left out by name.
-- **Failures**: a request is made again after 429, 5xx and lost connections. A table that can't be read keeps the rows
-  of the file with their age, and is named on stderr; so is one with a field that is missing or of another kind. The
-  exit code is 3 if a table has no older rows to keep, or nobody can log in, else 0. A row of `gate:inventory` says of
-  each table when it was read and why it was not read since: `gate:inventory(table=t, problem=why), why != null`.
-- **Rights**: to a user without the role admin Neutron, Cinder and Glance show what there is of one project, without any
-  error; the command says so on stderr. Other services refuse their lists.
-- **Load**: at most eight requests run at once, and `--rate 5` begins at most five a second. Quotas are a request for
+- **Tables**: `--tables nova:servers,'neutronv2:*'` reads only these tables; the file's other tables stay unchanged. A
+  service that is missing from the catalogue, or a list that the service does not have, is skipped and named.
+- **Failures**: a request is repeated after 429, 5xx and lost connections. A table that can't be read keeps its rows and
+  their age, and is named on stderr; so is a table with a field that is missing or of another kind. The exit code is 3
+  if such a table has no older rows, or the login fails, else 0. A row of `gate:inventory` shows for each table when it
+  was read and why it was not read since: `gate:inventory(table=t, problem=why), why != null`.
+- **Rights**: without the role admin, Neutron, Cinder and Glance return only one project's data, without an error; the
+  command says so on stderr. Other services refuse their lists.
+- **Load**: at most eight requests run at once, and `--rate 5` starts at most five a second. Quotas take one request for
   each project and service, Placement four for each resource provider, Heat's resources one for each stack.
-- **Changes**: of a file that it wrote less than half an hour ago, the next pull asks Nova only for the servers that
-  changed since (`changes-since`); those deleted go. With `--every` that takes 0.2 s for 200 servers, where reading all
-  takes 6; a command by itself takes half a second more to start. Nova counts neither a new address nor a new tag as a
-  change, so `nova:servers.addresses` and `nova:tags` keep the time of the last whole reading. All else is read whole
-  each time: Neutron refuses `changed_since` for ports, and a list of their ids alone takes it nearly as long as one of
-  all fields; Cinder and Glance tell what was updated, but not what was deleted; Heat, Keystone, Placement and Nova's
-  other lists tell nothing.
-- **Quotas**: a policy about quotas reads `nova:quotas`, or the sizes in `nova:servers`. Nova does not give the id of a
-  server's flavor: `flavor_id` is that of the flavor with the same name and sizes, and null where the flavor was deleted
-  or made anew with other sizes. A rule that joins `nova:flavors` does not see such servers.
-- **Keep it fresh**: `--heat-conf heat.conf` or `--store URL` keeps it in the store of the gate in the place of a file,
-  and `--every 5m` repeats that ([install.md](install.md#9-run-it)). Rules read how old a table is as
+- **Changes**: if a pull wrote the file less than half an hour ago, the next one asks Nova only for the servers that
+  changed since (`changes-since`), and removes deleted ones. With `--every` that takes 0.2 s for 200 servers, instead of
+  6 s for all; a single command takes half a second more to start. Nova counts neither a new address nor a new tag as a
+  change, so `nova:servers.addresses` and `nova:tags` keep the time of the last complete read. Everything else is read
+  completely each time: Neutron refuses `changed_since` for ports, and a list of only their ids takes it nearly as long
+  as one of all fields; Cinder and Glance report updates, but not deletions; Heat, Keystone, Placement and Nova's other
+  lists report neither.
+- **Quotas**: for policies about quotas, read `nova:quotas`, or the sizes in `nova:servers`. Nova does not return the id
+  of a server's flavor: `flavor_id` is that of the flavor with the same name and sizes. It is null if the flavor was
+  deleted or recreated with other sizes. A rule that joins `nova:flavors` does not see such servers.
+- **Keep it fresh**: `--heat-conf heat.conf` or `--store URL` keeps the inventory in the gate's store instead of a file,
+  and `--every 5m` repeats the pull ([install.md](install.md#9-run-it)). Rules read the age of a table as
   `gate:inventory_age`.
-- **Heat** shows the stacks of all projects only to whom its policy `stacks:global_index` allows it, by default nobody.
-  Without it the tables have the stacks of one project, and the problem says so.
+- **Heat** shows the stacks of all projects only to users whom its policy `stacks:global_index` allows, by default
+  nobody. Otherwise the tables have the stacks of one project, and the problem says so.
 
-The columns below are filled from these fields of the answers: `a.b` is the field b of a, `a[]` each entry of the list
-or map a, a name in *italics* the key of an entry. What is marked "if any" the API leaves out by its own extensions or
-rights; it is null then. This page is generated, as `REGENERATE=1 pytest tests/test_inventory_page.py` does it.
+The columns below are filled from these fields of the responses: `a.b` is the field b of a, `a[]` each entry of the list
+or map a, a name in *italics* the key of an entry. APIs leave out fields marked "if any", depending on their extensions
+or rights; the column is then null. This page is generated with `REGENERATE=1 pytest tests/test_inventory_page.py`.
 """
 UNFILLED = """
 ## Tables that nothing fills
 
-No collector of this package fills these; an inventory made by hand may, or a collector of a package of its own
-(a subclass of `datalog_gate.inventory.collector.Collector` with an entry point of the group `datalog_gate.inventory`).
+No collector of this package fills these. An inventory made by hand may, or a collector in your own package (a subclass
+of `datalog_gate.inventory.collector.Collector` with an entry point of the group `datalog_gate.inventory`).
 
 """
 
