@@ -1,4 +1,4 @@
-"""What constants mean, and how messages name them."""
+"""The meanings of constants, and their names in messages."""
 
 from __future__ import annotations
 

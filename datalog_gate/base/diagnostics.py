@@ -12,7 +12,7 @@ from datalog_gate.base.records import dataclass
 
 Severity = Literal["error", "warning", "note"]
 WIDTH = 100
-"""How many characters of a line an excerpt shows."""
+"""The number of characters of a line that an excerpt shows."""
 MOST_SUGGESTIONS = 50
 """The maximum number of searches for a similar name: each compares all names."""
 SENT = "<template>"
@@ -144,7 +144,7 @@ class Advice(str):
     """A suggestion in words, and as code that an editor can write."""
 
     code: tuple[str, ...]
-    """What to write there: each of them is one way to do it."""
+    """The text to write there; several are alternatives."""
     meant: str
     """The name that a word there was probably meant to be."""
     before: str

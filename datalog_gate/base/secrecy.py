@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 MASK = "***"
-"""What is shown in place of a hidden value."""
+"""Shown instead of a hidden value."""
 HEAT_MASK = "******"
-"""What Heat shows there (heat/engine/service.py:1410-1427), and so does the log."""
+"""Shown by Heat instead (heat/engine/service.py:1410-1427), and written to the log."""
 T = TypeVar("T")
 
 

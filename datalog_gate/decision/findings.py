@@ -348,7 +348,7 @@ def _find_awaited(program: CheckedProgram, relations: Collection[RelationRef]) -
 
 
 class Support(NamedTuple):
-    """What a derivation depends on."""
+    """The facts and resources that a derivation depends on."""
 
     leaves: list[FactUse]
     """The facts, in order of the bodies."""

@@ -42,7 +42,7 @@ class DecisionRequest:
     """The strongest effect that a violation may have."""
     inventory: Inventory | None = None
     budget: Budget = BUDGET
-    """What each group of policies may take."""
+    """The budget of each group of policies."""
     modes: Mapping[str, Mode] = field(default_factory=dict)
     """The strongest effect of violations of single policies, by policy id."""
     off: frozenset[str] = frozenset()

@@ -171,7 +171,7 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
 
 
 def _other_file(file: Path, data: Mapping[str, object]) -> tuple[str, str] | None:
-    """What a file is that was given as rules but is something else, and where it belongs; None if that is not known."""
+    """The kind of file that was given as rules by mistake, and where it belongs; None if unknown."""
     if data.keys() & {"heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion"}:
         return "this is a template, and no rules", f"give the rules by --rules: check {file} --rules RULES"
     if "cases" in data:

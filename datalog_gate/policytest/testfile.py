@@ -47,10 +47,10 @@ class Case:
     line: int
     """The line where it starts."""
     given: Mapping[str, Any]
-    """What is judged, and by what: files are paths, and `now` is a time. An inline template is its text, pushed down to
-    where it stands in the test file, so that both count the same lines. `modules` are stacks by name that are judged
-    together with the one of the case: these are its whole cloud, and `projects` those of its stacks by name. `live`
-    says by id how Heat has resources of these."""
+    """The inputs: files are paths, and `now` is a time. An inline template is its text, moved down to its line in the
+    test file, so that both have the same line numbers. `modules` are stacks by name that are judged together with the
+    one of the case: these are its whole cloud, and `projects` those of its stacks by name. `live` says by id how Heat
+    has resources of these."""
     expect: Mapping[str, Any]
     policies: tuple[tuple[str, Span | None], ...] = ()
     """The ids of the expected policies, with their places."""

@@ -40,7 +40,7 @@ _FILLED_BY = {
     "gate:grant_option": "the template: its resources of type DatalogGate::Policy",
     "gate:unlocked": "the gate, for the grants that rules with @unlock derive",
 }
-"""What fills the relations of stacks and requests that are not filled from the template alone."""
+"""The source of the relations of stacks and requests that are not filled from the template alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a check tolerates: ignores in templates, a baseline, policies left out."""
+"""Findings tolerated by a check: ignores, a baseline, policies left out."""
 
 from __future__ import annotations
 

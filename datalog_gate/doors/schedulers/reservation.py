@@ -1,4 +1,4 @@
-"""What the scheduler hints of a grant reserve, as Placement proves it.
+"""The reservation behind a grant's scheduler hints, proved by Placement.
 
 The hints name the rack, the host or pool, and the claim: the consumer in Placement that holds the reservation for the
 stack. Users may write any hints, so nothing in them is trusted.

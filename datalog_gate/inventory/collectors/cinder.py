@@ -1,4 +1,4 @@
-"""What Cinder fills: volumes, snapshots, types, services, pools and quotas."""
+"""The tables of Cinder: volumes, snapshots, types, services, pools and quotas."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.collectors.keystone import PROJECTS

@@ -1,4 +1,4 @@
-"""What Glance fills: images and their tags."""
+"""The tables of Glance: images and their tags."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

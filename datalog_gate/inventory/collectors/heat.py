@@ -1,4 +1,4 @@
-"""What Heat fills: stacks, their resources and software deployments."""
+"""The tables of Heat: stacks, their resources and software deployments."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

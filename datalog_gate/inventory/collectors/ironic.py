@@ -1,4 +1,4 @@
-"""What Ironic fills: nodes, their hardware, ports and drivers."""
+"""The tables of Ironic: nodes, their hardware, ports and drivers."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

@@ -1,4 +1,4 @@
-"""What Keystone fills: projects, users, roles and who has which."""
+"""The tables of Keystone: projects, users, roles and who has which."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

@@ -1,4 +1,4 @@
-"""What Neutron fills: networks, ports, routers, security groups and quotas."""
+"""The tables of Neutron: networks, ports, routers, security groups and quotas."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.collectors.keystone import PROJECTS

@@ -1,4 +1,4 @@
-"""What Nova fills: servers, flavors, hosts, zones and quotas."""
+"""The tables of Nova: servers, flavors, hosts, zones and quotas."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.collectors.keystone import PROJECTS

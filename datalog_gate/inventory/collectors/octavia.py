@@ -1,4 +1,4 @@
-"""What Octavia fills: load balancers and their listeners."""
+"""The tables of Octavia: load balancers and their listeners."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

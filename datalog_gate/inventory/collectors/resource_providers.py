@@ -1,4 +1,4 @@
-"""What Placement fills: resource providers, and what they have and give."""
+"""The tables of Placement: resource providers, and what they have and give."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

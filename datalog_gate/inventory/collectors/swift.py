@@ -1,4 +1,4 @@
-"""What Swift fills: the containers and objects of the account."""
+"""The tables of Swift: the containers and objects of the account."""
 
 from datalog_gate.inventory.collector import Collector
 from datalog_gate.inventory.table_sources import ApiList, ApiService, table

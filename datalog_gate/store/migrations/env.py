@@ -1,4 +1,4 @@
-"""What alembic runs for each migration of the store."""
+"""The environment of alembic's migrations of the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server's API has answered, and waivers."""
+"""Answers of the server's API, and waivers."""
 
 from __future__ import annotations
 
