@@ -71,9 +71,7 @@ class _Keys:
 
     def trace(self, var: ir.Var, body: Conjunction, known: Collection[ir.Var]) -> Iterator[tuple[ir.Match, int, bool]]:
         """Yield the matches that give a variable its value: each with the column, and whether a single row matches.
-
-        Continues into the rules of derived relations without a key, where the columns of the head are known.
-        """
+        Continues into the rules of derived relations without a key, where the columns of the head are known."""
         seen: set[int] = set()
         waiting: list[tuple[ir.Operand, Conjunction, Collection[ir.Var]]] = [(var, body, known)]
         while waiting:

@@ -30,10 +30,8 @@ _MEASURES = ir.ProgramCache["dict[str, Measure]"]()
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The columns of a policy that identify a violation, and those that measure it.
-
-    With a `direction`, a number further in that direction is worse. Without one, any other value is worse.
-    """
+    """The columns of a policy that identify a violation, and those that measure it. With a `direction`, a number
+    further in that direction is worse. Without one, any other value is worse."""
 
     keys: tuple[int, ...]
     free: tuple[int, ...]

@@ -20,10 +20,8 @@ SENT = "<template>"
 
 
 class Span(NamedTuple):
-    """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters.
-
-    Data that arrived already parsed has no lines: all numbers are 0.
-    """
+    """A stretch of a file. Lines and columns count from 1; the end is exclusive, columns are characters. Data that
+    arrived already parsed has no lines: all numbers are 0."""
 
     file: str
     line: int

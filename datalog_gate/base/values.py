@@ -197,9 +197,7 @@ def boolean(truth: bool) -> Boolean:
 
 def number(value: int | Decimal) -> int | Decimal:
     """The number in its normal form: whole numbers are ints, so ``1.0`` is ``1``; others have no trailing zeros.
-
-    Errors: ValueError if it is not finite, or has more than `MAX_DIGITS` digits before or after the point.
-    """
+    Errors: ValueError if it is not finite, or has more than `MAX_DIGITS` digits before or after the point."""
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
             raise TooLongError(f"a number of more than {MAX_DIGITS} digits")

@@ -23,11 +23,8 @@ Value = TypeVar("Value")
 
 
 class WatchedFiles(Generic[Value]):
-    """A value loaded from files. Threads that share it take turns.
-
-    `states` reads what changes with the files, and `load` is given the value before, None at first. Errors on creation:
-    those of `load`.
-    """
+    """A value loaded from files. Threads that share it take turns. `states` reads what changes with the files, and
+    `load` is given the value before, None at first. Errors on creation: those of `load`."""
 
     def __init__(self, states: Callable[[], FileStates], load: Callable[[Value | None], Value]) -> None:
         self._read_states, self._load = states, load

@@ -78,11 +78,8 @@ class Assignments:
         return self._bodies[id(of)][1]
 
     def rows(self, relation: RelationRef, columns: tuple[int, ...], key: Row) -> Collection[Row]:
-        """The rows with `key` in `columns`.
-
-        No index is built if the first column, usually an id, leaves few rows, or for whole rows. A whole row with an
-        unknown needs one, since the unknown equals one with another place.
-        """
+        """The rows with `key` in `columns`. No index is built if the first column, usually an id, leaves few rows, or
+        for whole rows. A whole row with an unknown needs one, since the unknown equals one with another place."""
         table = self.tables[relation]
         if len(columns) == len(next(iter(table.rows), ())) and not any(isinstance(value, Unknown) for value in key):
             return (key,) if key in table.rows else ()
@@ -234,10 +231,8 @@ _Level = tuple[Sequence[Match], Sequence[ScopedLiteral], Iterator[Assignment]]
 
 
 def _summarize(literal: Without | Fold, assignments: Iterable[Assignment]) -> Cause | bool | Value:
-    """Whether a negation holds, or the value of an aggregate, or the least error if that decides.
-
-    An error of a tuple that also exists without error does not count, as with the rows of a rule.
-    """
+    """Whether a negation holds, or the value of an aggregate, or the least error if that decides. An error of a tuple
+    that also exists without error does not count, as with the rows of a rule."""
     terms = literal.terms if isinstance(literal, Fold) else ()
     rows: set[Row] = set()
     failures: list[tuple[Row, Cause]] = []

@@ -23,11 +23,8 @@ class Located(Protocol):
 Origin = tuple[Located, Path]
 """The source of a row: a resource, stack or file, and the path in it."""
 StoredOrigin = Origin | Callable[[str], Located] | None
-"""An origin as a fact set stores it.
-
-A function returns the resource named by the row's first value, and the path follows from the relation and the row.
-Storing one function for all rows is faster than one origin for each row.
-"""
+"""An origin as a fact set stores it. A function returns the resource named by the row's first value, and the path
+follows from the relation and the row. Storing one function for all rows is faster than one origin for each row."""
 
 
 def place_of(origin: Origin, column: str | None = None) -> Span | None:

@@ -37,10 +37,8 @@ class FactLine:
     span: Span
 
     def positional(self, relation: Relation) -> Row:
-        """The row in the order of the relation's columns, with null for missing columns. Errors: InputError.
-
-        Rows in order stay valid when an inventory relation gets more columns.
-        """
+        """The row in the order of the relation's columns, with null for missing columns. Errors: InputError. Rows in
+        order stay valid when an inventory relation gets more columns."""
         columns = [column.name for column in relation.columns]
         if isinstance(self.row, tuple):
             if len(self.row) == cloud.OLD_WIDTHS.get(relation.name):

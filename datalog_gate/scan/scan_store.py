@@ -94,10 +94,8 @@ WHOLE = Page()
 
 
 class ScanStore:
-    """The tables of a scan in a database. Errors of all methods: those of the database.
-
-    Missing tables are created, unless the database is `read_only`: then only findings and stacks are read.
-    """
+    """The tables of a scan in a database. Errors of all methods: those of the database. Missing tables are created,
+    unless the database is `read_only`: then only findings and stacks are read."""
 
     def __init__(self, database: Database, catalogue: Catalogue = SHIPPED, read_only: bool = False) -> None:
         self.database = database

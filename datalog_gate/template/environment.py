@@ -40,10 +40,8 @@ class Registry:
     resources: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def resolve(self, declared: str, name: str, is_type: Callable[[str], bool]) -> tuple[str, str | None]:
-        """The type, and the file that names it if it is a template. Errors: ValueError for a cycle.
-
-        A mapping that leads to no type is skipped, if another leads to one (heat/engine/environment.py:517).
-        """
+        """The type, and the file that names it if it is a template. Errors: ValueError for a cycle. A mapping that
+        leads to no type is skipped, if another leads to one (heat/engine/environment.py:517)."""
         if not self.types and not self.resources:
             return declared, None
         resolved = self._resolve(declared, name, is_type, (declared,))

@@ -157,10 +157,8 @@ class Heat:
 
 
 def read_live(name: str, stack_name: str | None, catalogue: Catalogue) -> Stack:
-    """Read a stack by its name or id. Masked values are unknown. Errors: InputError; UsageError as `Heat`.
-
-    The root id of the stack is `stack_name`, or else its name in Heat.
-    """
+    """Read a stack by its name or id. Masked values are unknown. Errors: InputError; UsageError as `Heat`. The root id
+    of the stack is `stack_name`, or else its name in Heat."""
     heat = Heat()
     shown = json_object(heat.get(f"/stacks/{quote(name, safe='')}?resolve_outputs=False").get("stack"))
     shown_name, stack_id, status = (str(shown.get(key, "")) for key in ("stack_name", "id", "stack_status"))
@@ -181,11 +179,8 @@ def _format_error(error: Exception) -> str:
 
 
 def find_outcome(heat: Heat, pending: Pending, now: float) -> Outcome | None:
-    """Find the outcome of an operation in the events of its stack.
-
-    After a failed update only the events show it. The outcome is "unknown" if another operation came in between, and
-    None if it is not known yet.
-    """
+    """Find the outcome of an operation in the events of its stack. After a failed update only the events show it. The
+    outcome is "unknown" if another operation came in between, and None if it is not known yet."""
     stack, project = pending.snapshot.stack_id, pending.snapshot.project
     try:
         status, answer = heat.ask(f"/stacks/{quote(stack, safe='')}/events?{STACK_EVENTS}", project)
@@ -204,11 +199,8 @@ def find_outcome(heat: Heat, pending: Pending, now: float) -> Outcome | None:
 
 
 def _outcome(events: list[tuple[float, str, str]], pending: Pending, now: float) -> Outcome | None:
-    """The outcome by events of a time, an action and a status, in order.
-
-    An earlier operation may have left events in the second in which this one was requested. An operation that was
-    stopped has no start event.
-    """
+    """The outcome by events of a time, an action and a status, in order. An earlier operation may have left events in
+    the second in which this one was requested. An operation that was stopped has no start event."""
     expected = pending.snapshot.action.upper()
     earliest = 0.0 if pending.snapshot.action in ("create", "adopt") else int(pending.began)
     own = [index for index, (time, action, _) in enumerate(events) if action == expected and time >= earliest]

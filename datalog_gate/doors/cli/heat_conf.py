@@ -91,10 +91,8 @@ def read_conf_places(path: Path) -> IniFile:
 
 
 def read_ini(path: Path) -> IniFile:
-    """Read the sections of an ini file as written: nothing is interpolated, and the last option of a name counts.
-
-    Other lines are skipped, since the service that owns the file reports them. Errors: InputError.
-    """
+    """Read the sections of an ini file as written: nothing is interpolated, and the last option of a name counts. Other
+    lines are skipped, since the service that owns the file reports them. Errors: InputError."""
     ini = IniFile(str(path), {}, {})
     _read_into(ini, path)
     return ini

@@ -114,10 +114,8 @@ class LiveStack:
         return parent is not None and parent.status == "IN_PROGRESS"
 
     def old_definition(self) -> StackDefinition:
-        """The definition before the operation; empty if nothing of the stack was ever built.
-
-        Heat keeps the template of a refused creation, so its resources do not count as existing.
-        """
+        """The definition before the operation; empty if nothing of the stack was ever built. Heat keeps the template of
+        a refused creation, so its resources do not count as existing."""
         empty = StackDefinition({"heat_template_version": "2018-08-31"})
         return self.definition(self.stack.t) if has_built(self.stack) else empty
 
@@ -176,10 +174,8 @@ class LiveStack:
         )
 
     def find_difference(self, template: Any, root: Stack) -> str | None:
-        """The first difference between the judged stack and the template in Heat, or None.
-
-        Compares resources, their types, and the properties that both know.
-        """
+        """The first difference between the judged stack and the template in Heat, or None. Compares resources, their
+        types, and the properties that both know."""
         judged = next((stack for stack in root.walk() if stack.id == self.path), None)
         if judged is None:
             return f"the gate does not know the stack {self.path}"

@@ -195,10 +195,8 @@ class LivePolicies:
         return self._rows
 
     def evaluate(self, relation: str) -> tuple[Evaluated, str]:
-        """The model of the relations that a relation depends on, and its rows, sorted, as the JSON of a list.
-
-        Errors: RulesError, EngineError.
-        """
+        """The model of the relations that a relation depends on, and its rows, sorted, as the JSON of a list. Errors:
+        RulesError, EngineError."""
         state, rows = self.state(), self.rows()
         key = relation, state.stored.number, id(state.files), rows.version
         if known := self._models.get(key):

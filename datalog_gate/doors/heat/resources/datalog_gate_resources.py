@@ -69,11 +69,8 @@ class Policy(resource.Resource):  # type: ignore[misc]
     }
 
     def add_dependencies(self, deps: Any) -> None:
-        """Make the resources in scope require the grant.
-
-        If this raised, Heat would continue without the dependencies. So an unreadable scope counts as everything, and
-        is refused later.
-        """
+        """Make the resources in scope require the grant. If this raised, Heat would continue without the dependencies.
+        So an unreadable scope counts as everything, and is refused later."""
         self.graph = deps
         for name in self._scope():
             deps += (self.stack[name], self)
