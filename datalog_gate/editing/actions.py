@@ -118,7 +118,10 @@ def _find_edits(folder: RuleFolder, text: str, problem: TextProblem) -> Iterator
     if home:
         end = len(home.file.text)
         for code in advice.code:
-            yield f"write {code} in {advice.module}", [TextEdit(TextRange(home.file.file, end, end), f"\n{code}\n")]
+            yield (
+                f"{code.removesuffix('.')} in {advice.module}",
+                [TextEdit(TextRange(home.file.file, end, end), f"\n{code}\n")],
+            )
     yield from _find_replacements(text, problem)
     for written in _TYPE.finditer(text, max(where.start - 60, 0)) if problem.code == "syntax" else ():
         if kind := folder.catalogue.type(written[0]):
