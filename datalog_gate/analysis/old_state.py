@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import is_
 
 from datalog_gate.analysis.program import CheckedLiteral, CheckedRule, Match, Nesting, Var
-from datalog_gate.analysis.strata import fixpoint, reads
+from datalog_gate.analysis.strata import fixpoint, matches
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.language.ast import NOWHERE
 from datalog_gate.schema.catalogue import Catalogue
@@ -69,7 +69,7 @@ def with_old_state(
     def in_copy(name: RelationRef) -> RelationRef:
         return old_version(name) if name in moving else name
 
-    old_matches = [match for rule in own for _, match in reads(rule.body) if is_old(match.relation)]
+    old_matches = [match for rule in own for match in matches(rule.body) if is_old(match.relation)]
     wrong = [match for match in old_matches if current_version(match.relation) in changing]
     diagnostics = [
         Diagnostic(
