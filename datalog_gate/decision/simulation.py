@@ -26,7 +26,7 @@ from datalog_gate.decision.query import ANSWER, Evaluated, evaluate, read_kinds,
 from datalog_gate.engine.least_model import Engine, ModelError
 from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import Atom, Constant, Export, Import, Module, Rule, Statement, Term, Variable
-from datalog_gate.language.parser import parse_sequence
+from datalog_gate.language.sequences import parse_sequence
 from datalog_gate.language.walk import nodes, terms, variables
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 

@@ -6,7 +6,7 @@ are limited, so that recursive functions can walk the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, TypeVar, get_args
@@ -54,7 +54,7 @@ def parse(
     """Parse the text of `file`, which starts there at `line` and `column`, as the module `name`. The diagnostics, all
     errors, are in text order. A statement with an error is not in the module. With `congress` the syntax of Congress is
     accepted; `analysis.congress` translates it."""
-    parser = _Parser(text, file, congress, line, column)
+    parser = Parser(text, file, congress, line, column)
     statements: list[ast.Statement] = []
     diagnostics: list[Diagnostic] = []
     lost: set[str] = set()
@@ -74,26 +74,14 @@ def parse(
 def parse_query(text: str, congress: bool = False) -> tuple[ast.Atom | ast.Body, tuple[Diagnostic, ...]]:
     """Parse a query: an atom such as ``p(x, _)``, or a body such as ``:- a(x), b(y).``; the terminator is optional.
     Returns an empty body, with a diagnostic, for a syntax error. Its file is ``<query>``."""
-    parser = _Parser(text, "<query>", congress)
+    parser = Parser(text, "<query>", congress)
     try:
         return parser.query(), ()
     except Refused as refused:
         return (), (refused.diagnostic,)
 
 
-def parse_sequence(
-    text: str, file: str = "<sequence>"
-) -> tuple[tuple[tuple[ast.Rule, ...], ...], tuple[Diagnostic, ...]]:
-    """Parse the steps of a sequence such as ``act(1) p+(2) move(x), stop(x) :- p(x)``, as Congress simulates them: a
-    rule for each head of a step. Terminators are optional. Returns no steps, with a diagnostic, for a syntax error."""
-    parser = _Parser(text, file, congress=True)
-    try:
-        return tuple(parser.steps()), ()
-    except Refused as refused:
-        return (), (refused.diagnostic,)
-
-
-class _Parser:
+class Parser:
     """A position in tokens. Each method consumes the tokens of one construct, or raises `Refused`."""
 
     def __init__(self, text: str, file: str, congress: bool, line: int = 1, column: int = 1) -> None:
@@ -573,16 +561,6 @@ class _Parser:
             advice = _QUERIES.get(self.token.kind) if isinstance(query, ast.Atom) else None
             raise self.unexpected("found {found}, expected the end of the query", advice)
         return query
-
-    def steps(self) -> Iterator[tuple[ast.Rule, ...]]:
-        while self.token.kind != "end":
-            self.nesting = self.terms = 0
-            heads = self.items(lambda: self.action() if self.at_action() else self.atom("a head"))
-            body = self.body() if self.take(":-") else ()
-            if len(heads) > 1 and not body:
-                raise self.unexpected("found {found} behind several heads", "write `:- true` behind what is one step")
-            self.take(".")
-            yield tuple(ast.Rule(head, body, span=head.span) for head in heads)
 
     def end_statement(self, expected: str, comma: str = "") -> None:
         """Consume the terminator. Without one a statement may end only before a token in column 1."""
