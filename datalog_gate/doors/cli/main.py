@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.base.gc import paused
@@ -29,29 +28,7 @@ INTERRUPTED = 130
 SERVERS = ("editor_tools", "http_server")
 """The modules of commands that run for days, for which the collector of cycles stays enabled."""
 
-DATABASES = {"duckdb", "sqlalchemy"}
-"""The modules whose connections are closed as Python exits."""
-_exit_codes: list[int] = []
-"""The exit code of the command of this process, after it."""
-
-
-def run() -> NoReturn:
-    """Run the command of this process, and exit."""
-    _exit_codes.append(main())
-    sys.exit(_exit_codes[0])
-
-
-@atexit.register  # registered first, it is called last
-def _exit_at_once() -> None:
-    """Exit without freeing each object, which takes a twentieth of a short command, unless a database may be open."""
-    gc.freeze()  # else Python searches for cycles in everything that it frees
-    if _exit_codes and DATABASES.isdisjoint(sys.modules):
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except OSError:
-            return  # Python says so, and exits with 120
-        os._exit(_exit_codes[0])
+atexit.register(gc.freeze)  # at exit Python would search for cycles in everything it frees
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,4 +100,4 @@ def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespa
 
 
 if __name__ == "__main__":
-    run()
+    sys.exit(main())
