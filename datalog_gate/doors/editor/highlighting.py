@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pygments.lexer import RegexLexer, bygroups, words
-from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
+from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punctuation, String, Whitespace
 
 from datalog_gate.language.lexer import RESERVED, STATEMENTS
 
@@ -24,6 +24,7 @@ class RuleLexer(RegexLexer):  # type: ignore[misc]
             (r"/\*(?s:.*?)\*/", Comment.Multiline),
             (r"@[a-z_]+", Name.Decorator),
             (r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', String),
+            (r"[\"'].*|/\*(?s:.*)", Error),  # without an end
             (rf"({_NAME})(\s*)(\()", bygroups(Name.Function, Whitespace, Punctuation)),
             (words(sorted(RESERVED), suffix=r"\b"), Keyword.Constant),
             (words(sorted(STATEMENTS), prefix=r"^", suffix=r"\b"), Keyword.Declaration),
