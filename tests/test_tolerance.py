@@ -119,6 +119,31 @@ def test_an_ignore_covers_no_finding_that_ends_above_it(capsys: pytest.CaptureFi
     ]
 
 
+def test_an_ignore_covers_an_undetermined_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    stack = STACK.replace("huge", "{{get_attr: [seed, value]}}") + "  seed: {{type: OS::Heat::RandomString}}\n"
+    options = (*JANUARY, "--ignore", "image", "--strict-unknown")
+    Path("web.yaml").write_text(stack.format(""))
+    assert check(capsys, *options)[0] == 4
+    Path("web.yaml").write_text(stack.format(IGNORE))
+    assert check(capsys, *options)[:2] == (
+        0,
+        [
+            "web.yaml:6:15: waived[flavor] web takes ?: depends on value of `seed`",
+            "0 denied, 0 warnings, 1 waived (web.yaml:6, 1 day left), 0 undetermined; 1 policy, 3 facts; allow; "
+            "decision ID",
+        ],
+    )
+
+
+def test_a_finding_of_several_policies_is_ignored_for_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    def codes(policies: str) -> list[int]:
+        Path("web.yaml").write_text(stack.format(IGNORE.replace("flavor", policies)))
+        return [check(capsys, *JANUARY, "--strict-unknown", *more)[0] for more in ((), ("--ignore", "image"))]
+
+    stack = "heat_template_version: 2018-08-31\nresources:\n  web:{}\n    type: http://example.org/web.yaml\n"
+    assert (codes("flavor"), codes("flavor, image")) == ([4, 0], [0, 0])
+
+
 def test_an_ignore_is_read_in_capitals_too(capsys: pytest.CaptureFixture[str]) -> None:
     Path("web.yaml").write_text(
         STACK.format("  # Datalog-Gate: Ignore[flavor] Until 2027-01-31: the new image is late")

@@ -47,7 +47,7 @@ class Decision:
     undetermined: tuple[Violation, ...]
     """The findings that depend on unknowns."""
     waived: tuple[Violation, ...]
-    """The certain findings that a waiver disables."""
+    """The certain findings that a waiver disables; in a check, also findings that a template's comment ignores."""
     errors: tuple[PolicyError, ...]
     grants: tuple[Grant, ...]
     digests: Mapping[str, str]

@@ -106,33 +106,32 @@ def _is_day(text: str) -> bool:
 def apply_ignores(decision: Decision, ignores: Sequence[Ignore]) -> tuple[Decision, frozenset[Ignore]]:
     """The decision with findings waived that a current ignore covers, and the ignores that cover a finding. The
     decision's id changes with the ignored findings, since its outcome may."""
-    used = {
-        ignore
-        for ignore in ignores
-        for violation in (*decision.violations, *decision.undetermined)
-        if ignore.covers(violation)
-    }
+    findings = (*decision.violations, *decision.undetermined)
+    used = {ignore for ignore in ignores for violation in findings if ignore.covers(violation)}
     current = [ignore for ignore in ignores if ignore in used and decision.now < ignore.waiver.until]
     if not current:
         return decision, frozenset(used)
-    kept: list[Violation] = []
-    waived: list[Violation] = []
-    for violation in decision.violations:
-        ignore = next((ignore for ignore in current if ignore.covers(violation)), None)
-        if ignore:
-            waived.append(replace(violation, waiver=ignore.waiver))
-        else:
-            kept.append(violation)
+    covering = {violation: ignore for violation in findings if (ignore := _find_covering(violation, current))}
+    violations = tuple(violation for violation in decision.violations if violation not in covering)
+    undetermined = tuple(violation for violation in decision.undetermined if violation not in covering)
+    waived = (replace(violation, waiver=covering[violation].waiver) for violation in findings if violation in covering)
     text = "\n".join([decision.id, *(f"{ignore.policy} {ignore.waiver}" for ignore in current)])
     decision = replace(
         decision,
         id=sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: len(decision.id)],
-        outcome=compute_outcome(kept, decision.undetermined, decision.errors),
-        violations=tuple(kept),
+        outcome=compute_outcome(violations, undetermined, decision.errors),
+        violations=violations,
+        undetermined=undetermined,
         waived=(*decision.waived, *waived),
         waivers=(*decision.waivers, *dict.fromkeys(ignore.waiver for ignore in current)),
     )
     return decision, frozenset(used)
+
+
+def _find_covering(violation: Violation, ignores: Sequence[Ignore]) -> Ignore | None:
+    """The first ignore that covers a finding, if there is one for each of its policies."""
+    covering = [ignore for ignore in ignores if ignore.covers(violation)]
+    return covering[0] if {ignore.policy for ignore in covering}.issuperset(violation.policies) else None
 
 
 def find_idle(ignores: Collection[Ignore], used: Collection[Ignore], now: datetime) -> Iterator[Diagnostic]:
