@@ -226,7 +226,7 @@ def constant(term: ir.Const) -> SqlExpression:
         case bool():
             expression: exp.Expr = exp.true() if value else exp.false()
         case int() | Decimal():
-            digits = exp.Literal.number(format(abs(value), "f"))
+            digits = exp.Literal.number(format(Decimal(value), "f").removeprefix("-"))  # exact, unlike abs and float
             expression = cast_to(exp.Neg(this=digits) if value < 0 else digits, representation)
         case _:
             expression = text_literal(str(value))
