@@ -279,6 +279,25 @@ def test_a_finding_has_the_same_fingerprint_on_another_line(capsys: pytest.Captu
     assert fingerprints() == before
 
 
+def test_sarif_says_that_an_ignore_is_in_the_source(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = "  seed: {type: OS::Heat::RandomString}\n"
+    Path("web.yaml").write_text(STACK.format(IGNORE))
+    Path("db.yaml").write_text(STACK.format(IGNORE).replace("huge", "{get_attr: [seed, value]}") + unknown)
+    waiver = {"id": "W-1", "policy": "image", "subject": "web", "owner": "o", "reason": "r", "expires": "2027-05-01"}
+    Path("waivers.yaml").write_text(json.dumps({"waivers": [waiver]}))
+    options = ("--rules", "m.dl", "--waivers", "waivers.yaml", "--format", "sarif", *JANUARY)
+    results = json.loads(run(capsys, "check", "web.yaml", "db.yaml", *options)[1])["runs"][0]["results"]
+    assert [
+        (result["ruleId"], result["kind"], result["level"], [part["kind"] for part in result["suppressions"]])
+        for result in results
+    ] == [
+        ("image", "fail", "error", ["external"]),
+        ("flavor", "fail", "error", ["inSource"]),
+        ("image", "fail", "error", ["external"]),
+        ("flavor", "open", "none", ["inSource"]),
+    ]
+
+
 def test_an_ignored_finding_is_explained_as_any_other(capsys: pytest.CaptureFixture[str]) -> None:
     command = ("check", "web.yaml", "--rules", "m.dl", "--ignore", "image", "--explain", "--format", "json")
     [ignored] = json.loads(run(capsys, *command, *JANUARY)[1])["waived"]

@@ -42,7 +42,8 @@ MOST_ALIKE = 3
 """The maximum number of findings of one policy at one place that are shown separately, and of names of the others."""
 MANY = 20
 """The number of findings from which the text ends with counts by policy."""
-State = OneOf["holds", "waived", "preexisting", "unknown", "broken"]
+State = OneOf["holds", "waived", "ignored", "preexisting", "unknown", "broken"]
+TOLERATED: tuple[State, ...] = ("waived", "ignored", "preexisting")
 DIAGNOSTICS = "datalog-gate/diagnostics/1"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 PREEXISTING = "preexisting"
@@ -74,7 +75,7 @@ class ReportedFinding:
     """The id of a policy, or the code of a diagnostic."""
     level: Severity
     state: State
-    """Whether it is certain, waived, preexisting, undetermined, or could not be evaluated."""
+    """Whether it is certain, waived, ignored in its template, preexisting, undetermined, or could not be evaluated."""
     message: str
     place: Span | None
     help: str = ""
@@ -90,7 +91,8 @@ class ReportedFinding:
     """The key that identifies it across runs."""
 
     def __str__(self) -> str:
-        word = {"waived": "waived", "unknown": "undetermined", "broken": "error"}.get(self.state, self.level)
+        words = {"waived": "waived", "ignored": "waived", "unknown": "undetermined", "broken": "error"}
+        word = words.get(self.state, self.level)
         text = self.message + (f" ({self.help})" if self.help else "")
         return printable(_in_template(f"{_at(self.place)}{word}[{self.rule}] {text}", self.place, self.template))
 
@@ -161,7 +163,7 @@ def compute_severity(violation: Violation) -> Severity:
 
 def _named(entry: ReportEntry, named: bool) -> Iterator[ReportedFinding]:
     """The findings of an entry; if `named`, with its template."""
-    for finding in _findings(entry.answer, entry.keys):
+    for finding in _findings(entry):
         yield replace(
             finding, template=entry.name if named else "", key=finding.key and f"{_relative(entry.name)} {finding.key}"
         )
@@ -174,8 +176,9 @@ def _in_template(line: str, place: Span | None, template: str) -> str:
     return f"{line} (in {template})" if place else f"{template}: {line}"
 
 
-def _findings(answer: Decision | GateError, keys: FindingKeys) -> Iterator[ReportedFinding]:
+def _findings(entry: ReportEntry) -> Iterator[ReportedFinding]:
     """The violations, undetermined and waived findings, and errors of an answer."""
+    answer, keys = entry.answer, entry.keys
     if isinstance(answer, DiagnosticsError):
         for wrong in answer.diagnostics:
             state: State = "broken" if wrong.severity == "error" else "holds"
@@ -188,15 +191,16 @@ def _findings(answer: Decision | GateError, keys: FindingKeys) -> Iterator[Repor
         state = "preexisting" if violation.tolerated else "holds"
         yield _finding(violation, keys, compute_severity(violation), state, violation.hint)
     for violation in answer.undetermined:
-        because = tuple((unknown.expression, unknown.place) for unknown in violation.unknowns)
         if violation.enforced and violation.on_unknown == "deny":
-            yield _finding(violation, keys, "error", "holds", violation.hint, because)
+            yield _finding(violation, keys, "error", "holds", violation.hint)
         else:
             most = 2 if violation.on_unknown == "allow" else 1
             level = SEVERITIES[max(SEVERITIES.index(compute_severity(violation)), most)]
-            yield _finding(violation, keys, level, "unknown", violation.hint, because)
+            yield _finding(violation, keys, level, "unknown", violation.hint)
+    ignored = {ignore.waiver for ignore in entry.ignores}
     for violation in answer.waived:
-        yield _finding(violation, keys, compute_severity(violation), "waived", f"waived by {violation.waiver}")
+        state = "ignored" if violation.waiver in ignored else "waived"
+        yield _finding(violation, keys, compute_severity(violation), state, f"waived by {violation.waiver}")
     for failure in answer.errors:
         yield ReportedFinding(
             failure.policy,
@@ -214,7 +218,6 @@ def _finding(
     level: Severity,
     state: State,
     help_: str,
-    because: tuple[tuple[str, Span | None], ...] = (),
 ) -> ReportedFinding:
     return ReportedFinding(
         rule=violation.policy,
@@ -224,7 +227,7 @@ def _finding(
         place=violation.place,
         help=help_,
         resource=violation.resource.path if violation.resource else "",
-        because=because,
+        because=tuple((unknown.expression, unknown.place) for unknown in violation.unknowns),
         change=violation.change,
         key=keys.get((violation.policy, violation.row), ""),
     )
@@ -237,7 +240,7 @@ def _format_annotation(finding: ReportedFinding) -> str:
         place = {"file": _relative(finding.place.file), "line": finding.place.line, "col": finding.place.column}
         properties = {key: str(value) for key, value in place.items()} | properties
     arguments = ",".join(f"{key}={_escape(value, ':,')}" for key, value in properties.items())
-    command = "notice" if finding.level == "note" or finding.state in ("waived", "preexisting") else finding.level
+    command = "notice" if finding.level == "note" or finding.state in TOLERATED else finding.level
     message = finding.message + (f" ({finding.help})" if finding.help else "")
     return f"::{command} {arguments}::{_escape(_in_template(message, finding.place, finding.template))}"
 
@@ -256,7 +259,7 @@ def _format_junit(entries: Sequence[ReportEntry], policies: Sequence[Policy], fa
 
     root = Xml.Element("testsuites", name="datalog-gate")
     for entry in entries:
-        findings = list(_findings(entry.answer, entry.keys))
+        findings = list(_findings(entry))
         name = printable(entry.name)
         if isinstance(entry.answer, Decision):
             cases = {policy.id: [finding for finding in findings if finding.rule == policy.id] for policy in policies}
@@ -282,7 +285,7 @@ def _add_outcome(case: Any, findings: Sequence[ReportedFinding], failing: Sequen
 
     broken = [finding for finding in findings if finding.state == "broken"]
     failed = [finding for finding in findings if finding.state == "holds" and finding.level in failing]
-    skipped = [finding for finding in findings if finding.state in ("unknown", "waived", "preexisting")]
+    skipped = [finding for finding in findings if finding.state in ("unknown", *TOLERATED)]
     shown: Sequence[ReportedFinding] = broken or failed or skipped
     if shown:
         tag = "error" if broken else "failure" if failed else "skipped"
@@ -348,19 +351,19 @@ def _result(finding: ReportedFinding, index: int, place: Span | None) -> dict[st
     location = _location(place)
     if finding.resource:
         location["logicalLocations"] = [{"fullyQualifiedName": printable(finding.resource), "kind": "resource"}]
+    is_waived = finding.state in ("waived", "ignored")
+    is_open = finding.state == "unknown" or (is_waived and finding.because)
     result: dict[str, object] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
-        "kind": "open" if finding.state == "unknown" else "fail",
-        "level": "none" if finding.state == "unknown" else finding.level,
-        "message": _message(
-            finding.message + (f" ({finding.help})" if finding.help and finding.state != "waived" else "")
-        ),
+        "kind": "open" if is_open else "fail",
+        "level": "none" if is_open else finding.level,
+        "message": _message(finding.message + (f" ({finding.help})" if finding.help and not is_waived else "")),
         "locations": [location] if location else [],
     }
-    if finding.state == "waived":
-        justification = printable(finding.help)
-        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
+    if is_waived:
+        kind, justification = "inSource" if finding.state == "ignored" else "external", printable(finding.help)
+        result["suppressions"] = [{"kind": kind, "status": "accepted", "justification": justification}]
     if finding.key:
         digest = sha256(finding.key.encode("utf-8", "surrogatepass")).hexdigest()
         result["partialFingerprints"] = {"datalogGate/v1": digest}
