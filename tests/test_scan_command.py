@@ -86,6 +86,24 @@ def test_a_template_that_can_not_be_read_is_named(folder: Path, capsys: pytest.C
     assert run(capsys, "scan", "findings", "--policy", "size")[0] == 1
 
 
+def test_a_template_of_another_folder_keeps_its_findings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, *SCAN, "2027-03-01")
+    shutil.copytree(folder / "stacks", folder / "others")
+    write(folder, "../others/big", "small", "vm")
+    write(folder, "../others/new", "small", "vm")
+    code, out, err = run(capsys, "scan", "run", "--folder", "others", "--now", "2027-03-02")
+    other = f"the store has the template of this name in {folder}/stacks: give each folder a --store of its own"
+    assert (code, out.split("; ")[0], err) == (
+        3,
+        "1 judged, 0 unchanged, 0 gone, 3 unread",
+        "".join(f"datalog-gate: {name}.yaml: {other}\n" for name in ("big", "net/plain", "small")),
+    )
+    assert run(capsys, "scan", "findings", "--policy", "size")[0] == 1
+    (folder / "stacks").rename(folder / "moved")
+    moved = run(capsys, "scan", "run", "--folder", "moved", "--now", "2027-03-03")
+    assert (moved[0], moved[1].split("; ")[0], moved[2]) == (1, "3 judged, 0 unchanged, 0 gone, 0 unread", "")
+
+
 def test_findings_are_listed_as_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, *SCAN, "2027-03-01")
     place = f"{folder}/stacks"

@@ -18,11 +18,12 @@ class FolderFeed:
     """The templates below a folder by their paths in it, as `files/discovery.py` finds them. See `Feed`.
 
     `known` is the listing that the store has of each root: the digest of all that the template reads. A folder that
-    can't be listed is yielded as unread, and then no stack counts as gone. Errors: InputError without a folder.
+    can't be listed is yielded as unread, and then no stack counts as gone. So is a root that the store has from one of
+    the `others`, a folder in which it still is. Errors: InputError without a folder.
     """
 
-    def __init__(self, folder: Path, known: Mapping[str, str | None]) -> None:
-        self._given, self._folder, self._known = folder, resolve(folder), known
+    def __init__(self, folder: Path, known: Mapping[str, str | None], others: Mapping[str, str] = {}) -> None:
+        self._given, self._folder, self._known, self._others = folder, resolve(folder), known, others
         self.total: int | None = None
         self.whole = False
 
@@ -34,6 +35,10 @@ class FolderFeed:
         above = os.path.join(self._folder, "")
         for template in discovery.templates:
             root = template.path.removeprefix(above)
+            if other := self._others.get(root):
+                why = f"the store has the template of this name in {other}: give each folder a --store of its own"
+                yield Unread(root, why)
+                continue
             listing = sha256(json.dumps(template.files, sort_keys=True).encode()).hexdigest()
             if self._known.get(root) == listing:
                 yield Unchanged(root)

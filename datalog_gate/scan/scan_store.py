@@ -120,6 +120,10 @@ class ScanStore:
         rows = self._fetch("SELECT root, digest, judged_by, listing FROM definition WHERE feed = :feed", feed=feed)
         return {root: KnownStack(*values) for root, *values in rows}
 
+    def feeds(self) -> dict[str, str]:
+        """The feed of each stack by root."""
+        return dict(self._fetch("SELECT root, feed FROM definition"))
+
     def stacks(self) -> dict[str, tuple[str, str | None]]:
         """The name and project of each stack by root."""
         return {

@@ -99,7 +99,7 @@ def _run_once(options: argparse.Namespace, rules: Rules) -> tuple[RunReport, int
     request = rules.scan_request(options.now, options.inventory, options.waivers or (), options.services)
     with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
         name = _feed_name(options)
-        feed = _open_feed(options, {root: known.listing for root, known in store.known(name).items()})
+        feed = _open_feed(options, store, name)
         report = run(_Progress(feed), name, store, judges, request)
         counts = store.counts()
     print(_format_run(report, counts), flush=True)
@@ -129,14 +129,15 @@ def _exit_code(kinds: Iterable[Kind]) -> int:
     return UNDECIDED if any(kind[:2] == ("deny", "error") for kind in kinds) else OK
 
 
-def _open_feed(options: argparse.Namespace, known: Mapping[str, str | None]) -> Feed:
-    """The feed that the options name. Errors: UsageError, InputError."""
+def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed:
+    """The feed of that name, which the options describe. Errors: UsageError, InputError."""
+    known = {root: stack.listing for root, stack in store.known(name).items()}
     if options.folder:
         if options.since:
             raise UsageError("--since needs --cloud or --log: a folder does not tell when a template changed")
         from datalog_gate.scan.folder_feed import FolderFeed
 
-        return FolderFeed(options.folder, known)
+        return FolderFeed(options.folder, known, _find_others(store, name))
     if options.log:
         from datalog_gate.decision_point.log import read_log
         from datalog_gate.scan.log_feed import LogFeed
@@ -146,6 +147,12 @@ def _open_feed(options: argparse.Namespace, known: Mapping[str, str | None]) -> 
     from datalog_gate.scan.heat_feed import HeatFeed
 
     return HeatFeed(CloudApi(options.cloud or None, options.rate), known, since=options.since)
+
+
+def _find_others(store: ScanStore, name: str) -> dict[str, str]:
+    """The other folder, by root, of each template that the store has from one and that is still in it."""
+    others = [(root, feed[7:]) for root, feed in store.feeds().items() if feed.startswith("folder ") and feed != name]
+    return {root: folder for root, folder in others if os.path.exists(os.path.join(folder, root))}
 
 
 class _Progress:
