@@ -157,8 +157,8 @@ def test_a_query_hides_no_relation_by_a_name_of_its_own(query: str) -> None:
     [
         ("lt", "lt is a builtin, and no rule declares such a relation"),
         ("contains", "contains is a builtin, and no rule declares such a relation"),
-        ("rules:in#1.14", "rules:in#1.14 is no name of a relation"),
-        ("query#:answer#", "query#:answer# is no name of a relation"),
+        ("rules:in#1.14", "rules:in#1.14 is not a name of a relation"),
+        ("query#:answer#", "query#:answer# is not a name of a relation"),
     ],
 )
 def test_facts_hide_no_builtin_and_nothing_of_the_analysis(name: str, message: str) -> None:
@@ -235,14 +235,14 @@ def test_kinds_and_nulls_are_judged_across_rules(text: str, codes: list[str]) ->
         ('@deny("a", on=[])', "a policy on no action would judge nothing"),
         ('@deny("a", on=["crate"])', "on can't be 'crate'"),
         ('@deny("a", on=["rollback"])', "no policy may gate rollback"),
-        ('@deny("a", "no {}")', "the message names , which is no column of the head"),
+        ('@deny("a", "no {}")', "the message names , which is not a column of the head"),
         ('@deny("a", hint=["b"])', "hint is a text"),
         ('@deny("a", tags=[1])', "tags is a list of texts"),
         ('@deny("a", preexisting="no")', "preexisting can't be 'no'"),
         ('@deny("a", worse="x sideways")', "worse can't be 'x sideways'"),
-        ('@deny("a", worse="y up")', "worse names y, which is no column of the head"),
+        ('@deny("a", worse="y up")', "worse names y, which is not a column of the head"),
         ('@deny("a", worse="x up")', "worse names x, which is resource"),
-        ('@deny("a", enforce_from="2027-13-01")', "'2027-13-01' is no date"),
+        ('@deny("a", enforce_from="2027-13-01")', "'2027-13-01' is not a date"),
         ('@deny("a", id="b")', "id is given twice"),
         ('@deny("a", "b", "c")', "@deny takes an id and a message, then attributes by name"),
     ],

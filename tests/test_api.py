@@ -166,8 +166,8 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
         ({"action": "creat"}, "there is no action creat: one of create, update, adopt, restore, delete, suspend, "
                               "resume, check, snapshot, rollback"),
         ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))},
-         "0001-01-01 00:00:00+09:00 is no time in UTC"),
-        ({"now": "tomorrow"}, "tomorrow is no time in UTC"),
+         "0001-01-01 00:00:00+09:00 is not a time in UTC"),
+        ({"now": "tomorrow"}, "tomorrow is not a time in UTC"),
         ({"mode": "off"}, "there is no mode off: one of record, warn, enforce"),
         ({"engine": "fast"}, "there is no engine fast: one of native, pydatalog"),
         ({"caller": {"name": "ann", "role": "x"}}, "a caller has user, project, domain and roles, not name, role"),
@@ -227,7 +227,7 @@ def test_a_query_that_can_not_be_answered_raises() -> None:
         dg.query("p(1).", "p(x)", engine="both")
     with pytest.raises(dg.UsageError, match="undefined is error or empty"):
         dg.query("p(1).", "p(x)", undefined="warn")
-    with pytest.raises(dg.InputError, match="nan is no number"):
+    with pytest.raises(dg.InputError, match="nan is not a number"):
         dg.query("", "p(x)", facts={"p": [(float("nan"),)]})
 
 

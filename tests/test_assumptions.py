@@ -88,10 +88,11 @@ def test_all_functions_see_what_is_assumed(assume: dict[str, Data], others: dict
         ({"{get_param: az}": "nova-2"}, "no value of the stack that is not known is written `{get_param: az}`",
          "did you mean `{get_param: az} in web`?"),
         ({"what http://example.org/web.yaml holds": {}},
-         "`what http://example.org/web.yaml holds` is no function of a template: nothing can be assumed of it", None),
-        ({"parameter az": "nova-2"}, "`parameter az` is no function of a template: nothing can be assumed of it",
+         "`what http://example.org/web.yaml holds` is not a function of a template: nothing can be assumed of it",
+          None),
+        ({"parameter az": "nova-2"}, "`parameter az` is not a function of a template: nothing can be assumed of it",
          "did you mean `{get_param: az} in web`?"),
-        ({"az": "nova-2"}, "`az` is no function of a template: nothing can be assumed of it",
+        ({"az": "nova-2"}, "`az` is not a function of a template: nothing can be assumed of it",
          "did you mean `{get_param: az} in web`?"),
         ({"{get_param: set} in web": "there"},
          "`{get_param: set} in web` is known: an assumption does not change it", "leave the assumption out"),
@@ -101,7 +102,7 @@ def test_all_functions_see_what_is_assumed(assume: dict[str, Data], others: dict
          "`{equals: [{get_param: free}, prod]} in web` is a condition: it is true or false", None),
         ({"{get_param: az} in web": "nova-3"}, "parameter `az` can't be 'nova-3': it is none of nova-1, nova-2", None),
         ({"{get_param: many} in web": "several"},
-         "parameter `many` can't be 'several': it is no number that the template takes", None),
+         "parameter `many` can't be 'several': it is not a valid number", None),
     ],
 )  # fmt: skip
 def test_an_assumption_that_can_not_be_made_is_refused(

@@ -121,8 +121,8 @@ def test_what_is_not_surely_reserved_is_released(
 @pytest.mark.parametrize(
     ("decision", "why"),
     [
-        ({"a": {"zone": object()}}, "its decision is no JSON data"),
-        ({"a": {"zone": float("nan")}}, "its decision is no JSON data"),
+        ({"a": {"zone": object()}}, "its decision is not JSON data"),
+        ({"a": {"zone": float("nan")}}, "its decision is not JSON data"),
         (None, "its decision holds no attributes by resource"),
         ([], "its decision holds no attributes by resource"),
         ({"a": "z1"}, "its decision holds no attributes by resource"),

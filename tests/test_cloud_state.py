@@ -166,7 +166,7 @@ def test_a_reading_at_no_time_is_an_error() -> None:
     rules = dg.Rules(load([RuleFile("m", "m.dl", STALE)]))
     with pytest.raises(dg.InputError) as error:
         rules.inventory({"gate:inventory": [["nova:servers", "noon", None]]})
-    assert str(error.value) == "<gate:inventory>:1:1: error[bad-facts] noon is no time"
+    assert str(error.value) == "<gate:inventory>:1:1: error[bad-facts] noon is not a time"
 
 
 def test_a_query_knows_the_ages() -> None:

@@ -158,7 +158,7 @@ def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.Capt
         [
             "datalog-gate.toml:1:1: error[bad-configuration] there is no key `fail-onn`",
             "  help  did you mean fail-on?",
-            "datalog-gate.toml:2:1: error[bad-configuration] 'x' is no number from 1 to 64",
+            "datalog-gate.toml:2:1: error[bad-configuration] 'x' is not a number from 1 to 64",
             "datalog-gate.toml:3:1: error[bad-configuration] `fail-on` is one of deny, warn, record, never",
             "datalog-gate.toml:4:1: error[bad-configuration] `services` is a text",
             "datalog-gate.toml:5:1: error[bad-configuration] `together` is true or false",
@@ -255,7 +255,7 @@ def test_a_path_with_brackets_is_found_as_it_is_written() -> None:
 @pytest.mark.parametrize("text", ["[[tool.datalog-gate]]\nquiet = true\n", '[tool]\ndatalog-gate = "policies"\n'])
 def test_a_configuration_that_is_no_table_is_an_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("pyproject.toml").write_text(text)
-    error = "pyproject.toml:1:1: error[bad-configuration] tool.datalog-gate is no table\n"
+    error = "pyproject.toml:1:1: error[bad-configuration] tool.datalog-gate is not a table\n"
     assert run(capsys, "config") == (3, "", f"{error}  help  write [tool.datalog-gate]\n")
 
 

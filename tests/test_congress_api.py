@@ -160,7 +160,7 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
     ("PUT", "data-sources/nova/tables/tags/rows", [["s", "t"], ["s"]], 400, 400,
      "row 2: nova:tags has 2 columns, here 1"),
     ("PUT", "data-sources/nova/tables/tags/rows", [["s", 5]], 400, 400, "row 1: nova:tags.tag is string, here number"),
-    ("PUT", "data-sources/nova/tables/tags/rows", [["s", []]], 400, 400, "row 1: list is no value"),
+    ("PUT", "data-sources/nova/tables/tags/rows", [["s", []]], 400, 400, "row 1: list is not a value"),
     ("POST", "data-sources", {"name": "vol", "driver": "cindr"}, 404, 404,
      "Invalid driver: cindr: did you mean cinder?"),
     ("POST", "data-sources", {"name": "flavors", "driver": "cinder"}, 409, 409,

@@ -244,7 +244,7 @@ FAULTS: dict[str, dict[str, Change]] = {
         "A section is misspelt": option("[datalog_gate]", "[datalog-gate]"),
         "The mode is unknown": option("mode = enforce", "mode = enfroce"),
         "A mode of a policy is unknown": option("flavor:warn", "flavor:wran"),
-        "A value is no number": option("budget_seconds = 5", "budget_seconds = five"),
+        "A value is not a number": option("budget_seconds = 5", "budget_seconds = five"),
         "`exempt_projects` has a name": option("exempt_projects = 0123", "exempt_projects = service,0123"),
         "`exempt_users` has a name": option("exempt_users = 0123", "exempt_users = mistral,0123"),
         "The budget is beyond the RPC timeout": option("budget_seconds = 5", "budget_seconds = 30"),

@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_listed_makes_nothing_gone(tmp_path: Path, monke
 
 
 def test_a_folder_that_is_none_is_no_folder_without_templates(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         list(FolderFeed(tmp_path / "none", {}))
 
 
@@ -109,7 +109,7 @@ def test_a_log_yields_each_stack_as_the_last_operation_that_passed_left_it() -> 
     other = StackDefinition(f"{TEMPLATE} ")
     records: list[Mapping[str, Any] | Diagnostic] = [
         record(1, "web"),
-        Diagnostic("unreadable", "the line is no record"),
+        Diagnostic("unreadable", "the line is not a record"),
         {"kind": "dropped"},
         record(2, "db"),
         record(3, "web", definition=other, action="update"),

@@ -176,7 +176,7 @@ def test_what_did_not_change_is_not_loaded_again(tmp_path: Path) -> None:
         ("store", "", "the inventory is to be in the store, and the option store names none"),
         ("store", "DIR/store", "the store has no inventory"),
         ("store", "oracle://h/d",
-         "the inventory can't be read: oracle is no database for a store: sqlite, postgresql, mysql or mariadb is"),
+         "the inventory can't be read: oracle is not a database for a store: sqlite, postgresql, mysql or mariadb is"),
         ("store", "postgresql+psycopg://gate:hush@127.0.0.1:1/gate", ""),
         ("DIR/none", "", "the inventory can't be read: [Errno 2] No such file or directory: 'DIR/none'"),
     ],

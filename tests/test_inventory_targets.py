@@ -158,7 +158,7 @@ def test_a_service_that_is_ended_lets_another_host_go_on(store: Store) -> None:
     [
         ("--every 5m", (64, "datalog-gate: --every needs --output, --store or --heat-conf\n")),
         ("--store oracle://h/d",
-         (3, "error[unreadable] oracle is no database for a store: sqlite, postgresql, mysql or mariadb is\n")),
+         (3, "error[unreadable] oracle is not a database for a store: sqlite, postgresql, mysql or mariadb is\n")),
         ("--heat-conf DIR/heat.conf",
          (3, "error[unreadable] DIR/heat.conf: no store is set, nor service_journal\n")),
     ],

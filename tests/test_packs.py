@@ -65,8 +65,8 @@ def test_limits_are_facts_of_the_module_that_declares_them(tmp_path: Path, limit
         (None, ["unreadable {}limits.yaml can't be read: No such file or directory"]),
         ("[1]", ["bad-limits {}limits.yaml:1:1: limits.yaml is a mapping of relations to their rows"]),
         ("most: {n: 1}\noffer: [[[a]]]\n", [
-            "bad-limits {}limits.yaml:1:7: this is no row of most",
-            "bad-limits {}limits.yaml:2:9: this is no row of offer",
+            "bad-limits {}limits.yaml:1:7: this is not a row of most",
+            "bad-limits {}limits.yaml:2:9: this is not a row of offer",
         ]),
         ("mots: 1\noffer: []\n", [
             "bad-limits {}limits.dl:2:1: limits.yaml gives no most",

@@ -256,7 +256,7 @@ def test_what_is_no_flavor_is_refused(tmp_path: Path, line: str) -> None:
 @pytest.mark.parametrize("line", ["[]", "{}", '{"provider": "h", "aggregate": "a"}', '{"provider": 1}', '{"row": "r"}'])
 def test_what_is_no_place_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "file").write_text(line)
-    with pytest.raises(ValueError, match="this is no place"):
+    with pytest.raises(ValueError, match="this is not a place"):
         read_places(str(tmp_path / "file"))
 
 

@@ -134,8 +134,8 @@ CIRCLE = "plugins come before each other: "
             {"a": make_plugin(requires=("x", "b")), "b": make_plugin(requires=("y",))},
             "a requires x, which is not enabled; b requires y, which is not enabled",
         ),
-        ({"a": make_plugin(before="licence")}, "a.before is no tuple of names"),  # type: ignore[arg-type]
-        ({"a": make_plugin("1")}, "a.ordinal is no whole number"),  # type: ignore[arg-type]
+        ({"a": make_plugin(before="licence")}, "a.before is not a tuple of names"),  # type: ignore[arg-type]
+        ({"a": make_plugin("1")}, "a.ordinal is not a whole number"),  # type: ignore[arg-type]
     ],
 )
 def test_plugins_in_no_order_are_an_error_that_names_them(plugins: Mapping[str, Plugin], message: str) -> None:

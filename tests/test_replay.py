@@ -191,8 +191,8 @@ def test_other_rules_tell_which_decisions_they_would_change(capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('{"schema": "datalog-gate/log/1", "ki', "the line is no record: "),
-        ('{"schema": "datalog-gate/log/1"}', "the line is no record of datalog-gate/log/1"),
+        ('{"schema": "datalog-gate/log/1", "ki', "the line is not a record: "),
+        ('{"schema": "datalog-gate/log/1"}', "the line is not a record of datalog-gate/log/1"),
     ],
 )
 @pytest.mark.usefixtures("place")

@@ -162,7 +162,7 @@ FORGED: dict[str, tuple[dict[str, object], str, str]] = {
         "p1",
         "a grant hints datalog_gate_claim and datalog_gate_host, a text for each",
     ),
-    "no uuid": ({**HINTS, "datalog_gate_claim": "../x"}, "p1", "datalog_gate_claim is no uuid"),
+    "no uuid": ({**HINTS, "datalog_gate_claim": "../x"}, "p1", "datalog_gate_claim is not a UUID"),
     "somebody else's claim": (HINTS, "p2", f"project p2 has no claim {CLAIM}"),
     "a server in place of a claim": ({**HINTS, "datalog_gate_claim": OTHER}, "p1", f"project p1 has no claim {OTHER}"),
     "a host that it does not hold": (

@@ -406,7 +406,7 @@ def test_a_nested_parameter_refuses_what_came_from_a_hidden_one_without_showing_
     template, files = stack_of({}, more=more), {"nested.yaml": yaml.safe_dump(nested)}
     parameters = {"pw": PW, "open": "o"}
     assert refusals(lambda: dg.read_stack(template=template, parameters=parameters, files=files), "message") == [
-        "parameter `arg` can't be a hidden value: it is no string that the template takes"
+        "parameter `arg` can't be a hidden value: it is not a valid string"
     ]
 
 
@@ -429,10 +429,10 @@ resources: {{}}
 env.yaml:4:3: error[bad-parameter] there is no parameter `d`
   4 |   d: {x: 1}
     |   ^
-web.yaml:3:3: error[bad-parameter] parameter `a` can't be a hidden value: it is no string that the template takes
+web.yaml:3:3: error[bad-parameter] parameter `a` can't be a hidden value: it is not a valid string
   3 |   a: {type: string, hidden: true, constraints: [{length: {max: 3}}], default: ***
     |   ^
-web.yaml:4:3: error[bad-parameter] parameter `b` can't be a hidden value: it is no number that the template takes
+web.yaml:4:3: error[bad-parameter] parameter `b` can't be a hidden value: it is not a valid number
   4 |   b: {default: ***
     |   ^
 """

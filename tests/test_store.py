@@ -182,8 +182,8 @@ def test_a_busy_file_is_an_error_after_a_while(tmp_path: Path) -> None:
     ("url", "why"),
     [
         ("sqlite://", "a store of SQLite is a file: write sqlite:////var/lib/heat/store"),
-        ("://a:hush@b", "the store is no URL such as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"),
-        ("oracle://a:hush@b/c", "oracle is no database for a store: sqlite, postgresql, mysql or mariadb is"),
+        ("://a:hush@b", "the store is not a URL such as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"),
+        ("oracle://a:hush@b/c", "oracle is not a database for a store: sqlite, postgresql, mysql or mariadb is"),
         ("mysql+none://a:hush@b/c", "the driver of the store is not installed: "
          "Can't load plugin: sqlalchemy.dialects:mysql.none"),
     ],

@@ -150,13 +150,13 @@ HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "DIR/file is no export of a store"),
-        ("[", "DIR/file is no export of a store"),
-        ('{"schema": "x"}', "DIR/file is no export of a store"),
+        ("", "DIR/file is not an export of a store"),
+        ("[", "DIR/file is not an export of a store"),
+        ('{"schema": "x"}', "DIR/file is not an export of a store"),
         (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, and this package 0004"),
-        (f'{HEAD}{{"table": "locks", "row": {{}}}}', "DIR/file:2 is no row of a store"),
-        (f"{HEAD}[]", "DIR/file:2 is no row of a store"),
-        (f'{HEAD}{{"table": "journal", "row": {{"uuid": "u"}}}}', "DIR/file:2 is no row of a store"),
+        (f'{HEAD}{{"table": "locks", "row": {{}}}}', "DIR/file:2 is not a row of a store"),
+        (f"{HEAD}[]", "DIR/file:2 is not a row of a store"),
+        (f'{HEAD}{{"table": "journal", "row": {{"uuid": "u"}}}}', "DIR/file:2 is not a row of a store"),
         ("SQLite format 3\0 and nothing else", "DIR/file can't be read: file is not a database"),
     ],
 )

@@ -77,25 +77,25 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
 @pytest.mark.parametrize(
     ("definition", "text", "reason"),
     [
-        ("type: number", "x", "can't be 'x': it is no number that the template takes"),
+        ("type: number", "x", "can't be 'x': it is not a valid number"),
         ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
         ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
-        ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is no multiple of 2 plus 1"),
+        ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is not a multiple of 2 plus 1"),
         ("type: string, constraints: [{allowed_pattern: 'a|ab'}]", "ab", "can't be 'ab': it does not match a|ab"),
         ("type: string, constraints: [{allowed_pattern: '[a-z+*(]+-[0-9+]+(x|y[+*]+)'}]", "a-1z", "can't be 'a-1z': it does not match [a-z+*(]+-[0-9+]+(x|y[+*]+)"),
         ("type: string, constraints: [{allowed_pattern: '([0-9]{1,3}[.]){3}[0-9]{1,3}'}]", "10.0.0", "can't be '10.0.0': it does not match ([0-9]{1,3}[.]){3}[0-9]{1,3}"),
-        ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is no string that the template takes"),
+        ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is not a valid string"),
         ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is none of a"),
-        ("type: comma_delimited_list", 0, "can't be 0: it is no comma_delimited_list that the template takes"),
+        ("type: comma_delimited_list", 0, "can't be 0: it is not a valid comma_delimited_list"),
         ("type: json, constraints: [{length: {max: 1}}]", "[1, 2]", "can't be '[1, 2]': its length is not within None and 1"),
         ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is none of on"),
         ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is none of a"),
-        ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is no string that the template takes"),
-        ("type: number", "7" * 4100, f"can't be '{'7' * 79}: it is no number that the template takes"),
-        ("type: number", 10**4100, f"can't be 1{'0' * 79}: it is no number that the template takes"),
-        ("type: json", f"[{'7' * 401}]", f"can't be '[{'7' * 78}: it is no json that the template takes"),
-        ("type: json", [10**5000], "can't be a number of thousands of digits: it is no json that the template takes"),
-        ("type: json", "[1", "can't be '[1': it is no json that the template takes"),
+        ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is not a valid string"),
+        ("type: number", "7" * 4100, f"can't be '{'7' * 79}: it is not a valid number"),
+        ("type: number", 10**4100, f"can't be 1{'0' * 79}: it is not a valid number"),
+        ("type: json", f"[{'7' * 401}]", f"can't be '[{'7' * 78}: it is not a valid json"),
+        ("type: json", [10**5000], "can't be a number of thousands of digits: it is not a valid json"),
+        ("type: json", "[1", "can't be '[1': it is not a valid json"),
         ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
     ],
 )  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition:
     [
         ("wallaby", "type: string, constraints: [{no_such: 1}]", "there is no constraint `no_such`"),
         ("wallaby", "type: string, constraints: [{description: d}]", "a string can't have the constraint `description`"),
-        ("wallaby", "type: string, constraints: {}", "the constraints are no list of maps"),
+        ("wallaby", "type: string, constraints: {}", "the constraints are not a list of maps"),
         ("wallaby", "type: json, constraints: [{allowed_values: [1]}]", "a json can't have the constraint `allowed_values`"),
         ("wallaby", "type: number, constraints: [{range: {}}]", "the constraint `range` has a wrong form"),
         ("wallaby", "type: string, constraints: [{length: {min: 1.5}}]", "the constraint `length` has a wrong form"),
@@ -301,7 +301,7 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
     assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
         ("bad-environment", "the type of `both`, which is to be merged, is not known"),
-        ("bad-parameter", "parameter `both` can't be 'x': it is no json that the template takes"),
+        ("bad-parameter", "parameter `both` can't be 'x': it is not a valid json"),
     ]
 
 
@@ -445,10 +445,10 @@ def test_a_template_without_resources_is_a_stack_without_resources() -> None:
         ("resources: {a: {}}\n", ("bad-template", 2, "the resource `a` needs a `type`", None)),
         ("resources: [a]\n", ("bad-template", 2, "the section `resources` must be a map", None)),
         ("resorces: {}\n", ("bad-template", 2, "a template has no section `resorces`", "did you mean `resources`?")),
-        ("resources: {on: {type: A}}\n", ("bad-template", 2, "the name `True` is no text", "write it in quotes")),
+        ("resources: {on: {type: A}}\n", ("bad-template", 2, "the name `True` is not a string", "write it in quotes")),
         ("resources: {a: {type: A, propertis: {}}}\n", ("bad-template", 2, "a resource has no key `propertis`", "did you mean `properties`?")),
         ("resources: {a: {type: A, properties: [1]}}\n", ("bad-template", 2, "the properties of `a` must be a map", None)),
-        ("resources: {a: {type: A, deletion_policy: keep}}\n", ("bad-template", 2, "`keep` is no deletion policy", "use Delete or Retain")),
+        ("resources: {a: {type: A, deletion_policy: keep}}\n", ("bad-template", 2, "`keep` is not a deletion policy", "use Delete or Retain")),
         ("resources: {a/b: {type: A, properties: {x: 1}}, c: {type: A, properties: {x: {get_resource: a/b}}}}\n", ("bad-template", 2, "a resource's name holds no slash: `a/b`", None)),
         ("resources: {server: {type: A, depends_on: servre}}\n", ("bad-reference", 2, "there is no resource `servre`", "did you mean `server`?")),
         ("parameters: {p: {type: string, default: a}}\nresources: {a: {type: A}, b: {type: A, depends_on: {get_param: p}}}\n", ("bad-template", 3, "`depends_on` takes a name or a list of names, and no function", None)),
@@ -486,7 +486,7 @@ def test_what_is_no_template_of_a_known_version_is_refused_in_its_file(text: str
 
 
 def test_a_version_that_is_a_number_is_not_missing() -> None:
-    message = "this is no template: heat_template_version is no text: write it in quotes"
+    message = "this is not a template: heat_template_version is not a string: write it in quotes"
     assert refusals(lambda: read_stack("heat_template_version: 2018\n"), "message") == [message]
 
 

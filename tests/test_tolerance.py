@@ -81,10 +81,10 @@ def test_an_ignore_waives_the_finding_of_its_policy_on_its_line_until_its_day(
         ("ignore[flavor] until 2027-01-31", "this comment ignores nothing: it says no reason", "write"),
         ("ignore[flavor] until 2027-01-31: ", "this comment ignores nothing: it says no reason", "write"),
         ("ignore[flavor]: reason", "this comment ignores nothing: it says no day on which it ends", "write"),
-        ("ignore[flavor] until soon: reason", "this comment ignores nothing: soon is no date", "write"),
+        ("ignore[flavor] until soon: reason", "this comment ignores nothing: soon is not a date", "write"),
         (
             "ignore[flavor] until 2027-01-31T12:30",
-            "this comment ignores nothing: 2027-01-31T12:30 is no date",
+            "this comment ignores nothing: 2027-01-31T12:30 is not a date",
             "write",
         ),
         ("ignore flavor until 2027-01-31: reason", "this comment ignores nothing: it has another form", "write"),
@@ -235,9 +235,9 @@ def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pyt
     ("text", "error"),
     [
         (None, "there is no baseline b.json"),
-        ("[]", "b.json is no baseline"),
-        ('{"schema": "datalog-gate/baseline/1", "findings": [{}]}', "b.json is no baseline"),
-        ("{", "b.json is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("[]", "b.json is not a baseline"),
+        ('{"schema": "datalog-gate/baseline/1", "findings": [{}]}', "b.json is not a baseline"),
+        ("{", "b.json is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     ],
 )
 def test_a_baseline_that_cannot_be_read_is_an_error(

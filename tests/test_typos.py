@@ -69,7 +69,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
         "3:8-12 warning used-once: 'in' occurs once in the module; did you mean 'inn'?"),
     "key": ('@deny("a.b", "{server}", key="sevrer")\n'
         "p(server) :- os:nova:server(_id=server).",
-        "1:1-39 annotation-attribute: key names sevrer, which is no column of the head; did you mean server?"),
+        "1:1-39 annotation-attribute: key names sevrer, which is not a column of the head; did you mean server?"),
     "export": ("export pp, qeue.\n"
         "queue(1).\n"
         "@deny pp(x) :- os:nova:server(_id=x), not queue(1).",

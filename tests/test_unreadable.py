@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("test rules --init loop/web.yaml", 3, "loop/web.yaml can't be read: Too many levels of symbolic links"),
         ("scan run --log loop --rules rules --store s.db", 3,
          "loop can't be read: Too many levels of symbolic links"),
-        ("scan run --folder loop/x --rules rules --store s.db", 3, "loop/x is no folder"),
+        ("scan run --folder loop/x --rules rules --store s.db", 3, "loop/x is not a folder"),
         (f"explain a --log {LONG}", 3, f"{LONG} can't be read: {NAME}"),
         (f"waive {LONG} 1 --owner o --reason r --expires 2027-01-01 --log nowhere.yaml", 3,
          "nowhere.yaml can't be read: No such file or directory"),

@@ -252,7 +252,7 @@ waivers:
                                  " | write `waivers:`, and each with a dash"]),
         ("subject", "subjct", ["4:5 a waiver has no key `subjct` | did you mean subject?"]),
         ("    expires: 2027-03-08\n", "", ["2:5 `expires` is missing here: no waiver lasts for ever"]),
-        ("2027-03-08", "soon", ["8:14 soon is no date | write one like 2027-03-01, the first day without it"]),
+        ("2027-03-08", "soon", ["8:14 soon is not a date | write one like 2027-03-01, the first day without it"]),
         ("owner: net", "owner: 17", ['6:12 `owner` is a text | write "17" in quotes']),
         ("owner: net", "owner:", ["6:11 `owner` is a text"]),
         ("policy: flavor", "policy: flavour", ["3:13 there is no policy flavour | did you mean flavor?"]),
@@ -273,7 +273,7 @@ waivers:
          ["6:12 `while` can't be `1 < 2`: it names no column"
           ' | write one like `while: "n <= 120"`']),
         ("owner", 'while: f = "a", f = "b"\n    owner',
-         ["6:12 `while` can't be `f = \"a\", f = \"b\"`: it is no comparison of a column"
+         ["6:12 `while` can't be `f = \"a\", f = \"b\"`: it is not a comparison of a column"
           ' | write one like `while: "n <= 120"`']),
         ("owner", "while: n < 2\n    owner", ["6:12 flavor has no column n | the columns of flavor are s, f"]),
         ("  - id: W-1",

@@ -125,7 +125,7 @@ def test_who_tells_never_waits_and_what_is_lost_is_logged(desk: Desk, caplog: py
     ("settings", "problem"),
     [
         ({"webhook": "chat.example.org", "webhook_secret_file": "secret"},
-         "webhook is no address that begins with https:// or http://"),
+         "webhook is not an address that begins with https:// or http://"),
         ({"webhook": "https://chat.example.org"},
          "approval.webhook needs approval.webhook_secret_file, a file with a secret"),
         ({"webhook": "https://chat.example.org", "webhook_secret_file": "none"},

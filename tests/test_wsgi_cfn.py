@@ -142,7 +142,7 @@ def test_what_heat_might_read_in_another_way_is_refused(query: str, form: str, e
         (b"x", {"CONTENT_TYPE": "multipart/form-data; boundary=x"}, "a form in several parts can't be judged"),
         (b"\xff", {}, "the form is not UTF-8"),
         (b"x" * 99, {}, "the body is larger than the 50 bytes that can be judged"),
-        (b"x", {"CONTENT_LENGTH": "x"}, "the Content-Length is no number"),
+        (b"x", {"CONTENT_LENGTH": "x"}, "the Content-Length is not a number"),
     ],
 )
 def test_a_form_that_can_not_be_read_is_refused(form: bytes, environ: dict[str, str], message: str) -> None:

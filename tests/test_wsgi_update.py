@@ -114,7 +114,7 @@ def test_an_update_of_what_cannot_be_read_is_refused(point: DecisionPoint) -> No
     door = client(point, {**STORED, "template": {"resources": 1}})
     assert door.update("PUT", template=TEMPLATE) == (
         400,
-        READ + "as it was: this is no template: heat_template_version is missing",
+        READ + "as it was: this is not a template: heat_template_version is missing",
     )
     assert door.heat.requests == []
 
@@ -253,13 +253,13 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
         ("PATCH", {"adopt_stack_data": "{}"}, "adopt_stack_data belongs to the creation of a stack"),
         ("PATCH", {"template_url": "x"}, "the policies can't judge a stack given by template_url (send the template "
          "itself: heat stack create -t FILE reads an address for you)"),
-        ("PATCH", {"clear_parameters": "f"}, "clear_parameters is no list of names"),
+        ("PATCH", {"clear_parameters": "f"}, "clear_parameters is not a list of names"),
         ("PATCH", {"environment_files": ["x"]}, "x of environment_files is not among the files"),
-        ("PATCH", {"environment_files": ["a.txt"]}, "a.txt is no map of sections"),
+        ("PATCH", {"environment_files": ["a.txt"]}, "a.txt is not a map of sections"),
         ("PATCH", {"environment_files": ["e"], "files": {"e": "parameter_merge_strategies: {f: merge}"}},
          "an update that is merged can't be judged with parameter_merge_strategies "
          "(send the whole stack, without `existing`)"),
-        ("PATCH", {"environment": {"parameters": ["f"]}}, "the section parameters is no map"),
+        ("PATCH", {"environment": {"parameters": ["f"]}}, "the section parameters is not a map"),
         ("PATCH", {"template": "a: [b"}, "<template>:2:1: this is not YAML: while parsing a flow sequence, "
          "did not find expected ',' or ']'"),
     ],

@@ -142,7 +142,7 @@ class Policies:
         if name and name in columns:
             return True
         has = "the head has " + (", ".join(filter(None, columns)) or "none")
-        message = f"{what} names {name}, which is no column of the head"
+        message = f"{what} names {name}, which is not a column of the head"
         self._report(code, message, span, did_you_mean(name, columns, has))
         return False
 
@@ -159,7 +159,7 @@ class Policies:
         try:
             return date.fromisoformat(text) if text else None
         except ValueError:
-            self._refuse(f"{text!r} is no date", span, 'write "2027-03-01"')
+            self._refuse(f"{text!r} is not a date", span, 'write "2027-03-01"')
             return None
 
     def _refuse(self, message: str, span: Span, suggestion: str | None = None) -> None:

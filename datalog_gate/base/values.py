@@ -226,7 +226,7 @@ def from_python(data: object) -> Value:
             return number(exact) if exact.is_finite() else repr(data)
         case Decimal():
             return number(data)
-    raise TypeError(f"{type(data).__name__} is no value")
+    raise TypeError(f"{type(data).__name__} is not a value")
 
 
 def kind_of(value: Value) -> Kind:

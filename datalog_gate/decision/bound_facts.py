@@ -28,7 +28,7 @@ def bind(
         cloud_table = cloud.relation(line.relation)
         try:
             if "#" in line.relation:
-                raise ValueError(f"{line.relation} is no name of a relation")
+                raise ValueError(f"{line.relation} is not a name of a relation")
             target = find_input(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud_table else line.typed

@@ -81,7 +81,7 @@ def read_readings(lines: Iterable[FactLine]) -> dict[str, Reading]:
         try:
             time = read_instant(read) if isinstance(read, str) else None
         except ValueError:
-            raise InputError([Diagnostic("bad-facts", f"{read} is no time", line.span)]) from None
+            raise InputError([Diagnostic("bad-facts", f"{read} is not a time", line.span)]) from None
         other = readings.get(str(table))
         if other is None or (time and other.read and time < other.read):
             readings[str(table)] = Reading(time, problem if isinstance(problem, str) else "")

@@ -116,7 +116,7 @@ def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[
     if isinstance(scope, Unknown):
         yield f"its scope hangs on {scope.expression}: {LATE}"
     elif not isinstance(scope, list | None):
-        yield "its scope is no list of names"
+        yield "its scope is not a list of names"
     if not isinstance(scope, list):
         return
     for entry in scope:
@@ -141,5 +141,5 @@ def _expiry(expires: Data, now: datetime) -> str:
     try:
         until = read_instant(str(expires))
     except ValueError:
-        return f"expires is no date: {expires}"
+        return f"expires is not a date: {expires}"
     return f"expired {expires}: leave the grant out, or take a later day" if now >= until else ""

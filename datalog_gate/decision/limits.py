@@ -52,7 +52,7 @@ def _read_rows(document: Document, name: str, diagnostics: list[Diagnostic]) -> 
             values = [from_python(value) for value in (row if isinstance(row, list) else [row])]
         except (TypeError, ValueError):
             suggestion = "a row is a value, or a list of values in the order of the columns"
-            diagnostics.append(Diagnostic("bad-limits", f"this is no row of {name}", place, suggestion))
+            diagnostics.append(Diagnostic("bad-limits", f"this is not a row of {name}", place, suggestion))
             continue
         head = Atom(name, tuple(Constant(value, span=place) for value in values), span=place, name_span=place)
         facts.append(Rule(head, span=place))

@@ -98,4 +98,4 @@ def read_time(time: datetime | str) -> datetime:
     try:
         return read_instant(str(time))
     except ValueError:
-        raise UsageError(f"{time} is no time in UTC") from None
+        raise UsageError(f"{time} is not a time in UTC") from None

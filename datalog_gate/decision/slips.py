@@ -73,7 +73,7 @@ class Asked:
                     message = "is left out, which lets everyone in" if given else "is left out, which is null"
                     advice = f'give it that default, `{name} ?? "{given}"`'
                 case str(), str() if _is_file_of(given, value):
-                    advice = f"write {quoted(value)}: a stack's name is no file's"
+                    advice = f"write {quoted(value)}: a stack's name is not a file's"
                 case str(), str() if fold(given) == fold(value) or _is_part(given, value):
                     advice = f"write {quoted(value)} beside it, or in its place"
                 case str(), str() if (

@@ -20,7 +20,7 @@ def comparison(text: str) -> Comparison | str:
                 return "it names no column"
             same = isinstance(left, Variable) and isinstance(right, Variable) and left.name == right.name
             return "both sides are the same" if same else comparison
-    return problems[0].message if problems else "it is no comparison of a column"
+    return problems[0].message if problems else "it is not a comparison of a column"
 
 
 def names_of(bound: Comparison) -> list[str]:

@@ -125,7 +125,9 @@ class _Reader:
             try:
                 read_instant(date)
             except ValueError:
-                self._bad(f"{date} is no date", (at, "expires"), "write one like 2027-03-01, the first day without it")
+                self._bad(
+                    f"{date} is not a date", (at, "expires"), "write one like 2027-03-01, the first day without it"
+                )
         name = entry.get("policy")
         if policy := self.policies.get(name) if isinstance(name, str) else None:
             self._check_by(policy, at, entry)

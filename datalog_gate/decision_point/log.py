@@ -186,7 +186,7 @@ class DecisionLog:
         try:
             line = _encoded(record)
         except (ValueError, TypeError, RecursionError) as error:
-            self._drop(1, f"a record is no JSON: {error}")
+            self._drop(1, f"a record is not JSON: {error}")
             return b""
         if len(line) > self._limit // 2:
             self._drop(1, f"a record has {len(line)} bytes, more than half of decision_log_bytes")
@@ -242,9 +242,9 @@ def _parse_record(line: str, place: Span) -> Record | Diagnostic:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Diagnostic("unreadable", f"the line is no record: {error}", place, None, "warning")
+        return Diagnostic("unreadable", f"the line is not a record: {error}", place, None, "warning")
     if not isinstance(record, dict) or record.get("schema") != SCHEMA or not isinstance(record.get("kind"), str):
-        return Diagnostic("unreadable", f"the line is no record of {SCHEMA}", place, None, "warning")
+        return Diagnostic("unreadable", f"the line is not a record of {SCHEMA}", place, None, "warning")
     return record
 
 

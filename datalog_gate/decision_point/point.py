@@ -393,7 +393,7 @@ class DecisionPoint:
         self._loaded_at = self._now().timestamp()
         known = {policy.id for policy in rules.policies}
         for policy in sorted(settings.policy_modes.keys() - known):
-            LOG.warning("policy_modes names %s, which is no policy of the rules", policy)
+            LOG.warning("policy_modes names %s, which is not a policy of the rules", policy)
         if before and (
             names := [name for name in LIVE_OPTIONS if getattr(before.settings, name) != getattr(settings, name)]
         ):

@@ -132,7 +132,7 @@ def _check_names(
         if service == name:
             yield PolicyProblem(f"the gate has no rule {name}: it has no effect", place, fix)
         else:
-            message = f"the rule {name} is for {service}, which is no enabled service"
+            message = f"the rule {name} is for {service}, which is not an enabled service"
             has_others = len(own) > len(list_rules())  # otherwise it may be meant for later use
             yield PolicyProblem(message, place, f"{fix}, or add {service} to `services`", has_others)
     for kind, other in sorted(set(_references(check))):

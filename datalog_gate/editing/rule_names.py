@@ -145,7 +145,7 @@ def rename(
     if parsed is None or index is None or role not in ("variable", "relation", "exported"):
         raise UsageError("only a variable or a relation of these rules can be renamed")
     if not IDENTIFIER.match(name) or name in RESERVED or name == "_":
-        raise UsageError(f"{name} is no name: write letters, digits and _")
+        raise UsageError(f"{name} is not a name: write letters, digits and _")
     if role == "variable":
         if name in parsed.tokens.variables(index):
             raise UsageError(f"the rule has a variable {name} already")
@@ -187,7 +187,7 @@ def _find_owner(folder: RuleFolder, parsed: ParsedRules, index: int) -> tuple[Re
     meaning = folder.meaning(written.rstrip("+-"), parsed.module.name)
     owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
     if not isinstance(meaning, Relation) or owner is None:
-        raise UsageError(f"{written} is no relation of these rules")
+        raise UsageError(f"{written} is not a relation of these rules")
     return meaning, owner
 
 

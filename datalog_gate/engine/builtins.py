@@ -291,9 +291,9 @@ def _find_number_fault(least: Number, most: Number, value: Number | str, whole: 
     try:
         number = _parse_number(value)
     except EvaluationError:
-        return f"{_brief(value)} is no number"
+        return f"{_brief(value)} is not a number"
     if whole and not isinstance(number, int):
-        return f"{_brief(value)} is no whole number"
+        return f"{_brief(value)} is not a whole number"
     if number < least:
         return f"{_brief(value)} is less than {show(least)}"
     return f"{_brief(value)} is more than {show(most)}" if number > most else ""

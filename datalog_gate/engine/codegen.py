@@ -269,7 +269,7 @@ class _FunctionWriter:
             case ir.Fold():
                 return self.aggregation(literal)
             case ir.Match():
-                raise AssertionError("a match that is no test is a loop")
+                raise AssertionError("a match that is not a test is a loop")
 
     def test(self, literal: ir.CheckedLiteral) -> ast.expr | None:
         """The expression of a comparison, or of whether a row exists; None for other literals."""

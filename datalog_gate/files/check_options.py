@@ -80,7 +80,7 @@ def read_iso_time(text: str) -> datetime:
 def read_jobs(text: str) -> int:
     """Read a number of processes. Errors: ValueError."""
     if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise ValueError(f"{text!r} is no number from 1 to {MOST_JOBS}")
+        raise ValueError(f"{text!r} is not a number from 1 to {MOST_JOBS}")
     return int(text)
 
 

@@ -148,7 +148,7 @@ def load_configuration(folder: str | Path = ".") -> Configuration:
                 if isinstance(table, dict):
                     return _TableReader(file, label, text, path).read(table)
                 if table is not None:
-                    raise _misnamed(f"{'.'.join(TABLE)} is no table", f"write [{'.'.join(TABLE)}]", label)
+                    raise _misnamed(f"{'.'.join(TABLE)} is not a table", f"write [{'.'.join(TABLE)}]", label)
                 for other in MISNAMED_TABLES:
                     if name == SHARED_FILE and _find_value(document, other) is not None:
                         raise _misnamed(f"[{'.'.join(other)}] is not read", f"write [{'.'.join(TABLE)}]", label)

@@ -21,7 +21,7 @@ from datalog_gate.decision.decision import Decision, Violation, Waiver, compute_
 CODE = "bad-ignore"
 FORM = "write `ignore[policy] until 2027-01-31: reason`"
 _COMMENT = re.compile(r"(?:^|\s)(?P<whole>#\s*datalog-gate:\s*(?P<text>.*?))\s*$", re.IGNORECASE)
-_DAY = r"(?:\s+until\s+(?P<until>[\d-]+T[\d:]*\d|[^\s:]+))?"  # a time is no day, and is told as a whole
+_DAY = r"(?:\s+until\s+(?P<until>[\d-]+T[\d:]*\d|[^\s:]+))?"  # a time is not a date, and is told as a whole
 _IGNORE = re.compile(rf"ignore\s*\[(?P<policies>[^\]]*)\]{_DAY}\s*(?::\s*(?P<reason>.*))?", re.IGNORECASE)
 
 
@@ -80,7 +80,7 @@ def _read(text: str, place: Span, indent: int, policies: Collection[str]) -> lis
     if not match["until"]:
         problem = "it says no day on which it ends"
     elif not _is_day(match["until"]):
-        problem = f"{match['until']} is no date"
+        problem = f"{match['until']} is not a date"
     elif not (match["reason"] or "").strip():
         problem = "it says no reason"
     if problem:

@@ -124,7 +124,7 @@ def fact_lines(source: FactSource | None) -> list[FactLine]:
             span = Span(f"<{relation}>", number, 1, number, 1)
             for value in row.values() if isinstance(row, Mapping) else row:
                 if isinstance(value, float) and not isfinite(value):
-                    raise InputError([Diagnostic("bad-facts", f"{value} is no number", span)])
+                    raise InputError([Diagnostic("bad-facts", f"{value} is not a number", span)])
             try:
                 cells = (
                     {column: from_python(value) for column, value in row.items()}

@@ -82,7 +82,7 @@ def read_stack(
             paths = [path / "env.yaml", *paths] if os.path.isfile(path / "env.yaml") else paths
             path = path / "template.yaml"
         if path.suffix.lower() == ".dl":
-            message, advice = f"{path} holds rules, and is no template", f"give it by --rules {path}"
+            message, advice = f"{path} holds rules, and is not a template", f"give it by --rules {path}"
             raise InputError([Diagnostic("not-a-template", message, None, advice)])
         body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or path.parent)
     else:
@@ -266,5 +266,5 @@ def read_json(path: Path) -> object:
     try:
         data: object = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise InputError.of(f"{path} is no JSON: {error}") from None
+        raise InputError.of(f"{path} is not JSON: {error}") from None
     return data

@@ -136,5 +136,5 @@ def _parse_reading(row: JsonRow, line: FactLine) -> tuple[datetime | None, str]:
     try:
         read_at = datetime.fromisoformat(row["read"]).astimezone(UTC) if row.get("read") else None
     except (TypeError, ValueError):
-        raise InputError([Diagnostic("bad-facts", f"{row['read']} is no time", line.span)]) from None
+        raise InputError([Diagnostic("bad-facts", f"{row['read']} is not a time", line.span)]) from None
     return read_at, str(row.get("problem") or "")

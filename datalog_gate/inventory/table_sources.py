@@ -145,7 +145,7 @@ def look_up(source: TableSource, rows: Iterable[JsonRow], others: Mapping[str, I
 
 CONVERSIONS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "boolean": ("as a boolean", lambda value: {"true": True, "false": False}.get(str(value).lower(), value)),
-    "limit": ("null for -1, which is no limit", lambda value: None if value == -1 else value),
+    "limit": ("null for -1, which means no limit", lambda value: None if value == -1 else value),
     "state": (
         "`available` or `unavailable`",
         lambda value: ("available" if value else "unavailable") if isinstance(value, bool) else value,

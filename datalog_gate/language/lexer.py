@@ -141,7 +141,7 @@ class Source:
                 return self.refused(token, "the string does not end on its line", both, "bad-string")
             case "bad_number":
                 quotes = Advice(f'write it in quotes, `"{text}"`', f'"{text}"') if len(text) < 40 else None
-                return self.refused(token, f"{_shown(text)} is no number", quotes, "bad-number")
+                return self.refused(token, f"{_shown(text)} is not a number", quotes, "bad-number")
             case "bad_comment":
                 sign = token._replace(end=token.start + 2)
                 return self.refused(sign, "the comment does not end", "close it with `*/`")

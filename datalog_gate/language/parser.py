@@ -265,9 +265,9 @@ class Parser:
     def atom(self, expected: str) -> ast.Atom:
         name = self.expect("name", expected)
         if name.text == "_":
-            raise self.source.refused(name, "`_` is no relation")
+            raise self.source.refused(name, "`_` is not a relation")
         if name.text in NEGATIONS and self.token.kind == "name":
-            raise self.source.refused(name, f"`{name.text}` is no relation", suggest_code("not", "`"))
+            raise self.source.refused(name, f"`{name.text}` is not a relation", suggest_code("not", "`"))
         name_span = self.since(name.start)
         arguments = self.arguments(name) if self.take("(") else ()
         positional = tuple([argument for argument in arguments if not isinstance(argument, ast.NamedArgument)])
@@ -390,14 +390,14 @@ class Parser:
         if follower == "(":
             raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
         if follower == ":" == self.tokens[self.index + 2].kind:
-            raise self.unexpected("{found} is no text", f'write the text in quotes, `"{token.text[:80]}::..."`')
+            raise self.unexpected("{found} is not a string", f'write the text in quotes, `"{token.text[:80]}::..."`')
         if token.text in VALUES:
-            raise self.unexpected("{found} is no value", suggest_code(VALUES[token.text], "`"))
+            raise self.unexpected("{found} is not a value", suggest_code(VALUES[token.text], "`"))
         if not token.text.isidentifier():
             relation = f"a condition, `{token.text[:80]}(...)`, or " if ":" in token.text else ""
             text = f'"{token.text[:80]}"'
             advice = Advice(f"write {relation}a string in quotes, `{text}`", text)
-            raise self.unexpected("{found} is no variable", advice)
+            raise self.unexpected("{found} is not a variable", advice)
         self.advance()
         span = self.since(token.start)
         return ast.Wildcard(span=span) if token.text == "_" else ast.Variable(token.text, span=span)
@@ -407,7 +407,7 @@ class Parser:
         if not function:
             near = closest(self.token.text[:80], _FUNCTIONS)
             advice = suggest_name(near, "`") if near else f"there are {', '.join(_FUNCTIONS)}"
-            raise self.unexpected("{found} is no aggregate", advice)
+            raise self.unexpected("{found} is not an aggregate", advice)
         start = self.advance().start
         self.enter()
         distinct = self.token.text == "distinct" and self.peek().kind not in _AFTER_AGGREGATED
@@ -415,7 +415,7 @@ class Parser:
             self.advance()
         terms = self.items(self.aggregated)
         if self.token.text == "|":
-            raise self.source.refused(self.token, "`|` is no sign of an aggregate", suggest_code(" : ", "`"))
+            raise self.source.refused(self.token, "`|` is not a sign of an aggregate", suggest_code(" : ", "`"))
         before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
         if not before.end < colon.start < colon.end < self.token.start:
             raise self.source.refused(
@@ -429,7 +429,7 @@ class Parser:
         name, colon, relation = self.token.text.partition(":")
         if self.token.kind == "name" and colon:
             advice = f"write blanks around the colon, `{name[:40]} : {relation[:80]}`"
-            raise self.unexpected("{found} is no variable", advice)
+            raise self.unexpected("{found} is not a variable", advice)
         return self.term()
 
     # statements
@@ -529,7 +529,7 @@ class Parser:
         start = self.token.start
         if self.token.kind == "name" and ":" in self.token.text:
             name, _, kind = self.token.text.partition(":")
-            raise self.unexpected("{found} is no column", f"write `{name}: {kind}`")
+            raise self.unexpected("{found} is not a column", f"write `{name}: {kind}`")
         name = self.column()
         kinds: list[str] = []
         while self.take("or" if kinds else ":"):

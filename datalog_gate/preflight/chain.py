@@ -100,12 +100,12 @@ def order_plugins(plugins: Mapping[str, Plugin]) -> dict[str, Plugin]:
 def _check_attributes(name: str, plugin: Plugin, plugins: Mapping[str, Plugin]) -> list[str]:
     lists = {"before": plugin.before, "after": plugin.after, "requires": plugin.requires}
     problems = [
-        f"{name}.{key} is no tuple of names"
+        f"{name}.{key} is not a tuple of names"
         for key, names in lists.items()
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names)
     ]
     if type(plugin.ordinal) is not int:
-        problems.append(f"{name}.ordinal is no whole number")
+        problems.append(f"{name}.ordinal is not a whole number")
     return problems or [
         f"{name} requires {require}, which is not enabled" for require in plugin.requires if require not in plugins
     ]

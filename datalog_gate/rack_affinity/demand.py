@@ -57,7 +57,7 @@ def read_flavors(file: str) -> Flavors:
             ):
                 flavors[flavor] = {SERVERS: 1, **cast(dict[str, int], amounts)}
             case _:
-                raise ValueError(f"{Path(file).name}: this is no flavor: {line}")
+                raise ValueError(f"{Path(file).name}: this is not a flavor: {line}")
     return flavors
 
 

@@ -122,7 +122,7 @@ def read_places(file: str) -> list[dict[str, str]]:
             isinstance(row, dict) and not row.keys() - FIELDS and all(isinstance(text, str) for text in row.values())
         )
         if not valid or ("provider" in row) == ("aggregate" in row):
-            raise ValueError(f"{Path(file).name}: this is no place: {json.dumps(row)}")
+            raise ValueError(f"{Path(file).name}: this is not a place: {json.dumps(row)}")
     return rows
 
 

@@ -29,7 +29,7 @@ class FolderFeed:
 
     def __iter__(self) -> Iterator[Item]:
         if not self._folder.is_dir():
-            raise InputError.of(f"{self._given} is no folder")
+            raise InputError.of(f"{self._given} is not a folder")
         discovery = discover_templates(self._folder)
         self.total = len(discovery.templates) + len(discovery.unreadable)
         above = os.path.join(self._folder, "")

@@ -48,7 +48,7 @@ def _parts(get: Get, path: str, name: str) -> tuple[dict[str, Any], dict[str, An
     """The template, environment and files of the stack at a path."""
     template, environment, files = (get(f"{path}/{part}") for part in ("template", "environment", "files"))
     if not all(isinstance(text, str) for text in files.values()):
-        raise InputError.of(f"Heat holds files of the stack {name} that are no text")
+        raise InputError.of(f"Heat holds files of the stack {name} that are not text")
     return template, environment, files
 
 

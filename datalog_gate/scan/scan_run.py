@@ -101,7 +101,7 @@ def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRe
         for item in feed:
             before = known.get(item.root)
             if storable(item.root) != item.root:
-                report.unread[storable(item.root)] = "its name is no text that can be stored"
+                report.unread[storable(item.root)] = "its name is not a string that can be stored"
                 continue
             if isinstance(item, Gone):
                 gone.add(item.root)

@@ -98,7 +98,7 @@ def _read_types(file: str, text: str) -> tuple[str, dict[str, ResourceType], lis
         data = json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         span = Span(file, error.lineno, error.colno, error.lineno, error.colno + 1)
-        return "", {}, [Diagnostic("bad-catalogue", f"this is no JSON: {error.msg}", span)]
+        return "", {}, [Diagnostic("bad-catalogue", f"this is not JSON: {error.msg}", span)]
     except RecursionError:
         return "", {}, [Diagnostic("bad-catalogue", "it is too deep", start)]
     except ValueError as error:
@@ -131,7 +131,7 @@ def _place(file: str, text: str, path: tuple[str, ...]) -> Span:
 def _check_type(path: tuple[str, ...], data: Any) -> None:
     _check_keys(path, data, OF_TYPE, ("relation", "properties"))
     if not RELATION.fullmatch(data["relation"]):
-        raise _MistakeError((*path, "relation"), "is no relation's name", "such as acme:load_balancer")
+        raise _MistakeError((*path, "relation"), "is not a relation's name", "such as acme:load_balancer")
     for name, schema in data["properties"].items():
         _check_property((*path, "properties", name), schema)
     for name, echoed in data.get("attributes", {}).items():
@@ -146,15 +146,15 @@ def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> Non
     if len(path) > MAX_DEPTH:
         raise _MistakeError(path, "is too deep")
     if named and (not path[-1] or path[-1].startswith("_") or "." in path[-1]):
-        raise _MistakeError(path, "is no property's name: it is empty, begins with _ or has a dot")
+        raise _MistakeError(path, "is not a property's name: it is empty, begins with _ or has a dot")
     _check_keys(path, data, OF_PROPERTY, ("kind",))
     kind, default = data["kind"], data.get("default")
     if kind not in KINDS:
         raise _MistakeError((*path, "kind"), f"is not one of {', '.join(KINDS)}")
     if default is not None and not _has_type(default, KINDS[kind]):
-        raise _MistakeError((*path, "default"), f"is no {kind}")
+        raise _MistakeError((*path, "default"), f"is not of the kind {kind}")
     if not all(_has_type(child, (str, int, float, bool)) for child in data.get("allowed", ())):
-        raise _MistakeError((*path, "allowed"), "is no list of scalars")
+        raise _MistakeError((*path, "allowed"), "is not a list of scalars")
     if ("children" in data and kind in SCALARS) or ("item" in data and (kind != "list" or "children" in data)):
         raise _MistakeError(path, "has children or an item: a list has one of them, a map may have children")
     for name, child in data.get("children", {}).items():
@@ -165,14 +165,14 @@ def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> Non
 
 def _check_keys(path: tuple[str, ...], data: Any, kinds: Mapping[str, type], needed: Iterable[str]) -> None:
     if not isinstance(data, dict):
-        raise _MistakeError(path, "is no object")
+        raise _MistakeError(path, "is not an object")
     for key, value in data.items():
         if key not in kinds:
             near = closest(key, kinds)
             raise _MistakeError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
         if not _has_type(value, (kinds[key],)):
-            names = {dict: "object", str: "text", bool: "boolean"}
-            raise _MistakeError((*path, key), f"is no {names.get(kinds[key], 'list')}")
+            names = {dict: "an object", str: "a string", bool: "a boolean"}
+            raise _MistakeError((*path, key), f"is not {names.get(kinds[key], 'a list')}")
     for key in needed:
         if key not in data:
             raise _MistakeError(path, f"has no `{key}`")
@@ -205,4 +205,4 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> Never:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

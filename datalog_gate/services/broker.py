@@ -231,7 +231,7 @@ def _check_decision(decision: object) -> Decision:
     try:
         text = json.dumps(decision, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise UnavailableError("its decision is no JSON data") from None
+        raise UnavailableError("its decision is not JSON data") from None
     if len(text) > ANSWER_LIMIT:
         raise UnavailableError(f"its decision takes more than {ANSWER_LIMIT} characters")
     copy = json.loads(text)

@@ -40,7 +40,7 @@ class Webhook:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise ValueError("webhook is no address that begins with https:// or http://")
+            raise ValueError("webhook is not an address that begins with https:// or http://")
         self._url, self._secret_file, self._delays = url, secret_file, delays
         self._clock, self._sleep = clock, sleep
         self._events: Queue[Mapping[str, object]] = Queue(MOST)

@@ -105,7 +105,7 @@ def read_rows(path: Path) -> Rows:
         lines = path.read_text("utf-8").splitlines()
         return list(_parse_lines(path, lines))
     except (ValueError, RecursionError):
-        raise ExchangeError(f"{path} is no export of a store") from None
+        raise ExchangeError(f"{path} is not an export of a store") from None
 
 
 def import_rows(store: Store, source: Rows) -> Imported:
@@ -202,7 +202,7 @@ def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict
             continue
         table = by_name.get(str(data.get("table"))) if isinstance(data, dict) else None
         if table is None or not isinstance(data.get("row"), dict) or data["row"].keys() != set(table.c.keys()):
-            raise ExchangeError(f"{path}:{number} is no row of a store")
+            raise ExchangeError(f"{path}:{number} is not a row of a store")
         if "content" in data["row"] and isinstance(table.c["content"].type, LargeBinary):
             data["row"]["content"] = b64decode(data["row"]["content"])
         yield table, data["row"]

@@ -289,7 +289,7 @@ def _parse(url: str) -> URL:
     try:
         return make_url(url)
     except (ArgumentError, ValueError):
-        raise ValueError("the store is no URL such as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE") from None
+        raise ValueError("the store is not a URL such as postgresql+psycopg://USER:PASSWORD@HOST/DATABASE") from None
 
 
 def _create_engine(url: URL, wait: float) -> Any:
@@ -302,7 +302,7 @@ def _create_engine(url: URL, wait: float) -> Any:
         options["connect_args"] |= dict.fromkeys(("read_timeout", "write_timeout"), wait + CONNECT)
         options["connect_args"]["init_command"] = f"SET SESSION {limits}"
     elif backend != "postgresql":
-        raise ValueError(f"{backend} is no database for a store: sqlite, postgresql, mysql or mariadb is")
+        raise ValueError(f"{backend} is not a database for a store: sqlite, postgresql, mysql or mariadb is")
     try:
         engine = create_engine(url, poolclass=NullPool, hide_parameters=True, **options)
     except (ImportError, NoSuchModuleError) as error:

@@ -98,7 +98,7 @@ class Assumptions:
                 near = closest(expression, self.offered)
                 message = f"no value of the stack that is not known is written `{expression}`"
                 if expression[:1] != "{":  # open data such as a template at a URL, or computed for rules
-                    message = f"`{expression}` is no function of a template: nothing can be assumed of it"
+                    message = f"`{expression}` is not a function of a template: nothing can be assumed of it"
                     named = f"{{get_param: {expression.rpartition(' ')[2]}}} in "  # as messages show it
                     near = near or next((offer for offer in self.offered if offer.startswith(named)), None)
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")

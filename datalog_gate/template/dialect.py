@@ -88,9 +88,11 @@ def dialect_of(template: Mapping[object, object]) -> Dialect | str:
     if len(keys) != 1:
         is_missing = "heat_template_version" not in template
         missing = (
-            "heat_template_version is missing" if is_missing else "heat_template_version is no text: write it in quotes"
+            "heat_template_version is missing"
+            if is_missing
+            else "heat_template_version is not a string: write it in quotes"
         )
-        return f"this is no template: {'it has more than one version' if keys else missing}"
+        return f"this is not a template: {'it has more than one version' if keys else missing}"
     written = str(template[keys[0]])
     if keys[0] in _CFN:
         version = _CFN[keys[0]]

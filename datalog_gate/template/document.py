@@ -166,7 +166,7 @@ def _date(value: object) -> str:
 
     if isinstance(value, date):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _span(file: str, node: Node, path: str = "") -> Span:

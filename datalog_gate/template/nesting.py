@@ -398,7 +398,7 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
         return Group((), place)
     unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
     if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:
-        tree.report("bad-template", f"`{wrong[0]}` is no type of a chain's member", place(("type",)))
+        tree.report("bad-template", f"`{wrong[0]}` is not a type of a chain's member", place(("type",)))
     concurrent = properties.get("concurrent") is True
     members = [
         Member(str(at), kind, shared, None, str(at - 1) if at and not concurrent else None)

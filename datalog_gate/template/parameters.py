@@ -257,7 +257,7 @@ def _read(name: str, kind: str, constraints: Limits, report: Report, hidden: boo
         secret = hidden or given.hidden
         shown = "a hidden value" if secret else _brief(given.value)
         known = isinstance(error, _RefusedError) and not secret
-        reason = error if known else f"it is no {kind} that the template takes"
+        reason = error if known else f"it is not a valid {kind}"
         report("bad-parameter", f"parameter `{name}` can't be {shown}: {reason}", name, None)
         return refused
 
@@ -275,7 +275,7 @@ def _as_property(kind: str, value: Data) -> Data:
         case "boolean", str() if value.lower() not in ("true", "false"):
             raise _RefusedError("it is neither true nor false")
         case ("string", float() | list() | dict()) | ("boolean", int() | float()) if not isinstance(value, bool):
-            raise _RefusedError(f"it is no {kind}")
+            raise _RefusedError(f"it is not a {kind}")
         case "comma_delimited_list", [dict(), *_] as members:
             maps = [member for member in members if isinstance(member, dict)]
             if len(maps) < len(members):
@@ -286,13 +286,13 @@ def _as_property(kind: str, value: Data) -> Data:
             pieces: list[Data] = []
             for item in items:
                 if not isinstance(item, str | Unknown | ResourceId | None):
-                    raise _RefusedError("it holds something that is no text")
+                    raise _RefusedError("it holds something that is not a string")
                 pieces += (item or "").split(",") if isinstance(item, str | None) else [item]
             return pieces
         case "comma_delimited_list", dict() | int() | float():
-            raise _RefusedError("it is no list")
+            raise _RefusedError("it is not a list")
         case "json", bool() | int() | float():
-            raise _RefusedError("it is no map")
+            raise _RefusedError("it is not a map")
     return value
 
 
@@ -354,7 +354,7 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
         given = definition.get("constraints")
         given = [] if given is None else given
         if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
-            raise _RefusedError("the constraints are no list of maps")
+            raise _RefusedError("the constraints are not a list of maps")
     else:
         merged: dict[str, Any] = {}
         for key in definition.keys() & _CFN_CONSTRAINTS:
@@ -406,7 +406,7 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
         case "modulo":
             step, offset = limit
             if convert("number", value) % step != offset:
-                raise _RefusedError(f"it is no multiple of {step} plus {offset}")
+                raise _RefusedError(f"it is not a multiple of {step} plus {offset}")
         case "allowed_values":
             if isinstance(value, list):
                 allowed = {item for item in limit if not isinstance(item, dict | list)}.issuperset(value)
@@ -416,6 +416,6 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
                 raise _RefusedError(f"it is none of {', '.join(map(str, limit))[:200]}")
         case "allowed_pattern":
             if not isinstance(value, str):
-                raise _RefusedError("it is no text")
+                raise _RefusedError("it is not a string")
             if matches_whole(limit, value) is False:
                 raise _RefusedError(f"it does not match {limit[:200]}")

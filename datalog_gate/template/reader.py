@@ -188,7 +188,7 @@ def _templates(data: Data) -> Iterator[str]:
 
 def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[str, Given]) -> Stack | None:
     data = document.data
-    dialect = dialect_of(data) if isinstance(data, dict) else "this is no template: it is not a map of sections"
+    dialect = dialect_of(data) if isinstance(data, dict) else "this is not a template: it is not a map of sections"
     if isinstance(dialect, str) or not isinstance(data, dict):
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
         is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
@@ -304,7 +304,9 @@ def _section(tree: Tree, document: Document, data: Mapping[str, Data], name: str
     wrong = [key for key in section if not isinstance(key, str)]
     for key in wrong:
         place = document.key_place((name, key))
-        tree.report("bad-template", f"the name `{key}` is no text", place, Advice("write it in quotes", in_quotes=True))
+        tree.report(
+            "bad-template", f"the name `{key}` is not a string", place, Advice("write it in quotes", in_quotes=True)
+        )
     return {key: value for key, value in section.items() if key not in wrong} if wrong else section
 
 

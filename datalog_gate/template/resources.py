@@ -112,7 +112,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     policy = "Retain" if "external_id" in content else content.get("deletion_policy")
     policy_name = dialect.deletion_policy(policy)
     if policy is not None and policy_name is None:
-        message = f"`{policy}` is no deletion policy"
+        message = f"`{policy}` is not a deletion policy"
         tree.report("bad-template", message, where(("deletion_policy",)), "use Delete or Retain")
     result = _resource(
         scope,

@@ -55,7 +55,8 @@ async def test_a_mistake_is_told_at_once_with_an_edit_that_was_tried(editor: Edi
         (
             '"{group} lets {scr} in"',
             '"{group} lets {src} in"',
-            "5:1-57 error [message-column] the message names scr, which is no column of the head / did you mean src?",
+            "5:1-57 error [message-column] the message names scr, which is not a column of the head / "
+            "did you mean src?",
             "write src",
         ),
         (
@@ -67,7 +68,8 @@ async def test_a_mistake_is_told_at_once_with_an_edit_that_was_tried(editor: Edi
         (
             'key=["gorup"]',
             'key=["group"]',
-            "5:1-57 error [annotation-attribute] key names gorup, which is no column of the head / did you mean group?",
+            "5:1-57 error [annotation-attribute] key names gorup, which is not a column of the head / "
+            "did you mean group?",
             "write group",
         ),
         (
@@ -182,7 +184,7 @@ async def test_renaming_changes_every_place_and_nothing_else(editor: Editor) -> 
         ("_id=gr|oup", "not"),
     ):
         assert await editor.rename(GROUP, place, name) is None
-    assert editor.client.messages[-1].message == "not is no name: write letters, digits and _"
+    assert editor.client.messages[-1].message == "not is not a name: write letters, digits and _"
 
 
 async def test_formatting_is_that_of_fmt(editor: Editor) -> None:

@@ -137,7 +137,7 @@ CATEGORIES = (
     ),
     Category(
         "property of the wrong kind",
-        "a group's size that is no number is an open group here, and a resource's id is kept as any parameter; Heat "
+        "a group's size that is not a number is an open group here, and a resource's id is kept as any parameter; Heat "
         "refuses the stack",
         "heat/engine/properties.py:264",
         lambda difference: difference.at.endswith(" nested") and _refused(_WRONG)(difference),

@@ -489,7 +489,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
             named = ", ".join(sorted(domain.texts)[:12])
             otherwise = f"they name {named}; state your own as facts of a relation"
             suggestion = did_you_mean(text, domain.texts) if _near(text, domain.texts) else otherwise
-            yield Diagnostic("unknown-value", f"{text!r} is no {domain.what}", span, suggestion, "warning")
+            yield Diagnostic("unknown-value", f"{text!r} is not a {domain.what}", span, suggestion, "warning")
             continue
         severe = (domain.complete and domain.listed) or _near(text, domain.texts)
         suggestion = did_you_mean(text, domain.texts, "one of " + ", ".join(sorted(domain.texts)[:12]))

@@ -31,10 +31,10 @@ def find_bad_inputs(
     name = call.builtin.partition(".")[0]
     match call.inputs:
         case (ir.Const(str() as text), *_) if name in OF_DAYS and not _is_day(text):
-            message = f"{text!r} is no day: {name} of it is an error"
+            message = f"{text!r} is not a date: {name} of it is an error"
             yield _warning("unknown-value", message, call.span, 'write it like "2027-03-01"', "error")
         case (ir.Const(str() as text),) if name == "parse_size" and not SIZE.fullmatch(text):
-            message = f"{text!r} is no size: {name} of it is an error"
+            message = f"{text!r} is not a size: {name} of it is an error"
             yield _warning("unknown-value", message, call.span, 'write it like "2 GiB"', "error")
         case (ir.Const(), ir.Const()) if not call.outputs and (name in TESTS or name in OF_NETWORKS):
             message = f"{name} asks of two constants, which is the same for every stack"

@@ -44,7 +44,7 @@ REFERENCES: Mapping[str, Collection[str]] = {
 """Properties that name a resource, with the relations of its types."""
 OF_GATE: Mapping[str, Mapping[str, str]] = {
     "gate:grant": {"id": "grant"}, "gate:grant_scope": {"id": "grant"},
-    "heat:nested": {"id": "holder of a stack"}, "heat:stack": {"parent": "holder of a stack"},
+    "heat:nested": {"id": "resource with a nested stack"}, "heat:stack": {"parent": "resource with a nested stack"},
     "heat:scaling": {"id": "group"}, "heat:member": {"group": "group"},
 }  # fmt: skip
 """Columns of other relations that hold resources, with what kind of resource."""
@@ -271,7 +271,7 @@ class _Contradictions:
                         references.setdefault(value, column)
         for value, what in roles.items():
             if (table := tables.get(value, "")).startswith(PLAIN):
-                return f"{table} is no {what}"
+                return f"{table} is not a {what}"
         for value, column in references.items():
             table = tables.get(value, "")
             if table in REFERRED and table not in REFERENCES[column]:

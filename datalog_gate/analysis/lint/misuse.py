@@ -338,7 +338,7 @@ class _Review:
             given = [(other, span)] if isinstance(other, ir.Const) else self._listed(other, around)
             for constant, place in given:
                 if isinstance(constant.value, str) and not read_day(constant.value):
-                    message = f"{constant.value!r} is no time: texts are compared letter by letter"
+                    message = f"{constant.value!r} is not a time: texts are compared letter by letter"
                     yield _warning("unknown-value", message, place, 'write it like "2027-03-01"')
 
     def _argument_order(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -349,7 +349,7 @@ class _Review:
             for term in inputs:
                 if isinstance(term, ir.Const) and isinstance(term.value, str) and not read_network(term.value):
                     yield Diagnostic(
-                        "unknown-value", f"{quoted(term.value)} is no network", call.span, A_NETWORK, "error"
+                        "unknown-value", f"{quoted(term.value)} is not a network", call.span, A_NETWORK, "error"
                     )
         if len(inputs) < 2 or name not in (*HAYSTACK, "replace", "split", "cidr_contains", "ip_in_network"):
             return

@@ -89,7 +89,7 @@ class Heat:
         try:
             return json_object(self._adapter.get(path, headers={"Accept": "application/json"}).json())
         except ValueError:
-            raise InputError.of(f"Heat does not give {resource}: it is no JSON") from None
+            raise InputError.of(f"Heat does not give {resource}: it is not JSON") from None
         except self._errors as error:
             if getattr(error, "http_status", 0) == 404:
                 raise InputError.of(f"Heat has no {resource}") from None
@@ -135,7 +135,7 @@ class Heat:
         try:
             return answer.status_code, json_object(answer.json() if answer.status_code == 200 else {})
         except ValueError:
-            raise InputError.of(f"Heat does not give {path.strip('/')}: it is no JSON") from None
+            raise InputError.of(f"Heat does not give {path.strip('/')}: it is not JSON") from None
 
     def post(self, path: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, str]]:
         """Post a JSON object; return the status and headers of any answer. Errors: InputError."""

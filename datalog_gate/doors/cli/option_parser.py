@@ -516,13 +516,13 @@ def _seconds(text: str) -> float:
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 65535")
     return int(text)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 

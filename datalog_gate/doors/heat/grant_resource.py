@@ -55,7 +55,7 @@ class _GrantPlace(NamedTuple):
 def check(resource: Any, definition: Any) -> None:
     """Check that a definition is a valid grant, and that the caller may grant the service."""
     if definition.external_id() is not None:
-        raise GrantRefusedError("a grant is no external resource: leave out external_id")
+        raise GrantRefusedError("a grant is not an external resource: leave out external_id")
     if definition.deletion_policy() != definition.DELETE:
         raise GrantRefusedError("a grant ends with its resource: leave out deletion_policy")
     if on := sorted(dependency.name for dependency in function.dependencies(definition._properties or {})):
@@ -296,4 +296,4 @@ def _parse_end(expires: str | None) -> float | None:
     try:
         return read_instant(expires).timestamp()
     except ValueError:
-        raise GrantRefusedError(f"expires is no date: {expires}") from None
+        raise GrantRefusedError(f"expires is not a date: {expires}") from None

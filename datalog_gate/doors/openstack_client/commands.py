@@ -279,7 +279,7 @@ def _make_cell(name: str, value: Any) -> Any:
 def _split_pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{text} is no KEY=VALUE")
+        raise UsageError(f"{text} is not KEY=VALUE")
     return name, value
 
 

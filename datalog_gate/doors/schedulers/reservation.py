@@ -52,7 +52,7 @@ def read_reservation(hints: Mapping[str, Any], project: str, ask: Ask) -> Reserv
     try:
         consumer = str(UUID(claim))
     except ValueError:
-        raise UnprovenError(f"{CLAIM} is no uuid") from None
+        raise UnprovenError(f"{CLAIM} is not a UUID") from None
     allocation = ask(f"/allocations/{consumer}")
     if allocation.get("consumer_type") != CONSUMER_TYPE or allocation.get("project_id") != project:
         raise UnprovenError(f"project {project} has no claim {consumer}")

@@ -40,7 +40,7 @@ def read_json(environ: dict[str, Any], limit: int, seconds: float) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        raise ApiError(400, "malformed_json", f"the body is no JSON: {error}") from None
+        raise ApiError(400, "malformed_json", f"the body is not JSON: {error}") from None
     _check_size(data)
     if "\0" in text or _ESCAPE.search(text):
         _check_texts(data)
@@ -86,7 +86,7 @@ def _read_length(environ: dict[str, Any]) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise ApiError(400, "content_length", "Content-Length is no number")
+        raise ApiError(400, "content_length", "Content-Length is not a number")
     return int(text)
 
 
@@ -104,7 +104,7 @@ def _too_deep() -> ApiError:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _read_float(text: str) -> float:

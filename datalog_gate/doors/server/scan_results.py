@@ -26,7 +26,7 @@ def _list_findings(call: ApiCall) -> Reply:
         try:
             since = read_instant(since).isoformat()
         except ValueError:
-            raise ApiError(400, "invalid", "since is no time in ISO 8601", "write 2027-03-01T12:00:00Z") from None
+            raise ApiError(400, "invalid", "since is not a time in ISO 8601", "write 2027-03-01T12:00:00Z") from None
     page = _read_page(call, 4, call.query.get("stack"))
     with open_scan_store(call.server.options) as store:
         findings = store.findings(page, call.query.get("policy"), since, call.query["state"] == "all")

@@ -59,7 +59,7 @@ def serve(config: Path | None, host: str, port: int) -> int:
     except (StoreError, ValueError) as error:
         raise InputError.of(f"{config or 'the server'}: {error}") from None
     if token and host not in LOOPBACK:
-        LOG.warning("%s is no loopback address, and the token goes over it in the clear: set auth = keystone", host)
+        LOG.warning("%s is not a loopback address, and the token goes over it in the clear: set auth = keystone", host)
     LOG.info("the policy server answers on http://%s:%s", f"[{host}]" if ":" in host else host, port)
     _Server(application, _configure(options, host, port)).run()
     return 0

@@ -38,7 +38,7 @@ def _show(call: ApiCall) -> Reply:
 def _create(call: ApiCall) -> Reply:
     """Create a waiver, if it fits the rules."""
     if call.server.point.current().settings.waivers not in ("", STORE):
-        message = "the waivers of this gate are those of a file, which is no file of this server"
+        message = "the waivers of this gate are those of a file, which is not a file of this server"
         raise ApiError(409, "file", message, "set waivers = store in [datalog_gate]")
     entry = {"owner": call.client.user, **call.body}
     if not call.client.sees(entry.get("project")) or not (entry.get("project") or call.client.projects is None):

@@ -25,7 +25,7 @@ def read_body(environ: Environ, limit: int) -> bytes:
     forwarded."""
     length = environ.get("CONTENT_LENGTH") or ""
     if length and not re.fullmatch("[0-9]{1,15}", length):
-        raise InputError.of("the Content-Length is no number")
+        raise InputError.of("the Content-Length is not a number")
     if not length and not environ.get("wsgi.input_terminated"):
         raise InputError.of("the request has no Content-Length")
     size = min(int(length), limit + 1) if length else limit + 1
@@ -62,7 +62,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError.of(f"the body is not JSON that can be judged: {error}") from None
     if not isinstance(data, dict):
-        raise InputError.of("the body is no JSON object")
+        raise InputError.of("the body is not a JSON object")
     return data
 
 

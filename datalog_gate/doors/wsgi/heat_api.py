@@ -251,7 +251,7 @@ def _merge_update(body: Mapping[str, Any], stored: StoredStack) -> tuple[StackDe
     own = _request_environment(body, files)
     cleared = body.get("clear_parameters") or []
     if not isinstance(cleared, list) or not all(isinstance(name, str) for name in cleared):
-        raise InputError.of("clear_parameters is no list of names")
+        raise InputError.of("clear_parameters is not a list of names")
     environment = _merge_environment(stored, own, cleared)
     definition = _definition(template, environment, own, files)
     merged = definition.environment
@@ -297,15 +297,15 @@ def _check(body: Mapping[str, Any]) -> None:
         if not isinstance(body.get(name), types):
             raise InputError.of(f"{name} is of a wrong type")
     if not all(isinstance(text, str) for text in (body.get("files") or {}).values()):
-        raise InputError.of("files holds something that is no text")
+        raise InputError.of("files holds something that is not a string")
 
 
 def _adopted(text: object) -> dict[str, Any]:
     if not isinstance(text, str):
-        raise InputError.of("adopt_stack_data is no text")
+        raise InputError.of("adopt_stack_data is not a string")
     data = read_document(text, "<adopt_stack_data>").data
     if not isinstance(data, dict) or not isinstance(data.get("environment") or {}, dict):
-        raise InputError.of("adopt_stack_data is no map of a stack")
+        raise InputError.of("adopt_stack_data is not a map of a stack")
     adopted: dict[str, Any] = json.loads(json.dumps(data))  # numbers as names become texts, in Heat too
     return adopted
 
@@ -313,7 +313,7 @@ def _adopted(text: object) -> dict[str, Any]:
 def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
     names = body.get("environment_files") or ()
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise InputError.of("environment_files is no list of names")
+        raise InputError.of("environment_files is not a list of names")
     if missing := [name for name in names if name not in (body.get("files") or {})]:
         raise InputError.of(f"{missing[0]} of environment_files is not among the files", "missing-file")
     return tuple(names)
@@ -396,14 +396,14 @@ def _declared(template: Mapping[str, Any] | str) -> set[str]:
 def _map(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = data.get(name) or {}
     if not isinstance(section, dict):
-        raise InputError.of(f"the section {name} is no map", "bad-environment")
+        raise InputError.of(f"the section {name} is not a map", "bad-environment")
     return section
 
 
 def _data(text: object, label: str, as_json: bool = True) -> Mapping[str, Any]:
     data = read_document(text, label, as_json).data if isinstance(text, str) else text or {}
     if not isinstance(data, dict):
-        raise InputError.of(f"{label} is no map of sections", "bad-environment")
+        raise InputError.of(f"{label} is not a map of sections", "bad-environment")
     return data
 
 

@@ -21,11 +21,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown name": (grant(scope=["s", "t"]), "its scope names t, and there is no such resource"),
     "an unknown name within": (grant(scope=["t.s"]), "its scope names t.s, and there is no such resource"),
     "itself": (grant(scope=["g"]), "its scope names g, which the grant itself waits for: take it out of either"),
-    "a time that is none": (grant(expires="soon"), "expires is no date: soon"),
+    "a time that is none": (grant(expires="soon"), "expires is not a date: soon"),
     "a policy to retain": (grant() | {"deletion_policy": "retain"}, RETAINED),
     "an id of something else": (
         grant() | {"external_id": "x"},
-        "a grant is no external resource: leave out external_id",
+        "a grant is not an external resource: leave out external_id",
     ),
 }
 

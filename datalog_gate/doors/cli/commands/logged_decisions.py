@@ -176,7 +176,7 @@ def _read_decision(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         except (ValueError, RecursionError):
             decision = None
         if not isinstance(decision, dict) or decision.get("schema") != SCHEMA:
-            raise InputError.of(f"{file} is no decision as `check --format json` writes it")
+            raise InputError.of(f"{file} is not a decision as `check --format json` writes it")
         return decision, ""
     record: Any = find_record(find_log(options), options.decision)
     if "decision" not in record:

@@ -65,7 +65,7 @@ def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
         if not os.path.lexists(file):
             continue
         if not file.is_file():
-            yield f"{file} is no file: {lost}", "set decision_log to the path of a file"
+            yield f"{file} is not a file: {lost}", "set decision_log to the path of a file"
         elif not os.access(file, os.R_OK | os.W_OK, effective_ids=True) or not file.stat().st_mode & 0o600:
             fix = f"let the user of Heat's services read and write it, as by `chmod u+rw {file}`"
             yield f"the user of the doctor can't read and write {file}: {lost}", fix

@@ -190,7 +190,7 @@ def _wrong_doors(pipeline: Pipeline, factories: Sequence[str], paste: IniFile, f
         elif (name.startswith("datalog_gate") or "datalog" in factory) and factory not in FACTORIES:
             wrong = "has the wrong egg name" if factory.startswith("egg:") else "names"
             problem = f"{wrong} {factory}" if factory else "is missing"
-            message = f"{name} in {pipeline.name} is no door: [{section}] {problem}"
+            message = f"{name} in {pipeline.name} is not a door: [{section}] {problem}"
             place = paste.place(section) if factory else pipeline.place
             use = f"write `use = egg:datalog-gate#{DOORS[pipeline.api]}` under [{section}]"
             yield CheckResult("finding", "door", message, place, use)

@@ -107,7 +107,7 @@ def _check_rules(settings: Settings, locate: Locate) -> Generator[CheckResult, N
         yield CheckResult("note", "rules", format_line(warning), locate("rules"))
     for name in sorted(settings.policy_modes.keys() - policies):
         near = closest(name, policies)
-        message = f"policy_modes names {name}, which is no policy of the rules: it has no effect"
+        message = f"policy_modes names {name}, which is not a policy of the rules: it has no effect"
         fix = f"write {near} in place of {name}" if near else f"remove {name} from policy_modes"
         yield CheckResult("finding", "rules", message, locate("policy_modes"), fix)
     return rules
