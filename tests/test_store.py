@@ -77,6 +77,13 @@ def test_an_upgrade_tells_the_revision_before(store: Store) -> None:
     assert [store.upgrade(), store.upgrade(), store.revision()] == [REVISION, REVISION, REVISION]
 
 
+def test_an_upgrade_of_a_newer_store_is_refused(store: Store) -> None:
+    store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
+    newer = r"^the store has the revision 9, which this package does not know: install the one that made it$"
+    with pytest.raises(StoreError, match=newer):
+        store.upgrade()
+
+
 RULES = (
     tables.rule_generations,
     tables.rule_policies,

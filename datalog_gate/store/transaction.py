@@ -96,6 +96,9 @@ class Store:
         """Upgrade the tables to the revision of this package. Return the previous one, or None if there were no
         tables."""
         before = self.revision()
+        if before not in (None, *EXCHANGED):
+            message = f"the store has the revision {before}, which this package does not know"
+            raise self.error_type(f"{message}: install the one that made it")
         if before != REVISION:
             self._run(migrate)
         return before
