@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import select
+from sqlalchemy import Table, select
 from sqlalchemy.engine import Connection
 
 from datalog_gate.base.records import dataclass
@@ -91,12 +91,8 @@ class ApiRecords:
 
     def writes(self, projects: Collection[str] | None, before: float | None, limit: int) -> list[dict[str, Any]]:
         """The newest writes before a time, of some projects, or of all with None."""
-        query = select(api_writes).order_by(api_writes.c.at.desc(), api_writes.c.key).limit(limit)
-        if projects is not None:
-            query = query.where(api_writes.c.project.in_(projects))
-        if before is not None:
-            query = query.where(api_writes.c.at < before)
-        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+        query = select(api_writes).order_by(api_writes.c.at.desc(), api_writes.c.key)
+        return self._read_page(query, api_writes, projects, before, limit)
 
     def add_decision(self, content: Mapping[str, object], **values: str) -> None:
         """Store a decision, with its `project`, `user`, `stack_name` and `request_id`. A newer one with the same id in
@@ -116,20 +112,22 @@ class ApiRecords:
     ) -> list[dict[str, Any]]:
         """The newest decisions before a time, without their content."""
         columns = [column for column in api_decisions.c if column.name != "content"]
-        query = select(*columns).order_by(api_decisions.c.at.desc(), api_decisions.c.id).limit(limit)
-        if projects is not None:
-            query = query.where(api_decisions.c.project.in_(projects))
-        if before is not None:
-            query = query.where(api_decisions.c.at < before)
-        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+        query = select(*columns).order_by(api_decisions.c.at.desc(), api_decisions.c.id)
+        return self._read_page(query, api_decisions, projects, before, limit)
 
     def find_decision(self, id_: str, projects: Collection[str] | None) -> dict[str, Any] | None:
         """The newest decision with this id in some projects, or in any with None."""
-        query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc()).limit(1)
+        query = select(api_decisions).where(api_decisions.c.id == id_).order_by(api_decisions.c.at.desc())
+        return next(iter(self._read_page(query, api_decisions, projects, None, 1)), None)
+
+    def _read_page(
+        self, query: Any, table: Table, projects: Collection[str] | None, before: float | None, limit: int
+    ) -> list[dict[str, Any]]:
         if projects is not None:
-            query = query.where(api_decisions.c.project.in_(projects))
-        row = self.store.run(None, lambda rows: rows.execute(query).mappings().first())
-        return dict(row) if row else None
+            query = query.where(table.c.project.in_(projects))
+        if before is not None:
+            query = query.where(table.c.at < before)
+        return self.store.run(None, lambda rows: [dict(row) for row in rows.execute(query.limit(limit)).mappings()])
 
     def _clean(self) -> None:
         """Remove old records, once an hour."""

@@ -26,7 +26,7 @@ from datalog_gate.store.tables import (
     rule_policies,
     stored_rules,
 )
-from datalog_gate.store.transaction import Store
+from datalog_gate.store.transaction import Store, atomic, reading
 
 RULES, ROWS = "rules", "rows"
 MOST_BYTES = 8 * 1024 * 1024
@@ -80,55 +80,50 @@ class StoredPolicies:
 class RuleStore:
     """The rules of a store. Errors of all methods: those of the store."""
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+    lock = RULES
 
-    def numbers(self) -> tuple[int, int]:
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self.store, self._clock = store, clock
+
+    @reading
+    def numbers(self, rows: Connection) -> tuple[int, int]:
         """The generation numbers of the rules and of the rows; 0 before the first."""
-        rows = self._store.run(None, lambda rows: rows.execute(select(rule_generations)).all())
-        numbers = {row.name: int(row.number) for row in rows}
+        numbers = {row.name: int(row.number) for row in rows.execute(select(rule_generations))}
         return numbers.get(RULES, 0), numbers.get(ROWS, 0)
 
-    def read(self) -> StoredPolicies:
+    @atomic
+    def read(self, rows: Connection) -> StoredPolicies:
         """The newest generation."""
+        number = _number(rows, RULES)
+        policies = _read(rows, select(rule_policies).order_by(rule_policies.c.position))
+        rules = _read(rows, select(stored_rules).order_by(stored_rules.c.position, stored_rules.c.id))
+        sources = _read(rows, select(data_sources).order_by(data_sources.c.position))
+        return StoredPolicies(number, tuple(policies), tuple(rules), tuple(sources))
 
-        def work(rows: Connection) -> StoredPolicies:
-            def every(table: Table, *more: Any) -> tuple[Record, ...]:
-                return tuple(dict(row) for row in rows.execute(select(table).order_by(*more)).mappings())
-
-            number = _number(rows, RULES)
-            policies = every(rule_policies, rule_policies.c.position)
-            rules = every(stored_rules, stored_rules.c.position, stored_rules.c.id)
-            return StoredPolicies(number, policies, rules, every(data_sources, data_sources.c.position))
-
-        return self._store.run(RULES, work)
-
-    def change(self, seen: int, change: Change) -> int:
+    @atomic
+    def change(self, rows: Connection, seen: int, change: Change) -> int:
         """Apply a change to the generation `seen`, and return the number of the new one. Errors: StaleError."""
+        if (now := _number(rows, RULES)) != seen:
+            raise StaleError(f"the rules are at generation {now}, and were seen at {seen}")
+        number = seen + 1
+        for table, key in change.removed:
+            rows.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))
+        for table, values in change.added:
+            position = {"position": number} if "position" in table.c else {}
+            rows.execute(table.insert().values(**values, **position))
+        content = [dict(item) for item in change.content]
+        values = {"author": change.author, "change": change.change, "subject": change.subject[:255]}
+        rows.execute(rule_changes.insert().values(number=number, at=self._clock(), content=content, **values))
+        _set_number(rows, RULES, number)
+        return number
 
-        def work(rows: Connection) -> int:
-            if (now := _number(rows, RULES)) != seen:
-                raise StaleError(f"the rules are at generation {now}, and were seen at {seen}")
-            number = seen + 1
-            for table, key in change.removed:
-                rows.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))
-            for table, values in change.added:
-                position = {"position": number} if "position" in table.c else {}
-                rows.execute(table.insert().values(**values, **position))
-            content = [dict(item) for item in change.content]
-            values = {"author": change.author, "change": change.change, "subject": change.subject[:255]}
-            rows.execute(rule_changes.insert().values(number=number, at=self._clock(), content=content, **values))
-            _set_number(rows, RULES, number)
-            return number
-
-        return self._store.run(RULES, work)
-
-    def history(self, before: int | None, limit: int) -> list[dict[str, Any]]:
+    @reading
+    def history(self, rows: Connection, before: int | None, limit: int) -> list[dict[str, Any]]:
         """The newest changes before a number."""
         query = select(rule_changes).order_by(rule_changes.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(rule_changes.c.number < before)
-        return self._store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+        return _read(rows, query)
 
     def push(self, source: str, table: str, data: Sequence[Any]) -> None:
         """Replace the rows of a table. Errors: TooManyRowsError."""
@@ -144,7 +139,7 @@ class RuleStore:
             rows.execute(pushed_rows.insert().values(**values))
             _set_number(rows, ROWS, number)
 
-        self._store.run(RULES, work)
+        self.store.run(RULES, work)
 
     def pushed(self) -> dict[tuple[str, str], list[Any]]:
         """The pushed rows, by data source and table."""
@@ -153,23 +148,24 @@ class RuleStore:
             order = pushed_rows.c.source, pushed_rows.c.table
             return list(rows.execute(select(pushed_rows).order_by(*order)))
 
-        rows = self._store.run(None, work)
+        rows = self.store.run(None, work)
         return {(row.source, row.table): json.loads(zlib.decompress(row.content)) for row in rows}
 
-    def libraries(self) -> list[dict[str, Any]]:
+    @reading
+    def libraries(self, rows: Connection) -> list[dict[str, Any]]:
         """The policies of the library, by name."""
-        query = select(library_policies).order_by(library_policies.c.name, library_policies.c.id)
-        return self._store.run(None, lambda rows: [dict(row) for row in rows.execute(query).mappings()])
+        return _read(rows, select(library_policies).order_by(library_policies.c.name, library_policies.c.id))
 
-    def set_library(self, identity: str, content: Mapping[str, Any] | None) -> None:
+    @atomic
+    def set_library(self, rows: Connection, identity: str, content: Mapping[str, Any] | None) -> None:
         """Replace a policy of the library, or remove it with None."""
+        rows.execute(library_policies.delete().where(library_policies.c.id == identity))
+        if content is not None:
+            rows.execute(library_policies.insert().values(id=identity, name=content["name"], content=dict(content)))
 
-        def work(rows: Connection) -> None:
-            rows.execute(library_policies.delete().where(library_policies.c.id == identity))
-            if content is not None:
-                rows.execute(library_policies.insert().values(id=identity, name=content["name"], content=dict(content)))
 
-        self._store.run(RULES, work)
+def _read(rows: Connection, query: Any) -> list[dict[str, Any]]:
+    return [dict(row) for row in rows.execute(query).mappings()]
 
 
 def _number(rows: Connection, name: str) -> int:
