@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from datalog_gate.doors.server.application import create_app, trust_token
-from datalog_gate.doors.server.congress import endpoint
 from datalog_gate.doors.server.congress_state import LivePolicies
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Reply
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.policy_server import create_server
 from datalog_gate.doors.server.serving import read_config
 from datalog_gate.store.rule_store import Change, RuleStore, StaleError
@@ -379,7 +378,8 @@ def test_a_change_that_others_always_overtake_is_refused_and_may_be_sent_again(f
     def handle(call: ApiCall) -> Reply:
         return Reply(call.server.live.change(work))
 
-    busy = endpoint("POST", "/v1/busy", "policy:simulate", "Change the rules", handle)
+    names = "POST", "/v1/busy", "congress_policy:simulate", "Change the rules"
+    busy = Endpoint(*names, handle, allowed=OPERATOR, scopes=CLOUD)
     application = create_app(read_config(flavors.folder / "server.conf"), flavors.server, trust_token(TOKEN), [busy])
     answer = create_client(application).simulate_post("/v1/busy", headers={"X-Auth-Token": TOKEN})
     message = "others change the rules all the time: send it again"

@@ -30,11 +30,12 @@ from datalog_gate.doors.server.access import (
     TokenAuthentication,
     list_domain_projects,
 )
-from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply, Schema
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
 from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.pages.sessions import PageSessions
 from datalog_gate.doors.server.pages.site import add_pages
 from datalog_gate.doors.server.policy_server import PolicyServer
+from datalog_gate.doors.server.schemas import Schema
 from datalog_gate.store.api_records import Write
 from datalog_gate.store.rule_store import StaleError
 from datalog_gate.store.transaction import StoreError

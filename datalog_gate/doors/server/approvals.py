@@ -7,16 +7,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from datalog_gate.decision_point.settings import parse_plugin_options
-from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, describe_page, read_text_marker, write_page
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.pagination import read_text_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
-from datalog_gate.doors.server.scan_results import PROJECT
+from datalog_gate.doors.server.schemas import PAGES, PROJECT, describe_body, describe_object, describe_page
 from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, build_event, read_webhook
 
 LOG = logging.getLogger(__name__)
 STATES = ["awaiting", "approved", "refused", "used", "superseded", "expired"]
+MEMBERS = ("id", "state", "project", "stack", "grant", "options", "scope", "asked", "until", "said")
+APPROVAL = describe_object(*MEMBERS, id={"type": "string"}, state={"enum": STATES})
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "GET /v2/approvals",
+    "approval:list",
+    "List requests for approval, the oldest first",
+    answer=describe_page("approvals", APPROVAL),
+    query={"state": {"enum": STATES, "description": "only those in this state"}, "project": PROJECT, **PAGES},
+)
 def _list(call: ApiCall) -> Reply:
     state, limit, after = call.query.get("state"), call.query["limit"], read_text_marker(call)
     if after and not (after.isascii() and after.isdecimal() and len(after) < 10):
@@ -27,10 +37,25 @@ def _list(call: ApiCall) -> Reply:
     return Reply(answer)
 
 
+@ENDPOINTS.add("GET /v2/approvals/{approval}", "approval:show", "Show a request for approval", answer=APPROVAL)
 def _show(call: ApiCall) -> Reply:
     return Reply(_find(call).to_json())
 
 
+@ENDPOINTS.add(
+    "POST /v2/approvals/{approval}/verdicts",
+    "approval:answer",
+    "Approve or refuse a request",
+    answer=APPROVAL,
+    allowed=OPERATOR,
+    scopes=CLOUD,
+    body=describe_body(
+        "verdict",
+        verdict={"enum": ["approved", "refused"]},
+        why={"type": "string", "maxLength": 2000, "description": "the reason, for the user"},
+    ),
+    writes=True,
+)
 def _answer(call: ApiCall) -> Reply:
     """Approve or refuse as the caller, and notify the webhook."""
     request, verdict = _find(call), call.body["verdict"]
@@ -76,42 +101,3 @@ def _open(server: PolicyServer) -> Approvals:
 def _read_options(server: PolicyServer) -> Mapping[str, str]:
     """The settings of the service."""
     return parse_plugin_options("service_option", server.point.settings.service_option).get("approval", {})
-
-
-APPROVAL: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["id", "state", "project", "stack", "grant", "options", "scope", "asked", "until", "said"],
-    "properties": {"id": {"type": "string"}, "state": {"enum": STATES}},
-}
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v2/approvals",
-        "approval:list",
-        "List requests for approval, the oldest first",
-        _list,
-        answer=describe_page("approvals", APPROVAL),
-        query={"state": {"enum": STATES, "description": "only those in this state"}, "project": PROJECT, **PAGES},
-    ),
-    Endpoint("GET", "/v2/approvals/{approval}", "approval:show", "Show a request for approval", _show, answer=APPROVAL),
-    Endpoint(
-        "POST",
-        "/v2/approvals/{approval}/verdicts",
-        "approval:answer",
-        "Approve or refuse a request",
-        _answer,
-        answer=APPROVAL,
-        allowed=OPERATOR,
-        scopes=CLOUD,
-        body={
-            "type": "object",
-            "required": ["verdict"],
-            "additionalProperties": False,
-            "properties": {
-                "verdict": {"enum": ["approved", "refused"]},
-                "why": {"type": "string", "maxLength": 2000, "description": "the reason, for the user"},
-            },
-        },
-        writes=True,
-    ),
-)

@@ -14,8 +14,8 @@ from datalog_gate.base.errors import DiagnosticsError, EngineError, RulesError
 from datalog_gate.base.values import to_json
 from datalog_gate.decision.simulation import simulate
 from datalog_gate.doors.server.congress_state import LivePolicies, PolicyState, read_rule
-from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply, Schema
-from datalog_gate.doors.server.pagination import LIMIT
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.schemas import LIMIT, Schema, describe_object
 from datalog_gate.engine import engine
 from datalog_gate.engine.provenance import Provenance
 from datalog_gate.explain.explanation import RowExplanation, format_lines
@@ -41,6 +41,30 @@ NUMBERS = {
 KINDS = ("nonrecursive", "action", "database", "materialized", "z3")
 TRACED = 20
 """The maximum number of rows that a trace explains."""
+TEXT = {"type": ["string", "null"], "maxLength": 100_000}
+NAME = {"type": ["string", "null"], "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,250}$"}
+FLAG = {"type": "boolean", "default": False}
+RULE = describe_object("rule", rule={**TEXT, "type": "string"}, name={**TEXT, "maxLength": 255}, comment=TEXT)
+POLICY: Schema = {
+    "type": ["object", "null"],
+    "properties": {
+        "name": NAME,
+        "description": TEXT,
+        "abbreviation": TEXT,
+        "kind": {"enum": [*KINDS, None]},
+        "rules": {"type": ["array", "null"], "items": RULE, "maxItems": 10_000},
+    },
+}
+SIMULATION: Schema = {
+    "type": ["object", "null"],
+    "properties": {"query": TEXT, "sequence": TEXT, "action_policy": TEXT},
+}
+RESULTS = describe_object("results", results={"type": "array"})
+ONE, TABLE = "/v1/policies/{policy}", "/v1/policies/{policy}/tables/{table}"
+TRACE = {**FLAG, "description": "tell why"}
+DELTA = {**FLAG, "description": "tell what is new and what is gone"}
+ENDPOINTS = EndpointTable("congress_", allowed=OPERATOR, scopes=CLOUD)
+"""As in Congress, they are for cloud operators only, not for those of a domain."""
 
 
 def format_error(error: ApiError) -> Mapping[str, Any]:
@@ -94,14 +118,25 @@ def _find_own(state: PolicyState, name: str) -> dict[str, Any]:
     return policy
 
 
+@ENDPOINTS.add("GET /v1/policies", "policy:list", "List policies", answer=RESULTS)
 def _list_policies(call: ApiCall) -> Reply:
     return Reply({"results": list(_policies(call.server.live.state()))})
 
 
+@ENDPOINTS.add(f"GET {ONE}", "policy:show", "Show a policy")
 def _show_policy(call: ApiCall) -> Reply:
     return Reply(_find(call.server.live.state(), call.path["policy"]))
 
 
+@ENDPOINTS.add(
+    "POST /v1/policies",
+    "policy:create",
+    "Create a policy",
+    body=POLICY,
+    status=201,
+    writes=True,
+    query={"library_policy": {"type": "string", "description": "the policy of the library that it copies"}},
+)
 def _create_policy(call: ApiCall) -> Reply:
     body = call.body or {}
     if wanted := call.query.get("library_policy"):
@@ -136,6 +171,7 @@ def _create_policy(call: ApiCall) -> Reply:
     return _created(change(call, work), "/v1/policies")
 
 
+@ENDPOINTS.add(f"DELETE {ONE}", "policy:delete", "Delete a policy and its rules", writes=True)
 def _delete_policy(call: ApiCall) -> Reply:
     def work(state: PolicyState) -> tuple[Change, Any, dict[str, Any]]:
         policy = _find_own(state, call.path["policy"])
@@ -153,6 +189,7 @@ def _delete_policy(call: ApiCall) -> Reply:
     return Reply(change(call, work))
 
 
+@ENDPOINTS.add(f"GET {ONE}/rules", "rule:list", "List the rules of a policy", answer=RESULTS)
 def _list_rules(call: ApiCall) -> Reply:
     state = call.server.live.state()
     return Reply({"results": list(_rules(state, _find(state, call.path["policy"])))})
@@ -180,11 +217,13 @@ def _find_rule(state: PolicyState, policy: Mapping[str, Any], wanted: str) -> di
     raise ApiError(404, "rule_not_exist", f"the policy {policy['name']} has no rule of the id {wanted}")
 
 
+@ENDPOINTS.add(f"GET {ONE}/rules/{{rule}}", "rule:show", "Show a rule")
 def _show_rule(call: ApiCall) -> Reply:
     state = call.server.live.state()
     return Reply(_find_rule(state, _find(state, call.path["policy"]), call.path["rule"]))
 
 
+@ENDPOINTS.add(f"POST {ONE}/rules", "rule:create", "Add a rule", body=RULE, status=201, writes=True)
 def _create_rule(call: ApiCall) -> Reply:
     def work(state: PolicyState) -> tuple[Change, Any, dict[str, Any]]:
         policy = _find_own(state, call.path["policy"])
@@ -230,6 +269,7 @@ def _add(
     return after, record, warnings
 
 
+@ENDPOINTS.add(f"DELETE {ONE}/rules/{{rule}}", "rule:delete", "Remove a rule", writes=True)
 def _delete_rule(call: ApiCall) -> Reply:
     def work(state: PolicyState) -> tuple[Change, Any, dict[str, Any]]:
         policy = _find_own(state, call.path["policy"])
@@ -259,6 +299,7 @@ def _created(answer: dict[str, Any], parent: str) -> Reply:
     return Reply(answer, 201, {"Location": f"{parent}/{answer['id']}"})
 
 
+@ENDPOINTS.add(f"GET {ONE}/tables", "table:list", "List the tables of a policy", answer=RESULTS)
 def _list_tables(call: ApiCall) -> Reply:
     state = call.server.live.state()
     return Reply({"results": [{"id": name} for name in _tables(state, _find(state, call.path["policy"])["name"])]})
@@ -283,10 +324,12 @@ def _find_table(call: ApiCall) -> tuple[PolicyState, str, str]:
     return state, table, table if ":" in table else f"{policy}:{table}"
 
 
+@ENDPOINTS.add(f"GET {TABLE}", "table:show", "Show a table")
 def _show_table(call: ApiCall) -> Reply:
     return Reply({"id": _find_table(call)[1]})
 
 
+@ENDPOINTS.add(f"GET {TABLE}/rows", "row:list", "List the rows of a table", answer=RESULTS, query={"trace": TRACE})
 def _list_rows(call: ApiCall) -> Reply:
     state, _, relation = _find_table(call)
     if relation.rpartition(":")[0] in state.sources:
@@ -314,6 +357,17 @@ def source_rows(live: LivePolicies, relation: str) -> Iterator[dict[str, Any]]:
         yield {"data": [to_json(value) for value in line.positional(described)] if described else []}
 
 
+@ENDPOINTS.add(
+    f"POST {ONE}",
+    "policy:simulate",
+    "Answer a query after a sequence of updates",
+    body=SIMULATION,
+    query={
+        "action": {"enum": ["simulate", "execute"], "default": "simulate", "description": "what is to be done"},
+        "trace": TRACE,
+        "delta": DELTA,
+    },
+)
 def _act(call: ApiCall) -> Reply:
     """Simulate actions. Nothing is executed."""
     state = call.server.live.state()
@@ -348,98 +402,16 @@ def find_library(call: ApiCall, wanted: str) -> dict[str, Any]:
     raise ApiError(404, "policy_not_exist", f"the library has no policy {wanted}")
 
 
+@ENDPOINTS.add(
+    "GET /v2/rule-changes",
+    "change:list",
+    "List who changed which rules, the newest first",
+    query={
+        "limit": LIMIT,
+        "before": {"type": "integer", "maximum": 10**17, "description": "`next` of the answer before"},
+    },
+)
 def _list_history(call: ApiCall) -> Reply:
     limit = call.query["limit"]
     changes = call.server.live.store.history(call.query.get("before"), limit)
     return Reply({"changes": changes, **({"next": changes[-1]["number"]} if len(changes) == limit else {})})
-
-
-TEXT = {"type": ["string", "null"], "maxLength": 100_000}
-NAME = {"type": ["string", "null"], "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,250}$"}
-FLAG = {"type": "boolean", "default": False}
-RULE: Schema = {
-    "type": "object",
-    "required": ["rule"],
-    "properties": {"rule": {**TEXT, "type": "string"}, "name": {**TEXT, "maxLength": 255}, "comment": TEXT},
-}
-POLICY: Schema = {
-    "type": ["object", "null"],
-    "properties": {
-        "name": NAME,
-        "description": TEXT,
-        "abbreviation": TEXT,
-        "kind": {"enum": [*KINDS, None]},
-        "rules": {"type": ["array", "null"], "items": RULE, "maxItems": 10_000},
-    },
-}
-SIMULATION: Schema = {
-    "type": ["object", "null"],
-    "properties": {"query": TEXT, "sequence": TEXT, "action_policy": TEXT},
-}
-RESULTS: Schema = {"type": "object", "required": ["results"], "properties": {"results": {"type": "array"}}}
-ONE, TABLE = "/v1/policies/{policy}", "/v1/policies/{policy}/tables/{table}"
-TRACE = {**FLAG, "description": "tell why"}
-DELTA = {**FLAG, "description": "tell what is new and what is gone"}
-
-
-def endpoint(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> Endpoint:
-    """An operation of Congress's API. As there, it is for cloud operators only, not for those of a domain."""
-    more.setdefault("scopes", CLOUD)
-    return Endpoint(method, path, f"congress_{name}", summary, handler, allowed=OPERATOR, **more)
-
-
-ENDPOINTS = (
-    endpoint("GET", "/v1/policies", "policy:list", "List policies", _list_policies, answer=RESULTS),
-    endpoint(
-        "POST",
-        "/v1/policies",
-        "policy:create",
-        "Create a policy",
-        _create_policy,
-        body=POLICY,
-        status=201,
-        writes=True,
-        query={"library_policy": {"type": "string", "description": "the policy of the library that it copies"}},
-    ),
-    endpoint("GET", ONE, "policy:show", "Show a policy", _show_policy),
-    endpoint("DELETE", ONE, "policy:delete", "Delete a policy and its rules", _delete_policy, writes=True),
-    endpoint(
-        "POST",
-        ONE,
-        "policy:simulate",
-        "Answer a query after a sequence of updates",
-        _act,
-        body=SIMULATION,
-        query={
-            "action": {"enum": ["simulate", "execute"], "default": "simulate", "description": "what is to be done"},
-            "trace": TRACE,
-            "delta": DELTA,
-        },
-    ),
-    endpoint("GET", f"{ONE}/rules", "rule:list", "List the rules of a policy", _list_rules, answer=RESULTS),
-    endpoint("POST", f"{ONE}/rules", "rule:create", "Add a rule", _create_rule, body=RULE, status=201, writes=True),
-    endpoint("GET", f"{ONE}/rules/{{rule}}", "rule:show", "Show a rule", _show_rule),
-    endpoint("DELETE", f"{ONE}/rules/{{rule}}", "rule:delete", "Remove a rule", _delete_rule, writes=True),
-    endpoint("GET", f"{ONE}/tables", "table:list", "List the tables of a policy", _list_tables, answer=RESULTS),
-    endpoint("GET", TABLE, "table:show", "Show a table", _show_table),
-    endpoint(
-        "GET",
-        f"{TABLE}/rows",
-        "row:list",
-        "List the rows of a table",
-        _list_rows,
-        answer=RESULTS,
-        query={"trace": TRACE},
-    ),
-    endpoint(
-        "GET",
-        "/v2/rule-changes",
-        "change:list",
-        "List who changed which rules, the newest first",
-        _list_history,
-        query={
-            "limit": LIMIT,
-            "before": {"type": "integer", "maximum": 10**17, "description": "`next` of the answer before"},
-        },
-    ),
-)

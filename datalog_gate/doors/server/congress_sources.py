@@ -16,12 +16,12 @@ from datalog_gate.doors.server.congress import (
     RESULTS,
     TEXT,
     change,
-    endpoint,
     find_library,
     source_rows,
 )
 from datalog_gate.doors.server.congress_state import PolicyState, drivers, read_row, tables
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Reply, Schema
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.schemas import Schema, describe_object
 from datalog_gate.schema import cloud
 from datalog_gate.schema.catalogue import SHIPPED
 from datalog_gate.schema.declaration import Relation
@@ -33,6 +33,20 @@ KEPT = ("auth_url", "cloud", "endpoint", "lazy_tables", "poll_time", "project_do
 """The settings whose values are stored: those of Congress's drivers that are not secret. The others are not used for
 logging in."""
 HIDDEN = "<hidden>"
+SOURCE = describe_object(
+    "name",
+    "driver",
+    name={**NAME, "type": "string"},
+    driver={"type": "string"},
+    description=TEXT,
+    config={"type": ["object", "null"]},
+)
+ROWS: Schema = {"type": "array", "items": {"type": ["array", "object"]}}
+ACTION = {"type": "string", "default": "request-refresh", "description": "what is to be done"}
+ALL, ONE, TABLE = "/v1/data-sources", "/v1/data-sources/{source}", "/v1/data-sources/{source}/tables/{table}"
+LIBRARY, BOOK = "/v1/librarypolicies", "/v1/librarypolicies/{library}"
+WITH_RULES = {"include_rules": {**FLAG, "default": True, "description": "with the rules"}}
+ENDPOINTS = EndpointTable("congress_", allowed=OPERATOR, scopes=CLOUD)
 
 
 def _source(call: ApiCall) -> Mapping[str, Any]:
@@ -49,14 +63,17 @@ def _format(source: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: source[name] for name in names}, "enabled": True, "type": None}
 
 
+@ENDPOINTS.add(f"GET {ALL}", "source:list", "List sources of data", answer=RESULTS)
 def _list(call: ApiCall) -> Reply:
     return Reply({"results": [_format(source) for source in call.server.live.state().sources.values()]})
 
 
+@ENDPOINTS.add(f"GET {ONE}", "source:show", "Show a source")
 def _show(call: ApiCall) -> Reply:
     return Reply(_format(_source(call)))
 
 
+@ENDPOINTS.add(f"POST {ALL}", "source:create", "Create a source", body=SOURCE, status=201, writes=True)
 def _create(call: ApiCall) -> Reply:
     name, driver = call.body["name"], call.body["driver"]
     if driver not in drivers():
@@ -94,6 +111,7 @@ def _keep(name: str, value: Any) -> Any:
     return value
 
 
+@ENDPOINTS.add(f"DELETE {ONE}", "source:delete", "Delete a source", writes=True)
 def _delete(call: ApiCall) -> Reply:
     def work(state: PolicyState) -> tuple[Change, Any, Mapping[str, Any]]:
         source = _source(call)
@@ -108,6 +126,13 @@ def _delete(call: ApiCall) -> Reply:
     return Reply(_format(change(call, work, "Rules need the source", "in_use")))
 
 
+@ENDPOINTS.add(
+    f"POST {ONE}",
+    "source:refresh",
+    "Read the rows of a source again",
+    body={"type": ["object", "null"]},
+    query={"action": ACTION},
+)
 def _act(call: ApiCall) -> Reply:
     source = _source(call)
     if call.query["action"] != "request-refresh":
@@ -129,6 +154,7 @@ def _describe(relation: Relation) -> dict[str, Any]:
     return {"table_id": relation.name.partition(":")[2], "columns": columns}
 
 
+@ENDPOINTS.add(f"GET {ONE}/schema", "schema:show", "Show the tables and columns of a source")
 def _show_schema(call: ApiCall) -> Reply:
     return Reply({"tables": _schema(_source(call)["driver"])})
 
@@ -143,24 +169,29 @@ def _table(call: ApiCall) -> tuple[Mapping[str, Any], Relation]:
     raise ApiError(404, "not_found", message, did_you_mean(wanted, known) or "")
 
 
+@ENDPOINTS.add(f"GET {TABLE}/spec", "source_table:describe", "Show the columns of a table")
 def _show_spec(call: ApiCall) -> Reply:
     return Reply(_describe(_table(call)[1]))
 
 
+@ENDPOINTS.add(f"GET {ONE}/tables", "source_table:list", "List the tables of a source", answer=RESULTS)
 def _list_tables(call: ApiCall) -> Reply:
     return Reply({"results": [{"id": table["table_id"]} for table in _schema(_source(call)["driver"])]})
 
 
+@ENDPOINTS.add(f"GET {TABLE}", "source_table:show", "Show a table of a source")
 def _show_table(call: ApiCall) -> Reply:
     _table(call)
     return Reply({"id": call.path["table"]})
 
 
+@ENDPOINTS.add(f"GET {TABLE}/rows", "source_row:list", "List the rows of a table", answer=RESULTS)
 def _list_rows(call: ApiCall) -> Reply:
     source, _ = _table(call)
     return Reply({"results": list(source_rows(call.server.live, f"{source['name']}:{call.path['table']}"))})
 
 
+@ENDPOINTS.add(f"PUT {TABLE}/rows", "source_row:push", "Replace the rows of a table", body=ROWS, writes=True)
 def _push_rows(call: ApiCall) -> Reply:
     source, relation = _table(call)
     table, data = call.path["table"], []
@@ -181,6 +212,7 @@ def _push_rows(call: ApiCall) -> Reply:
     return Reply({})
 
 
+@ENDPOINTS.add(f"GET {ONE}/status", "status:show", "Show how old the rows of a source are")
 def _status(call: ApiCall) -> Reply:
     source, live = _source(call), call.server.live
     rows = live.rows()
@@ -200,16 +232,19 @@ def _status(call: ApiCall) -> Reply:
     )
 
 
+@ENDPOINTS.add(f"GET {ONE}/actions", "action:list", "List the actions of a source: none", answer=RESULTS)
 def _list_actions(call: ApiCall) -> Reply:
     _source(call)
     return Reply({"results": []})
 
 
+@ENDPOINTS.add("GET /v1/system/drivers", "driver:list", "List drivers", answer=RESULTS)
 def _list_drivers(_call: ApiCall) -> Reply:
     results = [{"id": name, "description": f"tables of {name}: {len(tables(name))}"} for name in drivers()]
     return Reply({"results": results})
 
 
+@ENDPOINTS.add("GET /v1/system/drivers/{driver}", "driver:show", "Show a driver")
 def _show_driver(call: ApiCall) -> Reply:
     name = call.path["driver"]
     if name not in drivers():
@@ -219,6 +254,7 @@ def _show_driver(call: ApiCall) -> Reply:
     return Reply({**described, "config": config, "tables": _schema(name)})
 
 
+@ENDPOINTS.add(f"GET {LIBRARY}", "library:list", "List the library", answer=RESULTS, query=WITH_RULES)
 def _list_library(call: ApiCall) -> Reply:
     return Reply(
         {"results": [_library(call, item["content"], item["id"]) for item in call.server.live.store.libraries()]}
@@ -230,11 +266,14 @@ def _library(call: ApiCall, content: Mapping[str, Any], identity: str) -> dict[s
     return shown if call.query.get("include_rules", True) else {name: shown[name] for name in shown if name != "rules"}
 
 
+@ENDPOINTS.add(f"GET {BOOK}", "library:show", "Show a policy of the library", query=WITH_RULES)
 def _show_library(call: ApiCall) -> Reply:
     content = find_library(call, call.path["library"])
     return Reply(_library(call, content, content["id"]))
 
 
+@ENDPOINTS.add(f"POST {LIBRARY}", "library:create", "Add a policy to the library", body=POLICY, status=201, writes=True)
+@ENDPOINTS.add(f"PUT {BOOK}", "library:update", "Replace a policy of the library", body=POLICY, writes=True)
 def _write_library(call: ApiCall) -> Reply:
     identity = find_library(call, call.path["library"])["id"] if "library" in call.path else str(uuid4())
     if not (call.body or {}).get("name"):
@@ -244,69 +283,8 @@ def _write_library(call: ApiCall) -> Reply:
     return Reply(_library(call, content, identity), 200 if "library" in call.path else 201)
 
 
+@ENDPOINTS.add(f"DELETE {BOOK}", "library:delete", "Remove a policy of the library", writes=True)
 def _delete_library(call: ApiCall) -> Reply:
     content = find_library(call, call.path["library"])
     call.server.live.store.set_library(content["id"], None)
     return Reply(_library(call, content, content["id"]))
-
-
-SOURCE: Schema = {
-    "type": "object",
-    "required": ["name", "driver"],
-    "properties": {
-        "name": {**NAME, "type": "string"},
-        "driver": {"type": "string"},
-        "description": TEXT,
-        "config": {"type": ["object", "null"]},
-    },
-}
-ROWS: Schema = {"type": "array", "items": {"type": ["array", "object"]}}
-ACTION = {"type": "string", "default": "request-refresh", "description": "what is to be done"}
-ALL, ONE, TABLE = "/v1/data-sources", "/v1/data-sources/{source}", "/v1/data-sources/{source}/tables/{table}"
-LIBRARY, BOOK = "/v1/librarypolicies", "/v1/librarypolicies/{library}"
-WITH_RULES = {"include_rules": {**FLAG, "default": True, "description": "with the rules"}}
-ENDPOINTS = (
-    endpoint("GET", ALL, "source:list", "List sources of data", _list, answer=RESULTS),
-    endpoint("POST", ALL, "source:create", "Create a source", _create, body=SOURCE, status=201, writes=True),
-    endpoint("GET", ONE, "source:show", "Show a source", _show),
-    endpoint("DELETE", ONE, "source:delete", "Delete a source", _delete, writes=True),
-    endpoint(
-        "POST",
-        ONE,
-        "source:refresh",
-        "Read the rows of a source again",
-        _act,
-        body={"type": ["object", "null"]},
-        query={"action": ACTION},
-    ),
-    endpoint("GET", f"{ONE}/schema", "schema:show", "Show the tables and columns of a source", _show_schema),
-    endpoint("GET", f"{ONE}/status", "status:show", "Show how old the rows of a source are", _status),
-    endpoint(
-        "GET", f"{ONE}/actions", "action:list", "List the actions of a source: none", _list_actions, answer=RESULTS
-    ),
-    endpoint("GET", f"{ONE}/tables", "source_table:list", "List the tables of a source", _list_tables, answer=RESULTS),
-    endpoint("GET", TABLE, "source_table:show", "Show a table of a source", _show_table),
-    endpoint("GET", f"{TABLE}/spec", "source_table:describe", "Show the columns of a table", _show_spec),
-    endpoint("GET", f"{TABLE}/rows", "source_row:list", "List the rows of a table", _list_rows, answer=RESULTS),
-    endpoint(
-        "PUT", f"{TABLE}/rows", "source_row:push", "Replace the rows of a table", _push_rows, body=ROWS, writes=True
-    ),
-    endpoint("GET", "/v1/system/drivers", "driver:list", "List drivers", _list_drivers, answer=RESULTS),
-    endpoint("GET", "/v1/system/drivers/{driver}", "driver:show", "Show a driver", _show_driver),
-    endpoint("GET", LIBRARY, "library:list", "List the library", _list_library, answer=RESULTS, query=WITH_RULES),
-    endpoint(
-        "POST",
-        LIBRARY,
-        "library:create",
-        "Add a policy to the library",
-        _write_library,
-        body=POLICY,
-        status=201,
-        writes=True,
-    ),
-    endpoint("GET", BOOK, "library:show", "Show a policy of the library", _show_library, query=WITH_RULES),
-    endpoint(
-        "PUT", BOOK, "library:update", "Replace a policy of the library", _write_library, body=POLICY, writes=True
-    ),
-    endpoint("DELETE", BOOK, "library:delete", "Remove a policy of the library", _delete_library, writes=True),
-)

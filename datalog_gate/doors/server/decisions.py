@@ -14,7 +14,8 @@ from datalog_gate.decision.decision import Decision
 from datalog_gate.decision.request import read_caller
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
-from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.schemas import describe_body, describe_object
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
@@ -34,43 +35,43 @@ DEFINITION: Mapping[str, Any] = {
     },
     "parameters": {"type": "object"},
 }
-QUESTION: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["template"],
+STACK_NAME: Mapping[str, Any] = {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"}
+CALLER: Mapping[str, Any] = {
+    "type": ["object", "null"],
     "additionalProperties": False,
     "properties": {
-        **DEFINITION,
-        "stack_name": {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$", "default": "stack"},
-        "action": {"enum": list(ACTIONS), "description": "by default update against an older state, else create"},
-        "against": {
-            "type": "object",
-            "required": ["template"],
-            "additionalProperties": False,
-            "properties": DEFINITION,
-            "description": "the stack as it was",
-        },
-        "caller": {
-            "type": ["object", "null"],
-            "additionalProperties": False,
-            "properties": {
-                **{name: {"type": ["string", "null"]} for name in ("user", "project", "domain")},
-                "roles": {"type": "array", "items": {"type": "string"}},
-            },
-            "description": "for whom it is asked, where that is somebody else; null for nobody",
-        },
+        **{name: {"type": ["string", "null"]} for name in ("user", "project", "domain")},
+        "roles": {"type": "array", "items": {"type": "string"}},
     },
+    "description": "for whom it is asked, where that is somebody else; null for nobody",
 }
-DECISION: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["schema", "id", "outcome", "action", "stacks", "violations", "undetermined", "waived", "errors"],
-    "properties": {
-        "schema": {"const": "datalog-gate/decision/1"},
-        "id": {"type": "string"},
-        "outcome": {"enum": ["allow", "allow_with_warnings", "deny", "indeterminate"]},
-    },
-}
+QUESTION = describe_body(
+    "template",
+    **DEFINITION,
+    stack_name={**STACK_NAME, "default": "stack"},
+    action={"enum": list(ACTIONS), "description": "by default update against an older state, else create"},
+    against={**describe_body("template", **DEFINITION), "description": "the stack as it was"},
+    caller=CALLER,
+)
+MEMBERS = ("schema", "id", "outcome", "action", "stacks", "violations", "undetermined", "waived", "errors")
+DECISION = describe_object(
+    *MEMBERS,
+    schema={"const": "datalog-gate/decision/1"},
+    id={"type": "string"},
+    outcome={"enum": ["allow", "allow_with_warnings", "deny", "indeterminate"]},
+)
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "POST /v2/decisions",
+    "decision:create",
+    "Judge a stack that is not built yet",
+    answer=DECISION,
+    allowed=MEMBER,
+    body=QUESTION,
+    status=201,
+)
 def _create(call: ApiCall) -> Reply:
     body: dict[str, Any] = call.body
     caller, project, credentials = _read_caller(call)
@@ -169,33 +170,16 @@ def _without_why(content: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+@ENDPOINTS.add(
+    "GET /v2/decisions/{decision}",
+    "decision:show",
+    "Show a decision, with why each finding holds",
+    answer=DECISION,
+    query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
+)
 def _show(call: ApiCall) -> Reply:
     row = call.server.records.find_decision(call.path["decision"], call.client.projects)
     if row is None:
         raise ApiError(404, "not_found", "there is no such decision, or it is another project's")
     content = row["content"]
     return Reply(content if call.query["page"] else {name: content[name] for name in content if name != "page"})
-
-
-ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v2/decisions",
-        "decision:create",
-        "Judge a stack that is not built yet",
-        _create,
-        answer=DECISION,
-        allowed=MEMBER,
-        body=QUESTION,
-        status=201,
-    ),
-    Endpoint(
-        "GET",
-        "/v2/decisions/{decision}",
-        "decision:show",
-        "Show a decision, with why each finding holds",
-        _show,
-        answer=DECISION,
-        query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
-    ),
-)

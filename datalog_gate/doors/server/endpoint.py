@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from datalog_gate.base.errors import GateError
 from datalog_gate.base.records import dataclass
+from datalog_gate.doors.server.schemas import Schema
 
 if TYPE_CHECKING:
     from datalog_gate.doors.server.access import Client
     from datalog_gate.doors.server.policy_server import PolicyServer
 
-Schema = Mapping[str, Any]
-"""A schema of JSON, as OpenAPI 3.1 has it."""
 SCOPES = ("system", "domain", "project")
 CLOUD = ("system", "project")
 """Tokens of cloud operators, if their rule allows them."""
@@ -69,6 +68,9 @@ class ApiCall:
     """The path as requested."""
 
 
+Handler = Callable[[ApiCall], Reply]
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A method of a path. Routes, oslo.policy rules and the description are generated from the table of endpoints."""
@@ -79,7 +81,7 @@ class Endpoint:
     name: str
     """Its id, and that of its rule: decision:show is datalog_gate:decision:show."""
     summary: str
-    handler: Callable[[ApiCall], Reply]
+    handler: Handler
     _: KW_ONLY
     answer: Schema = field(default_factory=lambda: {"type": "object"})
     allowed: str = READER
@@ -96,3 +98,22 @@ class Endpoint:
     @property
     def rule(self) -> str:
         return f"datalog_gate:{self.name}"
+
+
+class EndpointTable(list[Endpoint]):
+    """The endpoints of a module, in the order of their handlers. `defaults` are arguments of each `Endpoint`."""
+
+    def __init__(self, prefix: str = "", **defaults: Any) -> None:
+        super().__init__()
+        self._prefix, self._defaults = prefix, defaults
+
+    def add(self, route: str, name: str, summary: str, **more: Any) -> Callable[[Handler], Handler]:
+        """Make a function the handler of an endpoint. `route` is the method and the path, as GET /v2/decisions; the
+        name begins with the prefix of the table."""
+        method, path = route.split()
+
+        def handle(handler: Handler) -> Handler:
+            self.append(Endpoint(method, path, f"{self._prefix}{name}", summary, handler, **{**self._defaults, **more}))
+            return handler
+
+        return handle

@@ -8,6 +8,7 @@ from typing import Any
 
 from datalog_gate import __version__
 from datalog_gate.doors.server.endpoint import ANYBODY, Endpoint
+from datalog_gate.doors.server.schemas import describe_object
 
 VARIABLE = re.compile(r"{(\w+)}")
 ERROR: Mapping[str, Any] = {
@@ -36,7 +37,7 @@ ERROR: Mapping[str, Any] = {
 CONGRESS_ERROR: Mapping[str, Any] = {
     "type": "object",
     "required": ["error"],
-    "properties": {"error": {"type": "object", "required": ["message", "error_code"]}},
+    "properties": {"error": describe_object("message", "error_code")},
 }
 """An error below /v1, as Congress answered."""
 KEY = {

@@ -7,16 +7,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from datalog_gate.doors.server.decisions import DECISION, judge_stored
-from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_time_marker, write_page
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.pagination import read_time_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
-from datalog_gate.doors.server.scan_results import PROJECT
+from datalog_gate.doors.server.schemas import PAGES, PROJECT, describe_object
 from datalog_gate.scan.open_findings import count_open, count_stacks, find_entry, read_days
 
 MOST = 1000
 """The maximum number of rows in an answer: the largest."""
+NUMBERS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "GET /v2/overview",
+    "overview:show",
+    "Count the open findings by policy, project and owner",
+    answer=describe_object("stacks", "open", "findings", stacks=NUMBERS, open=NUMBERS, findings={"type": "array"}),
+)
 def _show_overview(call: ApiCall) -> Reply:
     projects = call.client.projects
     with open_scan_store(call.server.options) as store:
@@ -26,6 +34,16 @@ def _show_overview(call: ApiCall) -> Reply:
     return Reply({"stacks": stacks, "open": total, "findings": [row._asdict() for row in rows[:MOST]]})
 
 
+@ENDPOINTS.add(
+    "GET /v2/days",
+    "day:list",
+    "List the days on which findings were new or resolved",
+    answer=describe_object("days"),
+    query={
+        "policy": {"type": "string", "maxLength": 255, "description": "only findings of this policy"},
+        "project": PROJECT,
+    },
+)
 def _list_days(call: ApiCall) -> Reply:
     projects = call.client.narrow(call.query.get("project"))
     with open_scan_store(call.server.options) as store:
@@ -33,6 +51,12 @@ def _list_days(call: ApiCall) -> Reply:
     return Reply({"days": [day._asdict() for day in days[-MOST:]]})
 
 
+@ENDPOINTS.add(
+    "GET /v2/inventory",
+    "inventory:show",
+    "Show the tables of the inventory and their age",
+    answer=describe_object("source", "tables"),
+)
 def _show_inventory(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
     readings, now = ruleset.inventory.readings, call.server.now()
@@ -48,6 +72,13 @@ def _show_inventory(call: ApiCall) -> Reply:
     return Reply({"source": settings.inventory and "set", "tables": tables})
 
 
+@ENDPOINTS.add(
+    "GET /v2/decisions",
+    "decision:list",
+    "List the decisions that were asked for here, the newest first",
+    answer=describe_object("decisions"),
+    query=PAGES,
+)
 def _list_decisions(call: ApiCall) -> Reply:
     limit = call.query["limit"]
     rows = call.server.records.list_decisions(call.client.projects, read_time_marker(call), limit + 1)
@@ -60,6 +91,14 @@ def _list_decisions(call: ApiCall) -> Reply:
     return Reply(write_page("decisions", rows, limit, lambda row: (repr(row["at"]),), show))
 
 
+@ENDPOINTS.add(
+    "POST /v2/stacks/{stack}/decisions",
+    "stack:judge",
+    "Judge a stack again, as the last scan read it",
+    answer=DECISION,
+    allowed=MEMBER,
+    status=201,
+)
 def _judge_stack(call: ApiCall) -> Reply:
     """Judge a stack of the last scan again, by the current rules."""
     with open_scan_store(call.server.options) as store:
@@ -67,59 +106,3 @@ def _judge_stack(call: ApiCall) -> Reply:
     if entry is None:
         raise ApiError(404, "not_found", "no scan has met such a stack, or it is another project's")
     return judge_stored(call, entry)
-
-
-NUMBERS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v2/overview",
-        "overview:show",
-        "Count the open findings by policy, project and owner",
-        _show_overview,
-        answer={
-            "type": "object",
-            "required": ["stacks", "open", "findings"],
-            "properties": {"stacks": NUMBERS, "open": NUMBERS, "findings": {"type": "array"}},
-        },
-    ),
-    Endpoint(
-        "GET",
-        "/v2/days",
-        "day:list",
-        "List the days on which findings were new or resolved",
-        _list_days,
-        answer={"type": "object", "required": ["days"]},
-        query={
-            "policy": {"type": "string", "maxLength": 255, "description": "only findings of this policy"},
-            "project": PROJECT,
-        },
-    ),
-    Endpoint(
-        "GET",
-        "/v2/inventory",
-        "inventory:show",
-        "Show the tables of the inventory and their age",
-        _show_inventory,
-        answer={"type": "object", "required": ["source", "tables"]},
-    ),
-    Endpoint(
-        "GET",
-        "/v2/decisions",
-        "decision:list",
-        "List the decisions that were asked for here, the newest first",
-        _list_decisions,
-        answer={"type": "object", "required": ["decisions"]},
-        query=PAGES,
-    ),
-    Endpoint(
-        "POST",
-        "/v2/stacks/{stack}/decisions",
-        "stack:judge",
-        "Judge a stack again, as the last scan read it",
-        _judge_stack,
-        answer=DECISION,
-        allowed=MEMBER,
-        status=201,
-    ),
-)

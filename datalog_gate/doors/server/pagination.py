@@ -7,22 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Schema
-
-LIMIT: Schema = {
-    "type": "integer",
-    "minimum": 1,
-    "maximum": 1000,
-    "default": 100,
-    "description": "how many at most",
-}
-MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of the answer before"}
-PAGES = {"limit": LIMIT, "marker": MARKER}
-
-
-def describe_page(name: str, item: Schema) -> Schema:
-    """The schema of an answer with a page."""
-    return {"type": "object", "required": [name], "properties": {name: {"type": "array", "items": item}}}
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError
 
 
 def write_page(

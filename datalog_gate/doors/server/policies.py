@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from datalog_gate.analysis.policy import Policy
 from datalog_gate.decision_point.settings import Settings
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_text_marker, write_page
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.pagination import read_text_marker, write_page
+from datalog_gate.doors.server.schemas import PAGES, describe_object
+
+POLICY = describe_object("id", "level", "mode", "on", "message", "relation", "place")
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "GET /v2/policies",
+    "policy:list",
+    "List the policies in force, by id",
+    answer=describe_object("rules", "policies", policies={"type": "array", "items": POLICY}),
+    query={"level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"}, **PAGES},
+)
 def _list(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
     level, limit = call.query.get("level"), call.query["limit"]
@@ -20,6 +30,7 @@ def _list(call: ApiCall) -> Reply:
     return Reply({"rules": ruleset.rules.digest, **page})
 
 
+@ENDPOINTS.add("GET /v2/policies/{policy}", "policy:show", "Show a policy", answer=POLICY)
 def _show(call: ApiCall) -> Reply:
     settings, ruleset = call.server.point.current()
     for policy in ruleset.rules.policies:
@@ -41,25 +52,3 @@ def _to_json(policy: Policy, settings: Settings) -> dict[str, Any]:
         "relation": policy.relation,
         "place": place,
     }
-
-
-POLICY: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["id", "level", "mode", "on", "message", "relation", "place"],
-}
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v2/policies",
-        "policy:list",
-        "List the policies in force, by id",
-        _list,
-        answer={
-            "type": "object",
-            "required": ["rules", "policies"],
-            "properties": {"policies": {"type": "array", "items": POLICY}},
-        },
-        query={"level": {"enum": ["deny", "warn", "record"], "description": "only those of this level"}, **PAGES},
-    ),
-    Endpoint("GET", "/v2/policies/{policy}", "policy:show", "Show a policy", _show, answer=POLICY),
-)

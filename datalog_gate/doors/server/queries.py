@@ -9,9 +9,10 @@ from datalog_gate.base.values import to_json
 from datalog_gate.decision.policy_set import RuleFile
 from datalog_gate.decision.query import ask
 from datalog_gate.doors.server.access import ALL_PROJECTS
-from datalog_gate.doors.server.decisions import DEFINITION, read_definition
-from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.decisions import DEFINITION, STACK_NAME, read_definition
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.schemas import describe_body, describe_object
 from datalog_gate.engine.native import evaluate
 from datalog_gate.facts.flatten import flatten
 from datalog_gate.facts.lines import read, write
@@ -20,8 +21,33 @@ from datalog_gate.scan.stored_query import read_lines
 
 ROWS = 10_000
 """The maximum number of rows in an answer."""
+FACTS: Mapping[str, Any] = {
+    "type": "object",
+    "description": "rows by relation",
+    "additionalProperties": {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}},
+    },
+}
+QUESTION = describe_body(
+    "query",
+    query={"type": "string", "maxLength": 10_000, "description": "an atom, or a body, `:- ...`"},
+    rules={"type": "string", "maxLength": 200_000, "description": "rules that the query reads"},
+    facts=FACTS,
+    stack_name=STACK_NAME,
+    **DEFINITION,
+)
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "POST /v2/queries",
+    "query:create",
+    "Answer a query over rules and facts that are sent, a stack, or all stacks",
+    answer=describe_object("rows", "complete", "warnings", "errors"),
+    allowed=MEMBER,
+    body=QUESTION,
+)
 def _answer(call: ApiCall) -> Reply:
     body: dict[str, Any] = call.body
     text, rules = body["query"], body.get("rules", "")
@@ -46,36 +72,3 @@ def _answer(call: ApiCall) -> Reply:
             "errors": [{"message": error.message, "place": str(error.span)} for error in answer.errors],
         }
     )
-
-
-QUESTION: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["query"],
-    "additionalProperties": False,
-    "properties": {
-        "query": {"type": "string", "maxLength": 10_000, "description": "an atom, or a body, `:- ...`"},
-        "rules": {"type": "string", "maxLength": 200_000, "description": "rules that the query reads"},
-        "facts": {
-            "type": "object",
-            "description": "rows by relation",
-            "additionalProperties": {
-                "type": "array",
-                "items": {"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}},
-            },
-        },
-        "stack_name": {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"},
-        **DEFINITION,
-    },
-}
-ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v2/queries",
-        "query:create",
-        "Answer a query over rules and facts that are sent, a stack, or all stacks",
-        _answer,
-        answer={"type": "object", "required": ["rows", "complete", "warnings", "errors"]},
-        allowed=MEMBER,
-        body=QUESTION,
-    ),
-)

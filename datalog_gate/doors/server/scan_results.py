@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
 from datalog_gate.decision.decision import read_instant
-from datalog_gate.doors.server.endpoint import ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, describe_page, read_marker, write_page
+from datalog_gate.doors.server.endpoint import ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.pagination import read_marker, write_page
 from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.schemas import PAGES, POLICY, PROJECT, describe_object, describe_page, describe_text
 from datalog_gate.scan.scan_store import Page, StoredFinding
 
 OUTCOMES = ["allow", "allow_with_warnings", "deny", "indeterminate"]
 _KEY = attrgetter("policy", "root", "key", "first_seen")
 ENCODED = ("key", "row", "place")
 """The fields of a finding that are stored as JSON."""
+MEMBERS = ("root", "policy", "key", "row", "level", "state", "message", "project", "first_seen", "resolved_at")
+FINDING = describe_object(*MEMBERS)
+STACK = describe_object("root", "name", "project", "decision", "outcome", "findings")
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "GET /v2/findings",
+    "finding:list",
+    "List the findings of the last scan",
+    answer=describe_page("findings", FINDING),
+    query={
+        "policy": POLICY,
+        "project": PROJECT,
+        "stack": describe_text("only those of the stack with this root"),
+        "since": describe_text("only those first seen at this time, in ISO 8601, or later"),
+        "state": {"enum": ["open", "all"], "default": "open", "description": "`all` has the resolved ones too"},
+        **PAGES,
+    },
+)
 def _list_findings(call: ApiCall) -> Reply:
     since = call.query.get("since")
     if since is not None:
@@ -33,6 +51,17 @@ def _list_findings(call: ApiCall) -> Reply:
     return Reply(write_page("findings", findings, call.query["limit"], _KEY, _to_json))
 
 
+@ENDPOINTS.add(
+    "GET /v2/stacks",
+    "stack:list",
+    "List the stacks of the last scan, by root",
+    answer=describe_page("stacks", STACK),
+    query={
+        "project": PROJECT,
+        "outcome": {"enum": OUTCOMES, "description": "only those that were judged so"},
+        **PAGES,
+    },
+)
 def _list_stacks(call: ApiCall) -> Reply:
     page = _read_page(call, 1)
     with open_scan_store(call.server.options) as store:
@@ -40,6 +69,7 @@ def _list_stacks(call: ApiCall) -> Reply:
     return Reply(write_page("stacks", stacks, call.query["limit"], lambda stack: (stack["root"],)))
 
 
+@ENDPOINTS.add("GET /v2/stacks/{stack}", "stack:show", "Show a stack with its open findings", answer=STACK)
 def _show_stack(call: ApiCall) -> Reply:
     root = call.path["stack"]
     page = Page(call.client.projects, 1000, root=root)
@@ -60,52 +90,3 @@ def _read_page(call: ApiCall, length: int, root: str | None = None) -> Page:
 def _to_json(finding: StoredFinding) -> dict[str, Any]:
     data = {member.name: getattr(finding, member.name) for member in fields(finding)}
     return data | {name: json.loads(data[name]) if data[name] else None for name in ENCODED}
-
-
-def _text(description: str) -> Mapping[str, Any]:
-    return {"type": "string", "maxLength": 255, "description": description}
-
-
-FINDING: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["root", "policy", "key", "row", "level", "state", "message", "project", "first_seen", "resolved_at"],
-}
-STACK: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["root", "name", "project", "decision", "outcome", "findings"],
-}
-PROJECT, POLICY = _text("only those of this project"), _text("only those of this policy")
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v2/findings",
-        "finding:list",
-        "List the findings of the last scan",
-        _list_findings,
-        answer=describe_page("findings", FINDING),
-        query={
-            "policy": POLICY,
-            "project": PROJECT,
-            "stack": _text("only those of the stack with this root"),
-            "since": _text("only those first seen at this time, in ISO 8601, or later"),
-            "state": {"enum": ["open", "all"], "default": "open", "description": "`all` has the resolved ones too"},
-            **PAGES,
-        },
-    ),
-    Endpoint(
-        "GET",
-        "/v2/stacks",
-        "stack:list",
-        "List the stacks of the last scan, by root",
-        _list_stacks,
-        answer=describe_page("stacks", STACK),
-        query={
-            "project": PROJECT,
-            "outcome": {"enum": OUTCOMES, "description": "only those that were judged so"},
-            **PAGES,
-        },
-    ),
-    Endpoint(
-        "GET", "/v2/stacks/{stack}", "stack:show", "Show a stack with its open findings", _show_stack, answer=STACK
-    ),
-)

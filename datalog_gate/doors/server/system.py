@@ -9,16 +9,19 @@ from typing import Any
 
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.decision_point.metrics import Sample
-from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, read_time_marker, write_page
+from datalog_gate.doors.server.endpoint import ANYBODY, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.pagination import read_time_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.schemas import PAGES, describe_object
 from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add("GET /", "version:list", "List the versions of the API", allowed=ANYBODY)
 def _list_versions(_call: ApiCall) -> Reply:
     congress = {"id": "v1", "status": "SUPPORTED", "updated": "2013-08-12T17:42:13Z"}
     own = {"id": "v2", "status": "CURRENT", "updated": "2026-11-25T00:00:00Z"}
@@ -29,6 +32,13 @@ def _list_versions(_call: ApiCall) -> Reply:
     return Reply({"versions": list(versions)})
 
 
+@ENDPOINTS.add(
+    "GET /healthcheck",
+    "health:show",
+    "Show whether the server can work: its store, rules and inventory",
+    answer=describe_object("status", "checks"),
+    allowed=ANYBODY,
+)
 def _show_health(call: ApiCall) -> Reply:
     checks: dict[str, dict[str, object]] = {}
     for name, check in HEALTH.items():
@@ -83,6 +93,14 @@ HEALTH: Mapping[str, Callable[[PolicyServer], tuple[bool, dict[str, object]]]] =
 }
 
 
+@ENDPOINTS.add(
+    "GET /metrics",
+    "metrics:show",
+    "Show the numbers of all processes of the host to Prometheus",
+    answer={"type": "string"},
+    allowed=ANYBODY,
+    media_type=TEXT,
+)
 def _show_metrics(call: ApiCall) -> Reply:
     samples = list[Sample]()
     if call.server.options.scan_store:
@@ -97,6 +115,13 @@ def _show_metrics(call: ApiCall) -> Reply:
     return Reply(call.server.point.render_metrics(samples), media_type=TEXT)
 
 
+@ENDPOINTS.add(
+    "GET /v2/writes",
+    "write:list",
+    "List who changed what, the newest first",
+    answer=describe_object("writes"),
+    query=PAGES,
+)
 def _list_writes(call: ApiCall) -> Reply:
     limit = call.query["limit"]
     rows = call.server.records.writes(call.client.projects, read_time_marker(call), limit + 1)
@@ -106,36 +131,3 @@ def _list_writes(call: ApiCall) -> Reply:
         return {name: row[name] for name in names}
 
     return Reply(write_page("writes", rows, limit, lambda row: (repr(row["at"]),), show))
-
-
-ENDPOINTS = (
-    Endpoint("GET", "/", "version:list", "List the versions of the API", _list_versions, allowed=ANYBODY),
-    Endpoint(
-        "GET",
-        "/healthcheck",
-        "health:show",
-        "Show whether the server can work: its store, rules and inventory",
-        _show_health,
-        answer={"type": "object", "required": ["status", "checks"]},
-        allowed=ANYBODY,
-    ),
-    Endpoint(
-        "GET",
-        "/metrics",
-        "metrics:show",
-        "Show the numbers of all processes of the host to Prometheus",
-        _show_metrics,
-        answer={"type": "string"},
-        allowed=ANYBODY,
-        media_type=TEXT,
-    ),
-    Endpoint(
-        "GET",
-        "/v2/writes",
-        "write:list",
-        "List who changed what, the newest first",
-        _list_writes,
-        answer={"type": "object", "required": ["writes"]},
-        query=PAGES,
-    ),
-)

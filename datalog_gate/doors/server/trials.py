@@ -22,8 +22,9 @@ from typing import Any
 from datalog_gate.base.errors import DiagnosticsError, EngineError, GateError
 from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.doors.server.decisions import DECISION, DEFINITION, read_definition
-from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, Endpoint, Reply
+from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
+from datalog_gate.doors.server.schemas import describe_body, describe_object
 from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.explain.explanation import Explanation
 from datalog_gate.pages.decision_page import build_page
@@ -41,8 +42,20 @@ LOST = 60.0
 """Seconds without progress after which a run counts as ended."""
 _RUNNING = Lock()
 """Limits a process to one run at a time, which leaves capacity for requests."""
+MEMBERS = ("id", "rules", "policies", "warnings", "decision", "run")
+TRIAL = describe_object(*MEMBERS, decision={"anyOf": [{"type": "null"}, DECISION]})
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "POST /v2/trials",
+    "trial:create",
+    "Try rules, on a template",
+    answer=TRIAL,
+    allowed=MEMBER,
+    body=describe_body("rules", rules={"type": "string", "maxLength": 200000}, **DEFINITION),
+    status=201,
+)
 def _create(call: ApiCall) -> Reply:
     """Check the rules, judge the template by them, and store both. Errors: RulesError, InputError."""
     body: dict[str, Any] = call.body
@@ -69,6 +82,13 @@ def _build_request(call: ApiCall, rules: str) -> ScanRequest:
     return ScanRequest(tried, call.server.now())
 
 
+@ENDPOINTS.add(
+    "GET /v2/trials/{trial}",
+    "trial:show",
+    "Show a trial, and how far its run is",
+    answer=TRIAL,
+    query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
+)
 def _show(call: ApiCall) -> Reply:
     trial = _read(call)
     return Reply(trial if call.query["page"] else _to_json(trial))
@@ -78,6 +98,14 @@ def _to_json(trial: Mapping[str, Any]) -> dict[str, Any]:
     return {name: trial[name] for name in trial if name not in ("page", "template", "project")}
 
 
+@ENDPOINTS.add(
+    "POST /v2/trials/{trial}/runs",
+    "trial:run",
+    "Judge all stored stacks by the rules of a trial",
+    answer=TRIAL,
+    allowed=MEMBER,
+    status=202,
+)
 def _run(call: ApiCall) -> Reply:
     """Start judging all stored stacks that the caller sees."""
     trial = _read(call)
@@ -149,47 +177,3 @@ def _read(call: ApiCall) -> dict[str, Any]:
                 run["state"] = "ended"
             return trial
     raise ApiError(404, "not_found", "there is no such trial, or it is another project's")
-
-
-TRIAL: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["id", "rules", "policies", "warnings", "decision", "run"],
-    "properties": {"decision": {"anyOf": [{"type": "null"}, DECISION]}},
-}
-ENDPOINTS = (
-    Endpoint(
-        "POST",
-        "/v2/trials",
-        "trial:create",
-        "Try rules, on a template",
-        _create,
-        answer=TRIAL,
-        allowed=MEMBER,
-        body={
-            "type": "object",
-            "required": ["rules"],
-            "additionalProperties": False,
-            "properties": {"rules": {"type": "string", "maxLength": 200000}, **DEFINITION},
-        },
-        status=201,
-    ),
-    Endpoint(
-        "GET",
-        "/v2/trials/{trial}",
-        "trial:show",
-        "Show a trial, and how far its run is",
-        _show,
-        answer=TRIAL,
-        query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
-    ),
-    Endpoint(
-        "POST",
-        "/v2/trials/{trial}/runs",
-        "trial:run",
-        "Judge all stored stacks by the rules of a trial",
-        _run,
-        answer=TRIAL,
-        allowed=MEMBER,
-        status=202,
-    ),
-)

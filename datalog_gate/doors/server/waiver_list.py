@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.inventory_source import STORE
-from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply
-from datalog_gate.doors.server.pagination import PAGES, describe_page, read_text_marker, write_page
-from datalog_gate.doors.server.scan_results import POLICY, PROJECT
+from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
+from datalog_gate.doors.server.pagination import read_text_marker, write_page
+from datalog_gate.doors.server.schemas import PAGES, POLICY, PROJECT, describe_body, describe_object, describe_page
 from datalog_gate.store.stored_waivers import StoredWaiver, add_waiver, read_turn, read_waivers, remove_waiver
 from datalog_gate.store.transaction import Store
 
 ID = re.compile(r"S-([1-9][0-9]{0,17})")
+_SHORT = {"type": "string", "minLength": 1, "maxLength": 255}
+ENTRY = describe_body(
+    "policy",
+    "reason",
+    "expires",
+    **dict.fromkeys(("policy", "subject", "project", "owner", "ticket", "while"), _SHORT),
+    reason={"type": "string", "minLength": 1, "maxLength": 2000},
+    expires={**_SHORT, "description": "the first day without it, in ISO 8601"},
+    key={"type": "object", "maxProperties": 50, "description": "values of key columns of the policy"},
+)
+WAIVER = describe_object("id", "policy", "project", "reason", "expires", "given_by", "given_at", "in_force")
+ENDPOINTS = EndpointTable()
 
 
+@ENDPOINTS.add(
+    "GET /v2/waivers",
+    "waiver:list",
+    "List the waivers, by id",
+    answer=describe_page("waivers", WAIVER),
+    query={"project": PROJECT, "policy": POLICY, **PAGES},
+)
 def _list(call: ApiCall) -> Reply:
     after, wanted = read_text_marker(call), {name: call.query.get(name) for name in ("project", "policy")}
     chosen = [
@@ -28,6 +46,7 @@ def _list(call: ApiCall) -> Reply:
     return Reply(write_page("waivers", chosen, call.query["limit"], lambda waiver: (waiver["id"],)))
 
 
+@ENDPOINTS.add("GET /v2/waivers/{waiver}", "waiver:show", "Show a waiver", answer=WAIVER)
 def _show(call: ApiCall) -> Reply:
     for waiver in _read_all(call):
         if waiver["id"] == call.path["waiver"]:
@@ -35,6 +54,17 @@ def _show(call: ApiCall) -> Reply:
     raise _missing_error()
 
 
+@ENDPOINTS.add(
+    "POST /v2/waivers",
+    "waiver:create",
+    "Waive what a policy finds until a day",
+    answer=WAIVER,
+    allowed=OPERATOR,
+    scopes=CLOUD,
+    body=ENTRY,
+    status=201,
+    writes=True,
+)
 def _create(call: ApiCall) -> Reply:
     """Create a waiver, if it fits the rules."""
     if call.server.point.current().settings.waivers not in ("", STORE):
@@ -50,6 +80,15 @@ def _create(call: ApiCall) -> Reply:
     return Reply(data, 201, {"Location": f"/v2/waivers/{waiver.id}"})
 
 
+@ENDPOINTS.add(
+    "DELETE /v2/waivers/{waiver}",
+    "waiver:delete",
+    "End a waiver that was given here",
+    answer=WAIVER,
+    allowed=OPERATOR,
+    scopes=CLOUD,
+    writes=True,
+)
 def _remove(call: ApiCall) -> Reply:
     store, match = call.server.records.store, ID.fullmatch(call.path["waiver"])
     number = int(match[1]) if match else 0
@@ -93,57 +132,3 @@ def _to_json(waiver: Waiver, call: ApiCall) -> dict[str, Any]:
 def _stored_to_json(waiver: StoredWaiver, in_force: bool) -> dict[str, Any]:
     given = {"given_by": waiver.who, "given_at": waiver.at, "in_force": in_force}
     return {"project": "", **waiver.entry, **given}
-
-
-_SHORT = {"type": "string", "minLength": 1, "maxLength": 255}
-ENTRY: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["policy", "reason", "expires"],
-    "additionalProperties": False,
-    "properties": {
-        **dict.fromkeys(("policy", "subject", "project", "owner", "ticket", "while"), _SHORT),
-        "reason": {"type": "string", "minLength": 1, "maxLength": 2000},
-        "expires": {**_SHORT, "description": "the first day without it, in ISO 8601"},
-        "key": {"type": "object", "maxProperties": 50, "description": "values of key columns of the policy"},
-    },
-}
-WAIVER: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["id", "policy", "project", "reason", "expires", "given_by", "given_at", "in_force"],
-}
-ENDPOINTS = (
-    Endpoint(
-        "GET",
-        "/v2/waivers",
-        "waiver:list",
-        "List the waivers, by id",
-        _list,
-        answer=describe_page("waivers", WAIVER),
-        query={"project": PROJECT, "policy": POLICY, **PAGES},
-    ),
-    Endpoint("GET", "/v2/waivers/{waiver}", "waiver:show", "Show a waiver", _show, answer=WAIVER),
-    Endpoint(
-        "POST",
-        "/v2/waivers",
-        "waiver:create",
-        "Waive what a policy finds until a day",
-        _create,
-        answer=WAIVER,
-        allowed=OPERATOR,
-        scopes=CLOUD,
-        body=ENTRY,
-        status=201,
-        writes=True,
-    ),
-    Endpoint(
-        "DELETE",
-        "/v2/waivers/{waiver}",
-        "waiver:delete",
-        "End a waiver that was given here",
-        _remove,
-        answer=WAIVER,
-        allowed=OPERATOR,
-        scopes=CLOUD,
-        writes=True,
-    ),
-)
