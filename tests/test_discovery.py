@@ -111,6 +111,13 @@ def test_the_digest_of_each_file_is_that_of_its_bytes(tmp_path: Path) -> None:
     assert template.files == {str(tmp_path / "web.yaml"): sha256(NET.encode()).hexdigest()}
 
 
+def test_a_template_behind_a_link_reads_what_is_beside_its_target(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "web.yaml").symlink_to("../b/web.yaml")
+    files = {"b/web.yaml": nesting("nested.yaml"), "b/nested.yaml": NET}
+    assert discover(tmp_path, files) == {"a/web.yaml": ([], ["b/nested.yaml"]), "b/web.yaml": ([], ["b/nested.yaml"])}
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert discover_templates(tmp_path / "none") == Discovery((), (tmp_path / "none",))
 

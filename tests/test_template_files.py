@@ -134,6 +134,28 @@ def test_no_file_outside_the_root_is_read(folder: Path, name: str) -> None:
         assert read_stack(root / "t.yaml", files_root=folder).resources[0].properties == {"x": "s"}
 
 
+@pytest.mark.parametrize("link", ["link.yaml", "other/template.yaml", "linked/web.yaml"])
+def test_names_in_a_template_behind_a_link_start_from_its_target(folder: Path, link: str) -> None:
+    """As in Heat's client since 5.2.0 (heatclient/common/utils.py:430)."""
+    home = folder / "home"
+    home.mkdir()
+    (home / "web.yaml").write_text(TEMPLATE.replace("a.txt", "../a.txt"))
+    (home / "env.yaml").write_text("parameters: {key: ops}\nresource_registry: {'My::A': nested.yaml}\n")
+    parameters = "parameters: {key: {type: string}, text: {type: string}}"
+    (home / "nested.yaml").write_text(
+        f"heat_template_version: 2018-08-31\n{parameters}\nresources: {{b: {{type: 'OS::B'}}}}\n"
+    )
+    (folder / "deep" / "other").mkdir(parents=True)
+    for name, target in {"link.yaml": "web.yaml", "other/template.yaml": "web.yaml", "env.yaml": "env.yaml"}.items():
+        (folder / "deep" / name).symlink_to(home / target)
+    (folder / "deep" / "linked").symlink_to(home)
+    stack = read_stack(folder / "deep" / link, environments=[folder / "deep" / "env.yaml"], files_root=folder)
+    [resource] = stack.resources
+    assert resource.nested
+    assert resource.properties["text"] == "text of a"
+    assert resource.nested.resources[0].locate(()) == Span(str(home / "nested.yaml"), 3, 13, 3, 14)
+
+
 @pytest.mark.parametrize("name", ["none.txt", "a\\0b", "x" * 5000, ".", "ftp://host/x"])
 def test_a_file_that_is_not_there_is_missing(folder: Path, name: str) -> None:
     (folder / "t.yaml").write_text(

@@ -40,7 +40,7 @@ class Project:
         folders = [path for path in beside if os.path.basename(path) == FOLDER_ENVIRONMENT]
         named = [] if self.configuration.names(template) else [path for path in beside if path not in folders]
         own = entry.environments if entry else ()
-        own_name = template.parent.name if template.name == FOLDER_TEMPLATE else None
+        own_name = template.parent.name if template.name == FOLDER_TEMPLATE else template.stem
         return {
             "environments": [resolve(Path(path)) for path in (*folders, *self.value("environment"), *named, *own)],
             "parameters": {**dict(self.value("parameter")), **(entry.parameters if entry else {})},

@@ -58,6 +58,8 @@ class Workspace:
     def __init__(self, root: Path) -> None:
         self.root = resolve(root)
         self.unsaved: dict[Path, str] = {}
+        self.names: dict[Path, Path] = {}
+        """The paths by which the editor opened files that are links."""
         self.judged: dict[Path, JudgedTemplate] = {}
         self._folders: dict[Path, tuple[RuleFolder, tuple[Diagnostic, ...]]] = {}
         self._parsed: dict[str, ParsedRules] = {}
@@ -193,7 +195,7 @@ class Workspace:
 
     def _decide(self, path: Path, stack: Stack) -> tuple[ExplainedDecision, Sequence[Diagnostic]]:
         """Judge a stack as `check` does, and warn about unused ignores. Errors: GateError."""
-        project, rules = self.project(), self.rules()
+        project, rules, name = self.project(), self.rules(), self._name(path)
         decision = rules.decide(
             stack,
             against=self._read_before(path, stack),
@@ -205,7 +207,7 @@ class Workspace:
         assert isinstance(decision, ExplainedDecision)
         tolerant = tolerate(
             decision,
-            template=str(path.parent if path.name == FOLDER_TEMPLATE else path),
+            template=str(name.parent if name.name == FOLDER_TEMPLATE else name),
             sources=stack.sources,
             policies=rules.policies,
             program=rules.program,
@@ -233,7 +235,11 @@ class Workspace:
     def read(self, path: Path, edits: Mapping[Path, str] | None = None) -> Stack:
         """Read a template with its environments and unsaved or other texts. Errors: InputError."""
         unsaved = self.unsaved if edits is None else {**self.unsaved, **edits}
-        return read_stack(path, unsaved=unsaved, **self.project().inputs(path))
+        return read_stack(path, unsaved=unsaved, **self.project().inputs(self._name(path)))
+
+    def _name(self, path: Path) -> Path:
+        """The path of a file as the editor names it, by which the configuration and the baseline know it."""
+        return self.names.get(path, path)
 
     def _read_before(self, path: Path, stack: Stack) -> tuple[Stack, ...]:
         """Read the stack before an update, if the configuration names a file. No cloud is queried. Errors:
@@ -241,7 +247,7 @@ class Workspace:
         old = self.project().value("against")
         if not old or old.startswith(LIVE_PREFIX):
             return ()
-        return (read_before(Path(old), path, **{**self.project().inputs(path), "stack_name": stack.name}),)
+        return (read_before(Path(old), path, **{**self.project().inputs(self._name(path)), "stack_name": stack.name}),)
 
     def _findings(
         self, path: Path, decision: ExplainedDecision, findings: Iterable[Violation]

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.records import dataclass
-from datalog_gate.files.templates import MAX_BYTES, unreadable
+from datalog_gate.files.templates import MAX_BYTES, find_base, unreadable
 from datalog_gate.stack.model import Data
 from datalog_gate.template.document import read_document
 from datalog_gate.template.environment import TEMPLATE_ENDINGS
@@ -199,8 +199,9 @@ def _present_files(text: str, name: str) -> list[str]:
     if not any(part in text for part in _NAMES_FILES):
         return []
     names = sorted(set(_named_files(_read(text, name))))
-    paths = [os.path.normpath(os.path.join(os.path.dirname(name), file)) for file in names]
-    return [path for path in paths if os.path.isfile(path)]
+    bases = {name, find_base(name)} if os.path.islink(name) else {name}  # it may be nested under its own name too
+    paths = {os.path.normpath(os.path.join(os.path.dirname(base), file)) for base in bases for file in names}
+    return sorted(path for path in paths if os.path.isfile(path))
 
 
 def _read(text: str, name: str) -> Data:

@@ -84,9 +84,10 @@ def read_stack(
         if path.suffix.lower() == ".dl":
             message, advice = f"{path} holds rules, and is not a template", f"give it by --rules {path}"
             raise InputError([Diagnostic("not-a-template", message, None, advice)])
-        body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or path.parent)
+        body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or resolve(path).parent)
     else:
         body, label, name = source or template or "", SENT, "stack"
+    bases = {name: find_base(name) for name in (label, *map(str, paths)) if root}
     environment_texts: list[tuple[str, Text]] = [(str(path), _text_of(path, unsaved)) for path in paths]
     if environment_texts and environment:
         environment_texts.append(("<environment>", environment))
@@ -95,7 +96,7 @@ def read_stack(
     def fetch(name: str, base: str) -> tuple[str, str] | None:
         if files and name in files:
             return name, files[name]
-        return None if root is None else _read_local(name, base, root, unsaved)
+        return None if root is None else _read_local(name, bases.get(base, base), root, unsaved)
 
     inputs = TemplateSource(
         text=body,
@@ -176,6 +177,15 @@ def resolve(path: str | Path) -> Path:
         return Path(os.path.realpath(path))
     except ValueError as error:
         raise unreadable(path, error) from None
+
+
+def find_base(path: str) -> str:
+    """The path beside which the files are that a template or environment names: for one behind a link, that of its
+    target, as in Heat's client since 5.2.0 (heatclient/common/utils.py:430)."""
+    target = str(resolve(path))
+    if target == os.path.abspath(path):
+        return path
+    return target if os.path.isabs(path) else os.path.relpath(target)
 
 
 def list_files(folder: Path) -> list[Path]:

@@ -184,3 +184,17 @@ async def test_files_are_named_as_the_editor_names_them(
     assert await editor.open("root.yaml", root) == []
     assert await told(editor, "nested.yaml", [DENIED]) == [DENIED]
     assert await editor.definition("root.yaml", "nes|ted.yaml") == ["nested.yaml:1:1-1"]
+
+
+async def test_a_link_to_a_template_is_judged_under_its_own_name(
+    folder: Path, new_editor: Callable[[], Awaitable[Editor]]
+) -> None:
+    (folder / "datalog-gate.toml").write_text(
+        '[[templates]]\npath = "live/*.yaml"\nparameter = {prefix = "0.0.0.0/0"}\n'
+    )
+    (folder / WEB).write_text(TEXT)
+    (folder / "live").mkdir()
+    (folder / "live" / "prod.yaml").symlink_to(folder / WEB)
+    editor = await new_editor()
+    assert await editor.open("live/prod.yaml") == [DENIED.replace("-83", "-93")]
+    assert "ingress(prod/group," in (await editor.hover("live/prod.yaml", "{get_param: pre|fix}") or "")

@@ -55,6 +55,8 @@ class Translator:
             return None
         file = resolve(path)
         self._addresses[str(file)] = uri
+        inside = path.is_relative_to(self._root)
+        self.workspace.names[file] = self.workspace.root / path.relative_to(self._root) if inside else path
         return file
 
     def uri(self, file: str) -> str:
