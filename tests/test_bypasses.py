@@ -76,6 +76,12 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a mapping of one resource to nothing": (
         "resources:\n  sg: {" + ANY + "}\n  other: {type: OS::Neutron::SecurityGroup}\n",
         {"environment": {"resource_registry": {"resources": {"other": {"OS::Neutron::SecurityGroup": "OS::Heat::None"}}}}}, ["sg"]),
+    "a mapping of one resource to nothing that a null takes away": (
+        "resources:\n  sg: {" + ANY + "}\n",
+        {"environment": {"resource_registry": {"resources": {"sg": {"OS::Neutron::SecurityGroup": "OS::Heat::None", "OS::Neutron::*": None}}}}}, ["sg"]),
+    "an alias that an empty wildcard leaves": (
+        "resources:\n  sg: {" + ANY.replace("OS::Neutron::SecurityGroup", "My::Harmless") + "}\n",
+        {"environment": {"resource_registry": {"My::Harmless": "OS::Neutron::SecurityGroup", "My::*": ""}}}, ["sg"]),
     "a type that is a template": (
         "resources:\n  in: {type: My::Net, properties: {from: 0.0.0.0/0}}\n",
         {"files": {"in.yaml": NESTED}, "environment": {"resource_registry": {"My::Net": "in.yaml"}}}, ["inner"]),

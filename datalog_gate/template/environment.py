@@ -277,6 +277,8 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
     def within(target: dict[str, object], part: Mapping[str, Data], *at: str) -> None:
         for key, value in part.items():
             match value:
+                case None if key.endswith("*"):
+                    _remove_mappings(target, key)
                 case None | "":
                     target.pop(key, None)
                 case _ if allowed := SPECIAL.get(key):
@@ -301,9 +303,8 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
             wrong("a type must be a text", key)
         case str() if value and key != "base_url":
             registry.types[key] = entry(value)
-        case None | "" if key.endswith("*"):
-            for gone in [name for name in registry.types if name.startswith(key[:-1])]:
-                del registry.types[gone]
+        case None if key.endswith("*"):
+            _remove_mappings(registry.types, key)
         case None | "":
             registry.types.pop(key, None)
         case dict() if key == "resources":
@@ -314,3 +315,10 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
                     wrong(f"`{name}` must hold a map", key, name)
         case _ if key != "base_url":
             wrong(f"`{key}` must be mapped to a type or a template", key)
+
+
+def _remove_mappings(target: dict[str, Entry] | dict[str, object], pattern: str) -> None:
+    """Remove the mappings of the types that a pattern matches, as null does. A mapping to an empty text leads nowhere,
+    and removes none."""
+    for name in [name for name, value in target.items() if isinstance(value, tuple) and name.startswith(pattern[:-1])]:
+        del target[name]
