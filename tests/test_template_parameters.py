@@ -1,0 +1,324 @@
+"""Parameters and environments of templates."""
+
+# ruff: noqa: E501 - one case a line
+
+from __future__ import annotations
+
+import pytest
+
+from datalog_gate.base.errors import InputError
+from datalog_gate.files.templates import read_stack
+from datalog_gate.stack.model import Data, Stack
+from datalog_gate.template.parameters import TYPES
+from datalog_gate.template.reader import TemplateSource, read_template
+from tests.expressions import unknown_of
+from tests.refusals import refusals
+from tests.test_template_reader import HEAD, problems, read
+
+# parameters
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("number", "22", 22),
+        ("boolean", "Yes", True),
+        ("boolean", 0, False),
+        ("string", 22, "22"),
+        ("string", True, "True"),
+        ("comma_delimited_list", "", []),
+        ("comma_delimited_list", [1, "b"], ["1", "b"]),
+        ("json", '{"a": [1]}', {"a": [1]}),
+        ("json", {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_a_given_value_is_read_by_the_type_of_its_parameter(kind: str, text: Data, value: Data) -> None:
+    [parameter] = read(f"parameters: {{p: {{type: {kind}}}}}\n", parameters={"p": text}).parameters
+    assert (parameter.value, parameter.origin) == (value, "parameters")
+    assert type(parameter.value) is type(value)
+
+
+def test_a_nearer_source_of_a_parameter_wins() -> None:
+    text = (
+        "parameters:\n"
+        + "".join(f"  {name}: {{type: string, default: template}}\n" for name in "abcd")
+        + "  e: {type: string}\n"
+    )
+    environment = "parameters: {a: env, b: env}\nparameter_defaults: {b: default, c: default, unknown: x}\n"
+    stack = read(text, environment=environment, parameters={"a": "caller"})
+    assert [(parameter.name, parameter.value, parameter.origin) for parameter in stack.parameters] == [
+        ("a", "caller", "parameters"),
+        ("b", "env", "environment"),
+        ("c", "default", "environment"),
+        ("d", "template", "default"),
+        ("e", unknown_of("{get_param: e} in web"), "none"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("definition", "text", "reason"),
+    [
+        ("type: number", "x", "can't be 'x': it is not a valid number"),
+        ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
+        ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
+        ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is not a multiple of 2 plus 1"),
+        ("type: string, constraints: [{allowed_pattern: 'a|ab'}]", "ab", "can't be 'ab': it does not match a|ab"),
+        ("type: string, constraints: [{allowed_pattern: '[a-z+*(]+-[0-9+]+(x|y[+*]+)'}]", "a-1z", "can't be 'a-1z': it does not match [a-z+*(]+-[0-9+]+(x|y[+*]+)"),
+        ("type: string, constraints: [{allowed_pattern: '([0-9]{1,3}[.]){3}[0-9]{1,3}'}]", "10.0.0", "can't be '10.0.0': it does not match ([0-9]{1,3}[.]){3}[0-9]{1,3}"),
+        ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is not a valid string"),
+        ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is none of a"),
+        ("type: comma_delimited_list", 0, "can't be 0: it is not a valid comma_delimited_list"),
+        ("type: json, constraints: [{length: {max: 1}}]", "[1, 2]", "can't be '[1, 2]': its length is not within None and 1"),
+        ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is none of on"),
+        ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is none of a"),
+        ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is not a valid string"),
+        ("type: number", "7" * 4100, f"can't be '{'7' * 79}: it is not a valid number"),
+        ("type: number", 10**4100, f"can't be 1{'0' * 79}: it is not a valid number"),
+        ("type: json", f"[{'7' * 401}]", f"can't be '[{'7' * 78}: it is not a valid json"),
+        ("type: json", [10**5000], "can't be a number of thousands of digits: it is not a valid json"),
+        ("type: json", "[1", "can't be '[1': it is not a valid json"),
+        ("type: boolean", "maybe", "can't be 'maybe': it is neither true nor false"),
+    ],
+)  # fmt: skip
+def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition: str, text: Data, reason: str) -> None:
+    diagnostics = problems(f"parameters:\n  p: {{{definition}}}\n", parameters={"p": text})
+    assert diagnostics == [("bad-parameter", 3, f"parameter `p` {reason}", None)]
+
+
+@pytest.mark.parametrize(
+    ("version", "definition", "reason"),
+    [
+        ("wallaby", "type: string, constraints: [{no_such: 1}]", "there is no constraint `no_such`"),
+        ("wallaby", "type: string, constraints: [{description: d}]", "a string can't have the constraint `description`"),
+        ("wallaby", "type: string, constraints: {}", "the constraints are not a list of maps"),
+        ("wallaby", "type: json, constraints: [{allowed_values: [1]}]", "a json can't have the constraint `allowed_values`"),
+        ("wallaby", "type: number, constraints: [{range: {}}]", "the constraint `range` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{length: {min: 1.5}}]", "the constraint `length` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 2}}]", "the constraint `modulo` has a wrong form"),
+        ("2016-10-14", "type: number, constraints: [{modulo: {step: 2, offset: 1}}]", "a number can't have the constraint `modulo`"),
+        ("wallaby", "type: string, constraints: [{allowed_values: a}]", "the constraint `allowed_values` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{allowed_pattern: '['}]", "the constraint `allowed_pattern` has a wrong form"),
+        ("wallaby", "type: string, tags: x", "`tags` must be a list"),
+    ],
+)  # fmt: skip
+def test_a_constraint_that_heat_refuses_is_refused_without_a_value_too(
+    version: str, definition: str, reason: str
+) -> None:
+    text = f"heat_template_version: {version}\nparameters:\n  p: {{{definition}}}\n"
+    refused = refusals(lambda: read_stack(text), "code", "span.line", "message")
+    assert refused == [("bad-template", 3, f"parameter `p`: {reason}")]
+
+
+def test_tags_came_with_queens() -> None:
+    text = "heat_template_version: {}\nparameters: {{p: {{type: string, tags: [x]}}}}\n"
+    assert read_stack(text.format("queens")).parameters[0].attributes == {"tags": ["x"]}
+    with pytest.raises(InputError, match="has no key `tags`"):
+        read_stack(text.format("pike"))
+
+
+def test_a_pattern_that_could_take_forever_is_left_to_heat() -> None:
+    text = "parameters: {p: {type: string, default: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!, constraints: [{allowed_pattern: '(a+)+(?=b)'}]}}\n"
+    assert len(read(text).parameters) == 1
+
+
+def test_a_default_of_null_is_none() -> None:
+    text = "parameters:\n" + "".join(f"  {kind}: {{type: {kind}, default: null, label: null}}\n" for kind in TYPES)
+    parameters = read(text).parameters
+    assert [(parameter.value, parameter.origin, parameter.attributes) for parameter in parameters] == [
+        (unknown_of(f"{{get_param: {kind}}} in web"), "none", {"label": None}) for kind in TYPES
+    ]
+
+
+def test_parameters_that_nobody_defines_are_refused() -> None:
+    diagnostics = problems(
+        "parameters: {image: {type: string}}\n", environment="parameters:\n  imge: x\n", parameters={"zz": 1}
+    )
+    assert diagnostics == [
+        ("bad-parameter", 2, "there is no parameter `imge`", "did you mean `image`?"),
+        ("bad-parameter", None, "there is no parameter `zz`", None),
+    ]
+
+
+def test_parameters_of_the_other_kind_of_template_are_read() -> None:
+    text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P: {Type: Number, Default: '4', MaxValue: 4, NoEcho: true}\n"
+    [parameter] = read_stack(text).parameters
+    assert (parameter.type, parameter.value, parameter.hidden, parameter.attributes) == (
+        "number", 4, True, {"MaxValue": 4, "NoEcho": True, "default": "4"},
+    )  # fmt: skip
+
+
+# environments
+
+
+def types(environment: str, declared: str = "My::A", name: str = "r") -> str:
+    return read(f"resources: {{{name}: {{type: '{declared}'}}}}\n", environment=environment).resources[0].type
+
+
+@pytest.mark.parametrize(
+    ("registry", "kind"),
+    [
+        ("{'My::A': 'OS::B'}", "OS::B"),
+        ("{'My::A': 'My::B', 'My::B': 'OS::C'}", "OS::C"),
+        ("{'My::*': 'OS::*'}", "OS::A"),
+        ("{'My::*': 'OS::B'}", "OS::B"),
+        ("{'My::A': null}", "My::A"),
+        ("{'My::A': 'OS::B', 'My::*': null}", "My::A"),
+        ("{'Other::*': 'OS::B', 'My::AB': 'OS::C'}", "My::A"),
+        ("{'My::A': 'OS::B', resources: {r: {'My::A': 'OS::Own'}, s: {'My::A': 'OS::No'}}}", "OS::Own"),
+        ("{resources: {'*': {hooks: pre-create}, r: {hooks: [pre-update], restricted_actions: update}}}", "My::A"),
+    ],
+)
+def test_the_registry_says_what_a_type_is(registry: str, kind: str) -> None:
+    assert types(f"resource_registry: {registry}\n") == kind
+
+
+def test_a_later_environment_is_put_over_an_earlier_one() -> None:
+    stack = read_stack(
+        HEAD + "resources: {r: {type: A}}\nparameters: {p: {type: string}}\n",
+        environment={"parameters": {"p": "x"}, "resource_registry": {"A": "B"}},
+    )
+    assert (stack.resources[0].type, stack.resources[0].declared, stack.parameters[0].value) == ("B", "A", "x")
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "line"),
+    [
+        ("- a\n", "bad-environment", 1),
+        ("parametrs: {}\n", "bad-environment", 1),
+        ("parameters:\n", "bad-environment", 1),
+        ("resource_registry:\n  A: [B]\n", "bad-environment", 2),
+        ("resource_registry:\n  A: B\n  B: A\n", "bad-environment", 2),
+        ("parameter_merge_strategies: [p]\n", "bad-environment", 1),
+        ("resource_registry:\n  resources:\n    r: {hooks: pre-delet}\n", "bad-environment", 3),
+        ("resource_registry:\n  resources: {r: x}\n", "bad-environment", 2),
+    ],
+)
+def test_a_wrong_environment_is_refused(environment: str, code: str, line: int) -> None:
+    diagnostics = problems("resources: {r: {type: A}}\n", environment=environment)
+    assert [diagnostic[:2] for diagnostic in diagnostics] == [(code, line)]
+
+
+TYPED = (
+    HEAD
+    + """\
+parameters:
+  s: {type: string, default: ""}
+  n: {type: number, default: 0}
+  l: {type: comma_delimited_list, default: ""}
+  j: {type: json, default: {}}
+  b: {type: boolean, default: false}
+"""
+)
+
+
+def with_files(*files: str, **parameters: Data) -> Stack:
+    named = [(f"{at}.yaml", file) for at, file in enumerate(files)]
+    return read_template(
+        TemplateSource(TYPED, "t.yaml", "web", environments=named, parameters=parameters), lambda *_: None
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "name", "first", "second", "value"),
+    [
+        ("overwrite", "s", "a", "b", "b"),
+        ("deep_merge", "s", "a", "b", "ab"),
+        ("mistyped", "s", "a", "b", "b"),
+        ("merge", "n", "'1'", "'2'", 12),
+        ("merge", "l", "a", "b", ["a", "b"]),
+        ("merge", "l", "[a]", "[b]", ["a", "b"]),
+        ("merge", "j", "{a: {x: 1}, b: 1}", "{a: {y: 1}, b: null}", {"a": {"y": 1}, "b": 1}),
+        ("merge", "j", "{a: 1}", "'{\"b\": 2}'", {"a": 1, "b": 2}),
+        ("deep_merge", "j", "{a: {x: 1}, l: [1], s: a, n: 1}", "{a: {y: 1}, l: [2], s: b, n: 2}", {"a": {"x": 1, "y": 1}, "l": [1, 2], "s": "ab", "n": 2}),
+        ("merge", "s", "a", "null", "a"),
+    ],
+)  # fmt: skip
+def test_files_merge_a_parameter_as_they_say(how: str, name: str, first: str, second: str, value: Data) -> None:
+    for strategy in (f"{{{name}: {how}}}", f"{{default: {how}}}"):
+        files = [
+            f"parameters: {{{name}: {value}}}\nparameter_merge_strategies: {strategy}\n" for value in (first, second)
+        ]
+        [parameter] = [parameter for parameter in with_files(*files).parameters if parameter.name == name]
+        assert (parameter.value, parameter.origin) == (value, "environment")
+
+
+BELOW = {
+    "a.yaml": HEAD + "parameters: {below: {type: string}, both: {type: string}}\nresources: {b: {type: My::B}}\n",
+    "b.yaml": HEAD + "parameters: {list: {type: comma_delimited_list}, both: {type: json}}\n"
+              "resources: {c: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: c.yaml}}}}\n",
+    "c.yaml": HEAD + "parameters: {map: {type: json}}\nresources: {n: {type: A}}\n",
+}  # fmt: skip
+
+
+def merged_below(key: str, first: str, second: str) -> Stack:
+    text = (
+        HEAD
+        + "resources: {a: {type: a.yaml}, other: {type: absent.yaml, condition: never}}\nconditions: {never: false}\n"
+    )
+    registry = "resource_registry: {resources: {x: {'My::B': b.yaml}}, 'My::B': b.yaml}\n"
+    how = "parameter_merge_strategies: {default: merge}\n"
+    files = [f"{registry}{how}parameter_defaults: {{{key}: {value}}}\n" for value in (first, second)]
+    source = TemplateSource(text, "t.yaml", "web", environments=[(f"{at}.env", file) for at, file in enumerate(files)])
+    return read_template(source, lambda name, _: (name, BELOW[name]) if name in BELOW else None)
+
+
+@pytest.mark.parametrize(
+    ("key", "first", "second", "value"),
+    [
+        ("below", "x", "y", "xy"),
+        ("list", "x", "y", ["x", "y"]),
+        ("map", "{a: 1}", "'{\"b\": 2}'", {"a": 1, "b": 2}),
+    ],
+)
+def test_what_only_a_nested_template_declares_is_merged_by_its_type(
+    key: str, first: str, second: str, value: Data
+) -> None:
+    stacks = [merged_below(key, first, second)]
+    for stack in stacks:
+        stacks += [resource.nested for resource in stack.resources if resource.nested]
+    assert [parameter.value for stack in stacks for parameter in stack.parameters if parameter.name == key] == [value]
+
+
+def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
+    assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
+        ("bad-environment", "the type of `both`, which is to be merged, is not known"),
+        ("bad-parameter", "parameter `both` can't be 'x': it is not a valid json"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["parameters: {s: a}\nparameter_merge_strategies: {s: merge}\n", "parameters: {s: b}\nparameter_merge_strategies: {s: deep_merge}\n"], "`s` is merged by `deep_merge` here and by `merge` in an earlier file"),
+        (["parameters: {s: a}\n", "parameters: {s: b}\nparameter_merge_strategies: {default: merge, s: merge}\n"], "`s` is merged by `merge` here and by `overwrite` in an earlier file"),
+        (["parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` can't be merged as number"),
+        (["parameters: {j: [1]}\nparameter_merge_strategies: {j: merge}\n", "parameters: {j: {a: 1}}\nparameter_merge_strategies: {j: merge}\n"], "`j` can't be merged as json"),
+        (["parameter_defaults: {below: a}\nparameter_merge_strategies: {default: merge}\n", "parameter_defaults: {below: b}\nparameter_merge_strategies: {default: merge}\n"], "the type of `below`, which is to be merged, is not known"),
+    ],
+)  # fmt: skip
+def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:
+    refused = refusals(lambda: with_files(*files), "code", "span.file", "message")
+    assert refused == [("bad-environment", f"{len(files) - 1}.yaml", message)]
+
+
+def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:
+    file = "parameters: {s: file, unknown: x}\n"
+    assert with_files(file, s="caller").parameters[0].value == "file"
+    source = TemplateSource(TYPED, "t", "web", environment="parameters: {s: body}", parameters={"s": "caller"})
+    body = read_template(source, lambda *_: None)
+    assert body.parameters[0].value == "caller"
+
+
+def test_a_later_file_replaces_registry_entries_and_takes_none_away() -> None:
+    files = [
+        ("a.yaml", "resource_registry: {A: One, B: One, resources: {b: {B: Own}}}\n"),
+        ("b.yaml", "resource_registry: {A: Two, B: null, resources: {c: {C: Own}}}\n"),
+    ]
+    text = HEAD + "resources: {a: {type: A}, b: {type: B}, c: {type: C}}\n"
+    stack = read_template(TemplateSource(text, "t", "web", environments=files), lambda *_: None)
+    assert [resource.type for resource in stack.resources] == ["Two", "One", "Own"]
+
+
+def test_what_says_nothing_about_facts_is_accepted_in_an_environment() -> None:
+    environment = "encrypted_param_names: [s]\nevent_sinks: [{type: zaqar-queue, target: q}]\nresource_registry: {base_url: 'file:///x'}\n"
+    assert read("resources: {r: {type: A}}\n", environment=environment).resources[0].type == "A"
