@@ -16,7 +16,9 @@ from datalog_gate.base.diagnostics import CODES
 from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.doors.cli.main import main
 from tests.commands import write_files
-from tests.mistakes import CHECK, MEANT, MISTAKES, POLICY, TEMPLATE, Mistake
+from tests.mistakes import CHECK, POLICY, TEMPLATE, Mistake
+from tests.mistakes_in_files import IN_FILES
+from tests.mistakes_in_rules import IN_RULES, MEANT
 from tests.pages import DOCS, assert_written
 
 PAGE = """# Common mistakes
@@ -29,6 +31,7 @@ The exit code is 2 for rules that are refused, and 3 for what can't be read. A w
 a stack that passes with a warning alone, so a pipeline for rules runs `datalog-gate lint` too, which then exits with 2.
 [diagnostics.md](diagnostics.md) says what each code means, [relations.md](relations.md) what rules can read.
 """
+MISTAKES = IN_RULES | IN_FILES
 SAID = re.compile(r"^(?:.*?: )?((?:error|warning|note)\[[^]]+\] .*|  help  .*)$")
 
 
