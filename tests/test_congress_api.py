@@ -296,6 +296,18 @@ def test_sources_have_schemas_rows_and_a_status(flavors: Api) -> None:
     assert ask(flavors, "DELETE", "/v1/data-sources/vol") == created
 
 
+def test_an_inventory_that_is_no_text_any_more_is_a_problem_of_the_refresh(tmp_path: Path) -> None:
+    file = tmp_path / "cloud.jsonl"
+    file.write_text("")
+    api = Api(tmp_path, gate=f"inventory = {file}")
+    file.write_bytes(b"\xff")
+    error = api.ask("POST", "/v1/data-sources/nova?action=request-refresh").json["error"]
+    assert (error["error_code"], error["message"]) == (
+        503,
+        f"the rows of nova can't be read: {file}:1:1: error[encoding] byte 0 of the file is not UTF-8",
+    )
+
+
 def test_drivers_tell_their_tables(api: Api) -> None:
     names = [driver["id"] for driver in ask(api, "GET", "/v1/system/drivers")["results"]]
     shown = ask(api, "GET", "/v1/system/drivers/nova")

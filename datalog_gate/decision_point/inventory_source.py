@@ -11,7 +11,8 @@ from datalog_gate.base.errors import InputError
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.decision_point.watched_files import FileStates, read_states
-from datalog_gate.facts.lines import read
+from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.files.inputs import fact_lines
 
 if TYPE_CHECKING:
     from datalog_gate.store.transaction import Store
@@ -45,25 +46,27 @@ def read_source_states(settings: Settings) -> FileStates:
 def load_inventory(settings: Settings, rules: Rules, before: Inventory | None) -> LoadedInventory:
     """Load the inventory for the rules. It shares unchanged tables with the one `before` it. Errors: InputError,
     OSError."""
-    if settings.inventory != STORE:
-        file = Path(settings.inventory) if settings.inventory else None
-        written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if file else None
-        return LoadedInventory(rules.inventory(file or {}, before), written)
-    newest = read_newest(open_store(settings))
-    if newest is None:
+    lines, written = read_inventory_lines(settings)
+    if written is None and settings.inventory:
         raise InputError.of("the store has no inventory", suggestion="datalog-gate inventory pull --store URL")
-    text, written = newest
-    return LoadedInventory(rules.inventory(read(text, "the store's inventory"), before), written)
+    return LoadedInventory(rules.inventory(lines, before), written)
 
 
-def read_newest(store: Store) -> tuple[str, datetime] | None:
-    """Read the newest generation as lines of facts, and when it was written; None if there is none. Errors: those of
-    the store."""
+def read_inventory_lines(settings: Settings) -> tuple[list[FactLine], datetime | None]:
+    """Read the inventory as lines of facts, and when it was written (UTC); None if the store has none, or no inventory
+    is configured. Errors: InputError, OSError."""
+    if settings.inventory != STORE:
+        file = Path(settings.inventory)
+        written = datetime.fromtimestamp(file.stat().st_mtime, UTC) if settings.inventory else None
+        return fact_lines(file) if written else [], written
     from datalog_gate.store.generations import find_newest, read_lines
 
+    store = open_store(settings)
     newest = find_newest(store)
     text = read_lines(store, newest.number) if newest else None
-    return None if newest is None or text is None else (text, datetime.fromtimestamp(newest.at, UTC))
+    if newest is None or text is None:
+        return [], None
+    return read(text, "the store's inventory"), datetime.fromtimestamp(newest.at, UTC)
 
 
 def open_store(settings: Settings, what: str = "inventory") -> Store:

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -21,11 +20,11 @@ from datalog_gate.base.values import Kind, from_python, to_json
 from datalog_gate.decision.policy_set import RuleFile, parse_all
 from datalog_gate.decision.query import Evaluated, evaluate
 from datalog_gate.decision.simulation import make_rule_checkable
-from datalog_gate.decision_point.inventory_source import STORE, open_store, read_newest, read_source_states
+from datalog_gate.decision_point.inventory_source import read_inventory_lines, read_source_states
 from datalog_gate.decision_point.point import DecisionPoint
 from datalog_gate.doors.server.endpoint import ApiError
 from datalog_gate.engine import engine
-from datalog_gate.facts.lines import FactLine, read
+from datalog_gate.facts.lines import FactLine
 from datalog_gate.language.ast import Declaration, DeclaredColumn, Export, Module, Rule, Statement
 from datalog_gate.language.parser import parse
 from datalog_gate.schema import cloud
@@ -180,15 +179,7 @@ class LivePolicies:
         if version == self._rows.version and not fresh:
             return self._rows
         try:
-            lines: list[FactLine] = []
-            written = None
-            if settings.inventory == STORE:
-                text, written = read_newest(open_store(settings)) or ("", None)
-                lines = read(text, "the store's inventory")
-            elif settings.inventory:
-                file = Path(settings.inventory)
-                lines = read(file.read_text("utf-8"), str(file))
-                written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            lines, written = read_inventory_lines(settings)
             self._rows = CloudRows(version, _by_relation([*lines, *self._pushed()]), written)
         except (InputError, OSError) as error:
             self._rows = replace(self._rows, version=version, problem=str(error).splitlines()[0])

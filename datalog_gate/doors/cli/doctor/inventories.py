@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from datalog_gate.api import Rules
 from datalog_gate.base.errors import DiagnosticsError
 from datalog_gate.decision.cloud_state import Inventory, Reading, read_readings
-from datalog_gate.decision_point.inventory_source import STORE, open_store, read_newest
+from datalog_gate.decision_point.inventory_source import STORE, open_store, read_inventory_lines
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import PREVIOUS, CheckResult, Locate, format_first, format_fix
-from datalog_gate.facts.lines import FactLine, read
-from datalog_gate.files.inputs import fact_lines
+from datalog_gate.facts.lines import FactLine
 
 STALE = timedelta(days=7)
 """The age from which an inventory is a finding."""
@@ -34,7 +32,7 @@ def check_inventory(
         yield CheckResult("finding", "inventory", message, place, f"{fix}: {PREVIOUS}")
         return
     try:
-        lines, written = _read_stored(settings) if settings.inventory == STORE else _read_file(settings.inventory)
+        lines, written = _read_lines(settings)
         readings = read_readings(lines)
         inventory = rules.inventory(lines) if rules else None
     except DiagnosticsError as error:
@@ -60,20 +58,16 @@ def check_inventory(
     yield from _find_null_columns(inventory)
 
 
-def _read_file(path: str) -> tuple[list[FactLine], datetime]:
-    return fact_lines(path), datetime.fromtimestamp(os.path.getmtime(path), UTC)
+def _read_lines(settings: Settings) -> tuple[list[FactLine], datetime | None]:
+    """Read the inventory without changing the store. Errors: InputError."""
+    if settings.inventory == STORE:
+        from datalog_gate.store.tables import REVISION
+        from datalog_gate.store.transaction import read_revision
 
-
-def _read_stored(settings: Settings) -> tuple[list[FactLine], datetime | None]:
-    """Read the newest generation without changing the store; None if there is none. Errors: InputError."""
-    from datalog_gate.store.tables import REVISION
-    from datalog_gate.store.transaction import read_revision
-
-    store = open_store(settings)
-    if store.missing or store.run_unchecked(read_revision) != REVISION:  # the store check reports the latter
-        return [], None
-    newest = read_newest(store)
-    return (read(newest[0], "the store's inventory"), newest[1]) if newest else ([], None)
+        store = open_store(settings)
+        if store.missing or store.run_unchecked(read_revision) != REVISION:  # the store check reports the latter
+            return [], None
+    return read_inventory_lines(settings)
 
 
 def _find_problems(readings: dict[str, Reading]) -> Iterator[tuple[str, str]]:
