@@ -301,9 +301,9 @@ def test_wrong_arguments_exit_with_64(arguments: str, capsys: pytest.CaptureFixt
     assert (error.value.code, capsys.readouterr().out) == (64, "")
 
 
-def awaiting(conf: Path, uuid: str = "u", **options: str) -> Request:
+def awaiting(conf: Path, uuid: str = "u", setting: str = "file", **options: str) -> Request:
     """A grant that the service of this configuration refused until it is approved."""
-    conf.write_text(f"[datalog_gate]\nservice_option = approval.file={conf.parent}/approvals\n")
+    conf.write_text(f"[datalog_gate]\nservice_option = approval.{setting}={conf.parent}/approvals\n")
     request = asked("approval", uuid, "db", type="OS::Nova::Server", **options)
     with pytest.raises(RefusedError, match="awaiting approval"):
         Approval({"file": str(conf.parent / "approvals")}).reserve(request)
@@ -340,6 +340,12 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
         "",
         f"error[unreadable] A-1 can't be refused any more: it is used by {find_approver()}: for March\n",
     )
+
+
+def test_a_request_in_a_store_of_the_service_is_listed(conf: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    awaiting(conf, setting="store")
+    code, out, err = run(capsys, "approval", "list", "--heat-conf", conf)
+    assert (code, out.split()[0], err) == (0, "A-1", "")
 
 
 @pytest.mark.usefixtures("cloud")

@@ -45,6 +45,12 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
     return load_plugins(GROUP, Service, settings.services, options, partial(_complete, settings))
 
 
+def read_approval_settings(settings: Settings) -> dict[str, str]:
+    """The settings of the service `approval`, with the gate's store unless it has its own. Errors: ValueError."""
+    options = parse_plugin_options("service_option", settings.service_option)
+    return {"store": settings.store_url, **options.get("approval", {})}
+
+
 def open_outcomes(settings: Settings) -> Outcomes | None:
     """Open the table of operations whose outcome plugins must learn, if there is a store. Errors: JournalError."""
     if not (settings.preflight and settings.store_url):

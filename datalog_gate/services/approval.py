@@ -316,6 +316,18 @@ def read_webhook(settings: Mapping[str, str], delays: Sequence[float] = DELAYS) 
     return Webhook(url, secret_file, delays)
 
 
+def tell_verdict(
+    settings: Mapping[str, str], verdict: Literal["approved", "refused"], approval: ApprovalRequest
+) -> str:
+    """Notify the webhook in the settings, if any, of a verdict. Return why it was not told; empty if it was. The
+    verdict is stored in any case."""
+    try:
+        webhook = read_webhook(settings, delays=(1.0,))
+        return webhook.deliver(build_event(verdict, approval)) if webhook else ""
+    except ValueError as error:
+        return str(error)
+
+
 def build_event(kind: Literal["requested", "approved", "refused"], approval: ApprovalRequest) -> dict[str, object]:
     """The event about a request for a webhook: everything except the properties of resources in scope."""
     request = approval.to_json() | {

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError, UsageError
 from datalog_gate.base.records import dataclass
-from datalog_gate.decision_point.settings import Settings, parse_plugin_options
+from datalog_gate.decision_point.settings import Settings
 from datalog_gate.files.templates import read_text, unreadable
 
 
@@ -40,15 +39,6 @@ def read_settings(path: Path) -> tuple[Settings, Any]:
 
     try:
         return build_settings(conf), conf
-    except ValueError as error:
-        raise invalid_file(path, error) from None
-
-
-def read_approval_options(path: Path) -> Mapping[str, str]:
-    """Read the options of the service `approval`. Errors: InputError, UsageError."""
-    settings, _ = read_settings(path)
-    try:
-        return parse_plugin_options("service_option", settings.service_option).get("approval", {})
     except ValueError as error:
         raise invalid_file(path, error) from None
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
-from datalog_gate.decision_point.settings import parse_plugin_options
+from datalog_gate.decision_point.enabled_plugins import read_approval_settings
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
 from datalog_gate.doors.server.policy_server import PolicyServer
 from datalog_gate.doors.server.schemas import PAGES, PROJECT, describe_body, describe_object, describe_page
-from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, build_event, read_webhook
+from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, tell_verdict
 
 LOG = logging.getLogger(__name__)
 STATES = ["awaiting", "approved", "refused", "used", "superseded", "expired"]
@@ -65,12 +64,7 @@ def _answer(call: ApiCall) -> Reply:
         request = _open(call.server).say(request.name, verdict, who, why, now)
     except ApprovalError as error:
         raise ApiError(409, "conflict", str(error)) from None
-    try:
-        webhook = read_webhook(_read_options(call.server), delays=(1.0,))
-        problem = webhook.deliver(build_event(verdict, request)) if webhook else ""
-    except ValueError as error:
-        problem = str(error)
-    if problem:  # the verdict is stored
+    if problem := tell_verdict(read_approval_settings(call.server.point.settings), verdict, request):
         LOG.warning("the webhook was not told of %s: %s", request.name, problem)
     return Reply(request.to_json())
 
@@ -94,10 +88,5 @@ def _read(call: ApiCall, **chosen: Any) -> tuple[ApprovalRequest, ...]:
 
 
 def _open(server: PolicyServer) -> Approvals:
-    options = _read_options(server)
-    return Approvals(options.get("file") or options.get("store") or server.point.settings.store_url)
-
-
-def _read_options(server: PolicyServer) -> Mapping[str, str]:
-    """The settings of the service."""
-    return parse_plugin_options("service_option", server.point.settings.service_option).get("approval", {})
+    settings = read_approval_settings(server.point.settings)
+    return Approvals(settings.get("file") or settings["store"])

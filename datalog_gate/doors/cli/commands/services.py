@@ -7,24 +7,18 @@ import json
 import os
 import pwd
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 from datalog_gate.base.diagnostics import format_count, printable
 from datalog_gate.base.errors import InputError
+from datalog_gate.decision_point.enabled_plugins import read_approval_settings
 from datalog_gate.doors.cli.commands.claim_settlement import SCHEMA, reconcile
 from datalog_gate.doors.cli.common import FINDINGS, OK, print_note
 from datalog_gate.doors.cli.heat_client import Heat
-from datalog_gate.doors.cli.heat_conf import invalid_file, read_approval_options, read_settings
-from datalog_gate.services.approval import (
-    ApprovalError,
-    ApprovalRequest,
-    Approvals,
-    build_event,
-    format_time,
-    read_webhook,
-)
+from datalog_gate.doors.cli.heat_conf import invalid_file, read_settings
+from datalog_gate.services.approval import ApprovalError, ApprovalRequest, Approvals, format_time, tell_verdict
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.journal_claim import Claim, JournalError
 from datalog_gate.services.reconcile import ALARM
@@ -132,13 +126,14 @@ def approval(options: argparse.Namespace) -> int:
     """List requests, or answer one as the current user. Errors: InputError, UsageError."""
     now = time.time()
     try:
-        approvals = open_approvals(options.heat_conf)
+        settings, approvals = open_approvals(options.heat_conf)
         if options.part == "list":
             requests = [request for request in approvals.list(now) if options.all or request.state == "awaiting"]
         else:
             verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
             requests = [approvals.say(options.request, verdict, find_approver(), options.why, now)]
-            _tell_webhook(options.heat_conf, build_event(verdict, requests[0]))
+            if problem := tell_verdict(settings, verdict, requests[0]):
+                print_note(f"the webhook was not told: {problem}")
     except (ApprovalError, ValueError) as error:
         raise InputError.of(str(error)) from None
     for line in _format_requests(requests, options.format):
@@ -146,27 +141,19 @@ def approval(options: argparse.Namespace) -> int:
     return OK
 
 
-def open_approvals(heat_conf: Path) -> Approvals:
-    """Open the requests: the file of the service, else the store. Errors: InputError, UsageError, ValueError."""
-    settings, _ = read_settings(heat_conf)
-    store = read_approval_options(heat_conf).get("file", settings.store_url)
+def open_approvals(heat_conf: Path) -> tuple[Mapping[str, str], Approvals]:
+    """The settings of the service, and its requests: in its file, else in the store. Errors: InputError, UsageError,
+    ValueError for the store."""
+    try:
+        settings = read_approval_settings(read_settings(heat_conf)[0])
+    except ValueError as error:
+        raise invalid_file(heat_conf, error) from None
+    store = settings.get("file") or settings["store"]
     if not store:
         raise InputError.of(f"{heat_conf} has no service_option approval.file")
     if (shared := Store(store)).missing:
         raise InputError.of(f"{shared.file} is not there: nothing was asked yet")
-    return Approvals(store)
-
-
-def _tell_webhook(heat_conf: Path, event: dict[str, object]) -> None:
-    """Notify the webhook of the service, if it has one, about a verdict. A failure is only a note, since the verdict is
-    stored."""
-    try:
-        webhook = read_webhook(read_approval_options(heat_conf), delays=(1.0,))
-        problem = webhook.deliver(event) if webhook else ""
-    except ValueError as error:
-        problem = str(error)
-    if problem:
-        print_note(f"the webhook was not told: {problem}")
+    return settings, Approvals(store)
 
 
 def find_approver() -> str:
