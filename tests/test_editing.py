@@ -178,7 +178,7 @@ def test_a_rename_reaches_tests_as_they_are_written_and_not_as_they_were_saved(w
     test.write_text(rows)
     workspace.edit(rules, "old(1).\np(x) :- old(x).\n")
     workspace.edit(test, f"# more\n{rows}")
-    edits = rule_names.rename(workspace.folder(rules), rules, 1, "new", workspace.text)
+    edits = rule_names.rename(rule_names.find_name(workspace.folder(rules), rules, 1), "new", workspace.text)
     texts = {str(path): workspace.text(path).text for path in (rules, test)}
     assert apply_edits(texts, edits) == {
         str(rules): "new(1).\np(x) :- new(x).\n",
@@ -207,7 +207,7 @@ def test_a_rename_changes_no_meaning_in_other_modules_and_beside_tests(
         workspace.edit(workspace.root / "rules" / file, text)
     path = workspace.root / "rules" / "below.dl"
     with pytest.raises(UsageError) as refused:
-        rule_names.rename(workspace.folder(path), path, 13, name, workspace.text)
+        rule_names.rename(rule_names.find_name(workspace.folder(path), path, 13), name, workspace.text)
     assert str(refused.value) == message
 
 
@@ -243,7 +243,9 @@ def test_cases_run_by_rules_and_templates_as_they_are_written(workspace: Workspa
 def test_hover_tells_the_columns_of_the_version_that_is_written(workspace: Workspace) -> None:
     path = workspace.root / "rules" / "own.dl"
     workspace.edit(path, "p(x) :- all:heat:root(stack=x).")
-    hover = rule_names.hover(workspace.folder(path), path, 15)
+    use = rule_names.find_name(workspace.folder(path), path, 15)
+    assert use
+    hover = rule_names.hover(use)
     assert hover
     assert hover.text.splitlines()[2:4] == [
         "  stack*    string          The id of a stack.",

@@ -199,8 +199,8 @@ def test_no_door_takes_the_word_of_a_template() -> None:
     assert sorted(readers) == [
         "doors/cli/reports.py",
         "doors/cli/tolerance.py",
-        "editing/tolerated_findings.py",
         "editing/workspace.py",
+        "files/tolerated_findings.py",
     ]
 
 

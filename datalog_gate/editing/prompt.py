@@ -14,7 +14,6 @@ from datalog_gate.base.values import Kind, ResourceId, show
 from datalog_gate.decision.query import QueryAnswer, ask, evaluate
 from datalog_gate.editing import rule_completion
 from datalog_gate.editing.answers import Completion
-from datalog_gate.editing.relation_text import format_columns, format_relation
 from datalog_gate.editing.rule_folder import RuleFolder, with_texts
 from datalog_gate.engine import native
 from datalog_gate.engine.provenance import Provenance
@@ -22,6 +21,7 @@ from datalog_gate.explain.explanation import RowExplanation, format_lines
 from datalog_gate.explain.why import FIRST, Node
 from datalog_gate.facts.factset import FactSet, place_of
 from datalog_gate.facts.lines import FactLine
+from datalog_gate.facts.relation_text import format_columns, format_relation
 from datalog_gate.language.ast import NOWHERE, Atom, Constant
 from datalog_gate.language.parser import parse_query
 from datalog_gate.language.walk import shared, terms

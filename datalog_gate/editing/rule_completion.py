@@ -9,10 +9,10 @@ from pathlib import Path
 from datalog_gate.analysis.policy import CHOICES, LISTS
 from datalog_gate.analysis.resolve import AGGREGATES, KINDS
 from datalog_gate.editing.answers import Completion, TextRange, fitting
-from datalog_gate.editing.relation_text import format_builtin
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES, COLUMN_ATTRIBUTES
 from datalog_gate.editing.rule_tokens import Level, RuleTokens
+from datalog_gate.facts.relation_text import format_builtin
 from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.descriptions import describe_kinds
 from datalog_gate.schema.signatures import BUILTINS

@@ -12,13 +12,15 @@ from datalog_gate.analysis.check import Checked
 from datalog_gate.analysis.policy import LISTS, PLACEHOLDER, TEXTS
 from datalog_gate.analysis.resolve import IDENTIFIER
 from datalog_gate.base.errors import UsageError
+from datalog_gate.base.records import dataclass
 from datalog_gate.decision.policy_set import LIMITS_FILE
 from datalog_gate.editing.actions import apply_edits, find_new_errors
 from datalog_gate.editing.answers import Hover, Symbol, TextEdit, TextRange
-from datalog_gate.editing.relation_text import format_builtin, format_columns, format_relation
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, with_texts
+from datalog_gate.editing.rule_tokens import Role
 from datalog_gate.editing.source_text import SourceText, source_text
 from datalog_gate.editing.yaml_outline import read_outline
+from datalog_gate.facts.relation_text import format_builtin, format_columns, format_relation
 from datalog_gate.language.ast import Declaration, Rule
 from datalog_gate.language.lexer import RESERVED, Token
 from datalog_gate.schema.declaration import ALL, OLD, Relation
@@ -53,33 +55,68 @@ COLUMN_ATTRIBUTES = ("key", "subject", "worse")
 """Attributes that name columns of the head."""
 
 
-def hover(folder: RuleFolder, path: Path, offset: int, checked: Checked | None = None) -> Hover | None:
-    """The description of the name at an offset. `checked` has the kinds of columns of the rules' own relations."""
+@dataclass(frozen=True)
+class NameUse:
+    """A name at a place of a rule file."""
+
+    folder: RuleFolder
+    parsed: ParsedRules
+    index: int
+
+    @property
+    def text(self) -> str:
+        return self.parsed.tokens.tokens[self.index].text
+
+    @property
+    def role(self) -> Role:
+        return self.parsed.tokens.role(self.index)
+
+    @property
+    def meaning(self) -> Relation | Builtin | None:
+        """The relation or builtin that it names, or in whose atom it names a column."""
+        if self.role == "column":
+            level = self.parsed.tokens.levels[self.index]
+            assert level
+            return replace(self, index=level.owner).meaning
+        is_relation = self.role in ("relation", "exported")
+        return self.folder.meaning(self.text.rstrip("+-"), self.parsed.module.name) if is_relation else None
+
+    @property
+    def module(self) -> ParsedRules | None:
+        """The file of the module that it names."""
+        return _module(self.folder, self.text) if self.role == "module" else None
+
+    @property
+    def variable(self) -> list[TextRange]:
+        """The places of the variable in its statement."""
+        tokens = self.parsed.tokens
+        variables = (at for at in tokens.statement(self.index) if tokens.role(at) == self.role == "variable")
+        return [_range(self.parsed, at) for at in variables if tokens.tokens[at].text == self.text]
+
+
+def find_name(folder: RuleFolder, path: Path, offset: int) -> NameUse | None:
+    """The name at an offset of a rule file."""
     parsed = folder.parsed(str(path))
     index = parsed.tokens.at(offset) if parsed else None
-    if parsed is None or index is None:
-        return None
-    token, where = parsed.tokens.tokens[index], _range(parsed, index)
-    match parsed.tokens.role(index):
-        case "relation" | "exported":
-            meaning = folder.meaning(token.text.rstrip("+-"), parsed.module.name)
-            return Hover(where, describe(folder, meaning, checked)) if meaning else None
-        case "column":
-            level = parsed.tokens.levels[index]
-            assert level
-            meaning = folder.meaning(parsed.tokens.tokens[level.owner].text, parsed.module.name)
-            if isinstance(meaning, Relation) and token.text in meaning.positions:
-                column = meaning.columns[meaning.positions[token.text]]
-                return Hover(
-                    where, f"`{column.name}` of `{meaning.name}`: {describe_kinds(column)}\n\n{column.meaning}"
-                )
-        case "annotation" if token.text in ANNOTATION_MEANINGS:
-            return Hover(where, f"`@{token.text}`: {ANNOTATION_MEANINGS[token.text]}")
-        case "attribute" if token.text in ATTRIBUTES:
-            return Hover(where, f"`{token.text}`: {ATTRIBUTES[token.text]}")
-        case "module" if other := _module(folder, token.text):
-            return Hover(where, f"The module of `{Path(other.file.file).name}`.")
-    return None
+    return NameUse(folder, parsed, index) if parsed and index is not None else None
+
+
+def hover(use: NameUse, checked: Checked | None = None) -> Hover | None:
+    """The description of a name. `checked` has the kinds of columns of the rules' own relations."""
+    text = ""
+    match use.role, use.meaning:
+        case "column", Relation() as relation if use.text in relation.positions:
+            column = relation.columns[relation.positions[use.text]]
+            text = f"`{column.name}` of `{relation.name}`: {describe_kinds(column)}\n\n{column.meaning}"
+        case "relation" | "exported", Relation() | Builtin() as meaning:
+            text = describe(use.folder, meaning, checked)
+        case "annotation", _ if use.text in ANNOTATION_MEANINGS:
+            text = f"`@{use.text}`: {ANNOTATION_MEANINGS[use.text]}"
+        case "attribute", _ if use.text in ATTRIBUTES:
+            text = f"`{use.text}`: {ATTRIBUTES[use.text]}"
+        case "module", _ if use.module:
+            text = f"The module of `{Path(use.module.file.file).name}`."
+    return Hover(_range(use.parsed, use.index), text) if text else None
 
 
 def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked | None = None) -> str:
@@ -99,73 +136,56 @@ def describe(folder: RuleFolder, meaning: Relation | Builtin, checked: Checked |
     return text
 
 
-def definitions(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
-    """The definition of the name at an offset: the rules and declarations of a relation, the file of a module, or the
-    first use of a variable."""
-    parsed = folder.parsed(str(path))
-    index = parsed.tokens.at(offset) if parsed else None
-    if parsed is None or index is None:
-        return []
-    token = parsed.tokens.tokens[index]
-    match parsed.tokens.role(index):
-        case "relation" | "exported":
-            meaning = folder.meaning(token.text.rstrip("+-"), parsed.module.name)
-            uses = folder.uses(meaning.name) if isinstance(meaning, Relation) else ()
-            return [_range(used, at) for used, at in uses if _is_definition(used, at)]
-        case "module" if other := _module(folder, token.text):
-            return [TextRange(other.file.file, 0, 0)]
-        case "variable":
-            return [_range(parsed, at) for at in _same_variable(parsed, index)][:1]
-    return []
+def definitions(use: NameUse) -> list[TextRange]:
+    """The definition of a name: the rules and declarations of a relation, the file of a module, or the first use of a
+    variable."""
+    if use.module:
+        return [TextRange(use.module.file.file, 0, 0)]
+    meaning = use.meaning
+    if use.role == "column" or not isinstance(meaning, Relation):
+        return use.variable[:1]
+    return [_range(used, at) for used, at in use.folder.uses(meaning.name) if _is_definition(used, at)]
 
 
-def references(folder: RuleFolder, path: Path, offset: int) -> list[TextRange]:
-    """The places of the relation or variable at an offset, including its definitions."""
-    parsed = folder.parsed(str(path))
-    index = parsed.tokens.at(offset) if parsed else None
-    if parsed is None or index is None:
-        return []
-    if parsed.tokens.role(index) == "variable":
-        return [_range(parsed, at) for at in _same_variable(parsed, index)]
-    if parsed.tokens.role(index) in ("relation", "exported"):
-        meaning = folder.meaning(parsed.tokens.tokens[index].text.rstrip("+-"), parsed.module.name)
-        return [_range(used, at) for used, at in folder.uses(meaning.name)] if meaning else []
-    return []
+def references(use: NameUse) -> list[TextRange]:
+    """The places of a relation or variable, including its definitions."""
+    meaning = use.meaning
+    if use.role == "column" or not meaning:
+        return use.variable
+    return [_range(used, at) for used, at in use.folder.uses(meaning.name)]
 
 
-def rename(
-    folder: RuleFolder, path: Path, offset: int, name: str, read: Callable[[Path], SourceText]
-) -> list[TextEdit]:
-    """Rename the variable or relation at an offset everywhere, including messages, exports, limits and tests. `read`
-    returns a file as the editor has it, empty if there is none. Errors: UsageError for an invalid new name, or if the
-    rules would have new errors."""
-    parsed = folder.parsed(str(path))
-    index = parsed.tokens.at(offset) if parsed else None
-    role = parsed.tokens.role(index) if parsed and index is not None else "other"
-    if parsed is None or index is None or role not in ("variable", "relation", "exported"):
+def rename(use: NameUse | None, name: str, read: Callable[[Path], SourceText]) -> list[TextEdit]:
+    """Rename a variable or relation everywhere, including messages, exports, limits and tests. `read` returns a file as
+    the editor has it, empty if there is none. Errors: UsageError for an invalid new name, or if the rules would have
+    new errors."""
+    if use is None or use.role not in ("variable", "relation", "exported"):
         raise UsageError("only a variable or a relation of these rules can be renamed")
     if not IDENTIFIER.match(name) or name in RESERVED or name == "_":
-        raise UsageError(f"{name} is not a name: write letters, digits and _")
-    if role == "variable":
-        if name in parsed.tokens.variables(index):
+        raise UsageError(f"{name} is no name: write letters, digits and _")
+    folder = use.folder
+    if use.role == "variable":
+        if name in use.parsed.tokens.variables(use.index):
             raise UsageError(f"the rule has a variable {name} already")
-        edits = [*_rename_variable(parsed, index, name)]
+        edits = [*_rename_variable(use, name)]
         _check_errors(folder, edits)
         return edits
-    meaning, module = _find_owner(folder, parsed, index)
-    if folder.meaning(name, module.module.name):
-        raise UsageError(f"{module.module.name} has a relation or builtin {name} already")
-    edits = [*_rename_relation(folder, meaning.name, module, name, read)]
+    meaning = use.meaning
+    owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
+    if meaning is None or owner is None:
+        raise UsageError(f"{use.text} is no relation of these rules")
+    if folder.meaning(name, owner.module.name):
+        raise UsageError(f"{owner.module.name} has a relation or builtin {name} already")
+    edits = [*_rename_relation(folder, meaning.name, owner, name, read)]
     _check_errors(folder, edits)
-    _check_uses(folder, edits, module.module.name, name)
+    _check_uses(folder, edits, owner.module.name, name)
     return edits
 
 
-def _rename_variable(parsed: ParsedRules, index: int, name: str) -> Iterator[TextEdit]:
-    tokens = parsed.tokens
-    old = tokens.tokens[index].text
-    yield from (TextEdit(_range(parsed, at), name) for at in _same_variable(parsed, index))
-    for at in tokens.statement(index):
+def _rename_variable(use: NameUse, name: str) -> Iterator[TextEdit]:
+    parsed, old, tokens = use.parsed, use.text, use.parsed.tokens
+    yield from (TextEdit(where, name) for where in use.variable)
+    for at in tokens.statement(use.index):
         token, level = tokens.tokens[at], tokens.levels[at]
         while level and level.bracket == "list":
             level = level.outer
@@ -179,16 +199,6 @@ def _rename_variable(parsed: ParsedRules, index: int, name: str) -> Iterator[Tex
             text = re.sub(rf"\b{re.escape(old)}\b", name, token.text)
         if text != token.text:
             yield TextEdit(_range(parsed, at), text)
-
-
-def _find_owner(folder: RuleFolder, parsed: ParsedRules, index: int) -> tuple[Relation, ParsedRules]:
-    """The relation of a token, and the file of its module. Errors: UsageError."""
-    written = parsed.tokens.tokens[index].text
-    meaning = folder.meaning(written.rstrip("+-"), parsed.module.name)
-    owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
-    if not isinstance(meaning, Relation) or owner is None:
-        raise UsageError(f"{written} is not a relation of these rules")
-    return meaning, owner
 
 
 def _rename_relation(
@@ -262,12 +272,6 @@ def _is_definition(parsed: ParsedRules, index: int) -> bool:
         return index == first + 1
     heads = (at for at in tokens.statement(index) if tokens.role(at) == "relation")
     return next(heads, -1) == index
-
-
-def _same_variable(parsed: ParsedRules, index: int) -> list[int]:
-    tokens = parsed.tokens
-    name = tokens.tokens[index].text
-    return [at for at in tokens.statement(index) if tokens.tokens[at].text == name and tokens.role(at) == "variable"]
 
 
 def _module(folder: RuleFolder, name: str) -> ParsedRules | None:

@@ -23,13 +23,13 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.editing.answers import Severity, TextProblem, TextRange
 from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
-from datalog_gate.editing.run_inputs import RunInputs, find_unfilled
 from datalog_gate.editing.source_text import SourceText, source_text
-from datalog_gate.editing.tolerated_findings import find_modes, tolerate
 from datalog_gate.files.check_options import LIVE_PREFIX, MODES
 from datalog_gate.files.discovery import FOLDER_TEMPLATE, is_template
 from datalog_gate.files.rules import replace_texts
+from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
+from datalog_gate.files.tolerated_findings import find_modes, tolerate
 from datalog_gate.policytest.suite import suite_of, top_folder
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue

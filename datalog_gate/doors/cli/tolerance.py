@@ -11,7 +11,7 @@ from datalog_gate.api import ExplainedDecision, Rules
 from datalog_gate.base.diagnostics import Diagnostic
 from datalog_gate.decision.decision import Decision
 from datalog_gate.doors.cli.reports import ReportEntry
-from datalog_gate.editing import tolerated_findings
+from datalog_gate.files import tolerated_findings
 from datalog_gate.files.baseline import Baseline, read_baseline
 from datalog_gate.files.ignores import Ignore, find_idle
 from datalog_gate.stack.model import Stack

@@ -190,7 +190,8 @@ class Session:
             return None
         path, offset = place
         if path.suffix == ".dl":
-            answer = rule_names.hover(self.workspace.folder(path), path, offset, self.workspace.checked(path))
+            use = rule_names.find_name(self.workspace.folder(path), path, offset)
+            answer = rule_names.hover(use, self.workspace.checked(path)) if use else None
         elif self.workspace.is_template(path):
             problems = self.problems(path)
             answer = await self.run(lambda: template_answers.hover(self.workspace, path, offset, problems))
@@ -203,7 +204,8 @@ class Session:
             return []
         path, offset = place
         if path.suffix == ".dl":
-            places = rule_names.definitions(self.workspace.folder(path), path, offset)
+            use = rule_names.find_name(self.workspace.folder(path), path, offset)
+            places = rule_names.definitions(use) if use else []
         elif self.workspace.is_test(path):
             places = case_answers.definitions(self.workspace, path, offset)
         else:
@@ -214,7 +216,8 @@ class Session:
         place = self.at(params)
         if place is None or place[0].suffix != ".dl":
             return []
-        return [*map(self.translator.location, rule_names.references(self.workspace.folder(place[0]), *place))]
+        use = rule_names.find_name(self.workspace.folder(place[0]), *place)
+        return [*map(self.translator.location, rule_names.references(use) if use else ())]
 
     def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
         if (path := self.translator.path(params.text_document.uri)) is None:
@@ -231,8 +234,8 @@ class Session:
         if place is None or place[0].suffix != ".dl":
             return None
         try:
-            folder, text = self.workspace.folder(place[0]), self.workspace.text
-            work = partial(rule_names.rename, folder, *place, params.new_name, text)
+            use = rule_names.find_name(self.workspace.folder(place[0]), *place)
+            work = partial(rule_names.rename, use, params.new_name, self.workspace.text)
             return self.translator.edit(await self.run(work))
         except UsageError as error:
             self.show(types.MessageType.Error, str(error))

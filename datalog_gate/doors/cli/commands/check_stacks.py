@@ -42,9 +42,9 @@ from datalog_gate.doors.cli.tolerance import (
     note_gone,
     tolerate,
 )
-from datalog_gate.editing.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.baseline import Baseline, format_baseline
 from datalog_gate.files.check_options import FAIL_ON
+from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.stack.model import Data, Stack
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def facts(options: argparse.Namespace) -> int:
 
 def relations(options: argparse.Namespace) -> int:
     """Print a line for each relation that rules can read, or everything about those of the name or pattern."""
-    from datalog_gate.editing.relation_text import format_relation
+    from datalog_gate.facts.relation_text import format_relation
     from datalog_gate.schema.descriptions import describe_relations
 
     catalogue = read_catalogue(*options.catalogue)
