@@ -162,7 +162,7 @@ def rename(use: NameUse | None, name: str, read: Callable[[Path], SourceText]) -
     if use is None or use.role not in ("variable", "relation", "exported"):
         raise UsageError("only a variable or a relation of these rules can be renamed")
     if not IDENTIFIER.match(name) or name in RESERVED or name == "_":
-        raise UsageError(f"{name} is no name: write letters, digits and _")
+        raise UsageError(f"{name} is not a name: write letters, digits and _")
     folder = use.folder
     if use.role == "variable":
         if name in use.parsed.tokens.variables(use.index):
@@ -173,7 +173,7 @@ def rename(use: NameUse | None, name: str, read: Callable[[Path], SourceText]) -
     meaning = use.meaning
     owner = _module(folder, meaning.name.rpartition(":")[0]) if isinstance(meaning, Relation) else None
     if meaning is None or owner is None:
-        raise UsageError(f"{use.text} is no relation of these rules")
+        raise UsageError(f"{use.text} is not a relation of these rules")
     if folder.meaning(name, owner.module.name):
         raise UsageError(f"{owner.module.name} has a relation or builtin {name} already")
     edits = [*_rename_relation(folder, meaning.name, owner, name, read)]
