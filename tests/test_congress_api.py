@@ -80,6 +80,13 @@ def test_only_who_runs_the_cloud_speaks_to_it(api: Api) -> None:
     assert codes == dict.fromkeys(USERS, 403) | {"adam": 200}
 
 
+@pytest.mark.parametrize("path", ["policies", "data-sources"])
+def test_a_line_break_at_its_end_is_no_part_of_a_name(api: Api, path: str) -> None:
+    refused = ask(api, "POST", f"/v1/{path}", {"name": "p\n", "driver": "nova"}, status=400)["error"]["message"]
+    assert refused == r"the body at name: 'p\n' does not match '^[A-Za-z_][A-Za-z0-9_]{0,250}$'"
+    ask(api, "POST", "/v1/policies/classification/rules", {"rule": "p(1)"}, status=201)
+
+
 def test_rules_are_added_one_by_one_and_removed(flavors: Api) -> None:
     body = {"rule": BAD, "name": "bad", "comment": "not on offer"}
     first = ask(flavors, "POST", "/v1/policies/flavors/rules", body, status=201)
@@ -306,6 +313,14 @@ def test_an_inventory_that_is_no_text_any_more_is_a_problem_of_the_refresh(tmp_p
         503,
         f"the rows of nova can't be read: {file}:1:1: error[encoding] byte 0 of the file is not UTF-8",
     )
+
+
+def test_no_rows_replace_those_of_the_inventory_too(tmp_path: Path) -> None:
+    (tmp_path / "cloud.jsonl").write_text('{"relation": "nova:servers", "row": {"id": "s1"}}\n')
+    api = Api(tmp_path, f"inventory = {tmp_path}/cloud.jsonl")
+    assert [row["data"][0] for row in ask(api, "GET", rows_of("servers"))["results"]] == ["s1"]
+    ask(api, "PUT", rows_of("servers"), [])
+    assert ask(api, "GET", rows_of("servers")) == {"results": []}
 
 
 def test_drivers_tell_their_tables(api: Api) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import falcon
-from jsonschema import Draft202012Validator
 from oslo_context.context import RequestContext
 from oslo_middleware import HTTPProxyToWSGI, RequestId
 
@@ -35,7 +34,7 @@ from datalog_gate.doors.server.json_body import read_json
 from datalog_gate.doors.server.pages.sessions import PageSessions
 from datalog_gate.doors.server.pages.site import add_pages
 from datalog_gate.doors.server.policy_server import PolicyServer
-from datalog_gate.doors.server.schemas import Schema
+from datalog_gate.doors.server.schemas import Schema, Validator
 from datalog_gate.store.api_records import Write
 from datalog_gate.store.rule_store import StaleError
 from datalog_gate.store.transaction import StoreError
@@ -96,8 +95,8 @@ class _Responder:
 
     def __init__(self, conf: Any, server: PolicyServer, endpoint: Endpoint, shown: Endpoint | None) -> None:
         self._conf, self._server, self._endpoint, self._shown = conf, server, endpoint, shown
-        self._body = Draft202012Validator(endpoint.body) if endpoint.body is not None else None
-        self._query = {name: Draft202012Validator(schema) for name, schema in endpoint.query.items()}
+        self._body = Validator(endpoint.body) if endpoint.body is not None else None
+        self._query = {name: Validator(schema) for name, schema in endpoint.query.items()}
 
     def __call__(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         environ: Environ = req.env
@@ -244,7 +243,7 @@ def _read_defaults(endpoint: Endpoint) -> dict[str, Any]:
     return {name: schema["default"] for name, schema in endpoint.query.items() if "default" in schema}
 
 
-def _check(validator: Draft202012Validator, data: Any, what: str) -> None:
+def _check(validator: Any, data: Any, what: str) -> None:
     """Refuse data that does not fit its schema. Errors: ApiError with the first error."""
     for error in validator.iter_errors(data):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)

@@ -180,7 +180,7 @@ class LivePolicies:
             return self._rows
         try:
             lines, written = read_inventory_lines(settings)
-            self._rows = CloudRows(version, _by_relation([*lines, *self._pushed()]), written)
+            self._rows = CloudRows(version, {**_by_relation(lines), **self._pushed()}, written)
         except (InputError, OSError) as error:
             self._rows = replace(self._rows, version=version, problem=str(error).splitlines()[0])
         return self._rows
@@ -208,11 +208,10 @@ class LivePolicies:
     def lines(self, rows: CloudRows) -> list[FactLine]:
         return [line for lines in rows.lines.values() for line in lines]
 
-    def _pushed(self) -> Iterable[FactLine]:
-        for (source, table), data in self.store.pushed().items():
-            relation = f"{source}:{table}"
-            for at, row in enumerate(data, 1):
-                yield read_row(relation, row, at)
+    def _pushed(self) -> dict[str, list[FactLine]]:
+        """The rows of each pushed table, which replace those of the inventory, even if there are none."""
+        pushed = {f"{source}:{table}": data for (source, table), data in self.store.pushed().items()}
+        return {name: [read_row(name, row, at) for at, row in enumerate(data, 1)] for name, data in pushed.items()}
 
 
 def read_row(relation: str, row: Any, at: int) -> FactLine:
@@ -295,11 +294,7 @@ def _source_module(name: str, driver: str) -> Module:
 
 
 def _by_relation(lines: Iterable[FactLine]) -> dict[str, list[FactLine]]:
-    """The lines by relation. Pushed ones replace those of the inventory."""
     by_relation: dict[str, list[FactLine]] = {}
     for line in lines:
-        known = by_relation.setdefault(line.relation, [])
-        if known and line.span.file.startswith("PUT ") and not known[0].span.file.startswith("PUT "):
-            known.clear()
-        known.append(line)
+        by_relation.setdefault(line.relation, []).append(line)
     return by_relation
