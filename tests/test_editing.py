@@ -45,6 +45,7 @@ def test_a_slip_has_an_edit_that_keeps_what_was_meant(workspace: Workspace, wron
 VOLUME = "    type: OS::Cinder::Volume\n    properties:"
 VOLUMES = f"heat_template_version: 2018-08-31\nresources:\n  v:\n{VOLUME}"
 BELOW = f"{VOLUMES}\n      "
+JSON = '{"heat_template_version": "2018-08-31", "resources": {"v": {"type": "OS::Cinder::Volume", "properties": {}}}}'
 TWICE = f"  w:\n{VOLUME} *p\n"
 
 
@@ -58,12 +59,22 @@ TWICE = f"  w:\n{VOLUME} *p\n"
         (f"{VOLUMES} &p\n      size: 20\n{TWICE}", ""),
         (f"{BELOW}? size\n      : 20\n", ""),
         (VOLUMES.replace("v:", "1:") + " {size: 2}\n", VOLUMES.replace("v:", '"1":') + " {size: 2}\n"),
+        (
+            JSON.replace("{}", '{"availability_zone": "b", "metadata": {"m": 1}}'),
+            JSON.replace("{}", '{"availability_zone": "a", "metadata": {"m": 1}}'),
+        ),
+        (
+            JSON.replace("{}", '{"metadata": {"m": 1}}'),
+            JSON.replace("{}", '{"availability_zone": "a", "metadata": {"m": 1}}'),
+        ),
     ],
 )
 def test_a_fix_of_a_template_changes_what_was_proved_and_nothing_else(
     workspace: Workspace, wrong: str, right: str
 ) -> None:
     rule = '@deny("size", "{v}")\nlarge(v) :- os:cinder:volume(_id=v, size=n), n != null, n > 10.\n'
+    rule += '@deny("zone", "{v}")\nzoned(v) :- os:cinder:volume(_id=v, availability_zone=z), z ?? "" != "a", '
+    rule += "os:cinder:volume.metadata(_id=v, _value=1).\n"
     (workspace.root / "rules").mkdir()
     (workspace.root / "rules" / "own.dl").write_text(rule)
     path = workspace.root / "web.yaml"
@@ -141,6 +152,12 @@ GROUP = HOT + "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properti
         (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Ref: |", ["Size", "v"]),
         (CFN + "Resources:\n  v:\n    Type: AWS::EC2::Volume\n    Properties: {Size: {Fn::J|", ["Fn::Join: "]),
         (CFN + "Resources:\n  v:\n    DeletionPolicy: R|", ["Retain"]),
+        (VOLUMES + "\n      desc|: text", ["description"]),
+        (JSON.replace("{}", '{"desc|"}'), ["description"]),
+        (JSON.replace("{}", "{desc|}"), ['"description": ']),
+        (JSON.replace("OS::Cinder::Volume", "EncryptedVol|"), ["OS::Cinder::EncryptedVolumeType"]),
+        (JSON.replace('"OS::Cinder::Volume"', "EncryptedVol|"), ['"OS::Cinder::EncryptedVolumeType"']),
+        (JSON.replace("{}", '{"multiattach": |}'), ["true", "false"]),
     ],
 )
 def test_templates_are_completed(workspace: Workspace, text: str, completions: list[str]) -> None:
@@ -154,7 +171,8 @@ CASE = "cases:\n  - name: n\n    stack: web.yaml\n    "
     ("text", "completions"),
     [
         (CASE + "na|", []),
-        ("cases:\n  - na|me: n\n", ["name: "]),
+        ("cases:\n  - na|me: n\n", ["name"]),
+        ('cases:\n  - "na|', ["name"]),
         (CASE + "caller: {user: u, |", ["project: ", "domain: ", "roles: "]),
         (CASE + "waivers:\n      - {policy: p, subj|", ["subject: "]),
         (CASE + "waivers:\n      - {subject: |", ["web"]),
@@ -259,6 +277,18 @@ def test_hover_tells_a_bound_that_is_alone(workspace: Workspace) -> None:
     hover = template_answers.hover(workspace, path, GROUP.index("resource_def"))
     assert hover
     assert hover.text == "**count**: integer\n\ndefault: 1; from 0; changes in place"
+
+
+def test_hover_shows_a_parameter_s_value_as_a_template_writes_it(workspace: Workspace) -> None:
+    path = workspace.root / "web.yaml"
+    (workspace.root / "rules").mkdir()
+    (workspace.root / "rules" / "own.dl").write_text('@deny("a", "{v}")\np(v) :- os:cinder:volume(_id=v).\n')
+    text = f"{HOT}parameters: {{a: {{type: boolean, default: true}}, b: {{type: comma_delimited_list, default: x}}}}\n"
+    text += "resources: {v: {type: OS::Heat::Value, properties: {value: [{get_param: a}, {get_param: b}]}}}\n"
+    workspace.edit(path, text)
+    workspace.judge(path)
+    hovers = [template_answers.hover(workspace, path, text.rindex(f"{name}}}")) for name in "ab"]
+    assert [hover and hover.text.partition(" here: ")[2] for hover in hovers] == ["true (default)", '["x"] (default)']
 
 
 @pytest.mark.parametrize(("hidden", "default"), [("true", "***"), ("false", "S3CR3T")])

@@ -219,11 +219,12 @@ def _change_edit(text: str, path: Path, change: TemplateChange) -> TextEdit | No
         return None
     whole = (section, change.resource.name, *change.path)
     document = read_document(text, str(path))
+    is_json = text.lstrip()[:1] == "{"
     place = document.place(whole)
     if whole in outline and place:
         where = source_text(str(path), text).range(place)
         end = where.start + len(text[where.start : where.end].rstrip())  # of a block the end of its last line too
-        edit: TextEdit | None = TextEdit(replace(where, end=end), _scalar(change.value))
+        edit: TextEdit | None = TextEdit(replace(where, end=end), _scalar(change.value, is_json))
     else:
         edit = _new_key(text, path, outline, whole, change.value)
     meant = _put(document.data, whole, change.value)
@@ -266,15 +267,17 @@ def _new_key(
     line_end = "\r\n" if "\r\n" in text else "\n"
     end = f"{line_end}{' ' * sibling.column}" if sibling.column >= 0 else ", "
     start = sibling.start - (text[sibling.start - 1] in "\"'")
-    return TextEdit(TextRange(str(path), start, start), f"{name}: {_scalar(value)}{end}")
+    is_json = text.lstrip()[:1] == "{"
+    return TextEdit(TextRange(str(path), start, start), f"{_scalar(name, is_json)}: {_scalar(value, is_json)}{end}")
 
 
-def _scalar(value: object) -> str:
-    """A value as YAML, without quotes if it means the same."""
+def _scalar(value: object, is_json: bool) -> str:
+    """A value as JSON, or as YAML without quotes if it means the same."""
     text = json.dumps(value, ensure_ascii=False)
     bare = str(value)
     if (
-        isinstance(value, str)
+        not is_json
+        and isinstance(value, str)
         and re.fullmatch(r"[A-Za-z0-9][\w./-]*", bare)
         and read_document(bare, "", False).data == value
     ):

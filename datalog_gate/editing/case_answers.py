@@ -8,10 +8,10 @@ from pathlib import Path
 
 from datalog_gate.analysis.policy import ACTIONS, LEVELS
 from datalog_gate.decision.waivers import KEYS
-from datalog_gate.editing.answers import Completion, Lens, TextRange, fitting
+from datalog_gate.editing.answers import Completion, Lens, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.workspace import TEST_FILE, Workspace
-from datalog_gate.editing.yaml_outline import entry_at, read_outline, slot_at
+from datalog_gate.editing.yaml_outline import entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.files.discovery import FOLDER_TEMPLATE
 from datalog_gate.language.ast import Rule
 from datalog_gate.policytest.testfile import CASE, Shape
@@ -26,23 +26,19 @@ _MAPPINGS: dict[str, Shape] = {
 
 
 def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, without existing keys, and the word that they replace."""
+    """The completions at an offset, and the word that they replace."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
-    written = text[slot.start : offset]
     offered: list[Completion] = []
     if slot.is_key:
         shape = _shape_at(slot.path)
         names = [*shape] if isinstance(shape, dict) else []
         if slot.path[2:] == ("environment", "parameters"):
             names = [*_names_of_stacks(workspace, path, slot.path, "parameters")]
-        existing = {
-            entry.path[-1] for entry in read_outline(text) if entry.path[:-1] == slot.path and entry.start != slot.start
-        }
-        offered += (Completion(name, "keyword", insert=f"{name}: ") for name in names if name not in {"*", *existing})
+        offered += (Completion(name, "keyword", insert=f"{name}: ") for name in names if name != "*")
     if slot.is_value:
-        offered += _values(workspace, path, slot.path, written)
-    return TextRange(str(path), slot.start, slot.end), fitting(offered, written)
+        offered += _values(workspace, path, slot.path, text[slot.start : offset])
+    return fit_slot(slot, path, text, offset, offered)
 
 
 def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange]:

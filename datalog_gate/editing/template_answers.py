@@ -10,9 +10,9 @@ from pathlib import Path
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Unknown
-from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange, fitting
+from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
-from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, read_outline, slot_at
+from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
 from datalog_gate.schema.declaration import Property, ResourceType
 from datalog_gate.schema.relations import SECTIONS, VERSIONS
@@ -72,14 +72,10 @@ Steps = tuple[str | int, ...]
 
 
 def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, list[Completion]]:
-    """The completions at an offset, without existing keys, and the word that they replace."""
+    """The completions at an offset, and the word that they replace."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
-    view = _View(workspace, path, text)
-    beside = (entry for entry in view.entries.values() if entry.path[:-1] == slot.path and entry.start != slot.start)
-    keys = {entry.path[-1] for entry in beside} if slot.is_key else set()
-    offered = (completion for completion in view.completions(slot) if completion.label not in keys)
-    return TextRange(str(path), slot.start, slot.end), fitting(offered, text[slot.start : offset])
+    return fit_slot(slot, path, text, offset, _View(workspace, path, text).completions(slot))
 
 
 def hover(workspace: Workspace, path: Path, offset: int, problems: Sequence[TextProblem] = ()) -> Hover | None:
@@ -310,7 +306,7 @@ class _View:
         judged = self.workspace.judged.get(self.path)
         for parameter in judged.stack.parameters if judged else ():
             if parameter.name == name and not parameter.hidden and not isinstance(parameter.value, Unknown):
-                parts.append(f"here: {parameter.value} ({parameter.origin})")
+                parts.append(f"here: {_shown(parameter.value)} ({parameter.origin})")
         return f"The parameter `{name}`, " + ", ".join(parts) if parts else ""
 
 
@@ -346,4 +342,5 @@ def _about(schema: Property) -> str:
 
 
 def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as a template writes it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import PurePath
 
 from datalog_gate.base.records import dataclass
+from datalog_gate.editing.answers import Completion, TextRange, fitting
 
 Path = tuple[str | int, ...]
 _KEY = re.compile(r"""(?:"([^"\n]*)"|'([^'\n]*)'|([^\s#{}\[\],"'&*!|>%@`-][^\n]*?|-[^\s][^\n]*?))[ \t]*:(?=\s|$)""")
@@ -18,6 +22,7 @@ _SCALAR = re.compile(r"""[ \t]*(?:[&!][^\s]*[ \t]+)*("(?:[^"\\\n]|\\.)*"?|'[^'\n
 _FLOW_SCALAR = re.compile(
     r"""[ \t]*("(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|(?:[^\s,\[\]{}:]|:(?=[^\s,\[\]{}])|[ \t]+(?=[^\s,\[\]{}:\#]))+)"""
 )
+_COLON = re.compile(r"[ \t]*:")
 _WORD = re.compile(r"""[^\s,\[\]{}"']*""")
 _MARK = "\ue000"
 """Stands for the word at the cursor while its slot is searched."""
@@ -72,6 +77,26 @@ def slot_at(text: str, offset: int) -> Slot:
         if entry.value_start <= start < max(entry.value_end, entry.value_start + 1) and entry.value_start >= 0:
             return Slot(entry.path, isinstance(entry.path[-1], int), True, start, end)
     return Slot((), True, False, start, end)
+
+
+def fit_slot(
+    slot: Slot, path: PurePath, text: str, offset: int, offered: Iterable[Completion]
+) -> tuple[TextRange, list[Completion]]:
+    """The completions that fit a slot, without existing keys, and the word that they replace. Each inserts what the
+    text around it leaves out: a colon, and the quotes of JSON."""
+    entries = read_outline(text) if slot.is_key else ()
+    existing = {entry.path[-1] for entry in entries if entry.path[:-1] == slot.path and entry.start != slot.start}
+    is_quoted = text[slot.start - 1 : slot.start] in ("'", '"')
+    is_plain = is_quoted or bool(_COLON.match(text, slot.end))
+    is_json = text.lstrip()[:1] == "{" and not is_quoted
+
+    def fit(completion: Completion) -> Completion:
+        label, end = completion.label, "" if is_plain else completion.text.removeprefix(completion.label)
+        quote = '"' if is_json and (completion.insert or label not in ("true", "false")) else ""
+        return replace(completion, insert=f"{quote}{label}{quote}{end}")
+
+    fits = map(fit, (completion for completion in offered if completion.label not in existing))
+    return TextRange(str(path), slot.start, slot.end), fitting(fits, text[slot.start : offset])
 
 
 def entry_at(text: str, offset: int) -> tuple[OutlineEntry, bool] | None:
