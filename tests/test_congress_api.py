@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from datalog_gate.doors.server import congress_state
 from datalog_gate.doors.server.application import create_app, trust_token
 from datalog_gate.doors.server.congress_state import LivePolicies
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, Endpoint, Reply
@@ -447,6 +448,20 @@ def test_a_server_that_starts_with_rules_that_can_not_be_loaded_removes_them(fla
     ask(flavors, "DELETE", f"/v1/policies/flavors/rules/{broken['id']}")
     assert store.read().rules == ()
     ask(flavors, "GET", "/v1/policies")
+
+
+def test_rows_are_those_of_the_files_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(congress_state, "id", lambda _: 1, raising=False)  # Python gives addresses again
+    monkeypatch.setattr(congress_state, "LOOK", 0.0)
+    api = Api(tmp_path, "reload_seconds = 0")
+    read = []
+    for word in ("a", "b"):
+        text = f'export w. w("{word}"). @warn("word", "{{x}}") said(x) :- w(x), os:heat:random_string(salt=x).'
+        (tmp_path / "rules" / "words.dl").write_text(text)
+        if word == "a":
+            ask(api, "POST", "/v1/policies/classification/rules", {"rule": "p(x) :- words:w(x)"}, status=201)
+        read.append(ask(api, "GET", "/v1/policies/classification/tables/p/rows"))
+    assert read == [{"results": [{"data": ["a"]}]}, {"results": [{"data": ["b"]}]}]
 
 
 def test_a_server_that_starts_again_has_all_that_was_stored(flavors: Api) -> None:

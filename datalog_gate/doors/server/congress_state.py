@@ -189,7 +189,7 @@ class LivePolicies:
         """The model of the relations that a relation depends on, and its rows, sorted, as the JSON of a list. Errors:
         RulesError, EngineError."""
         state, rows = self.state(), self.rows()
-        key = relation, state.stored.number, id(state.files), rows.version
+        key = relation, state.stored.number, state.files, rows.version
         if known := self._models.get(key):
             return known
         modules = state.index.program_of(relation)
