@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -70,16 +70,8 @@ class StackEntry:
             case TemplateFiles():
                 source = {"files": asdict(self.source)}
         live = [[row.id.path, row.action, row.status, row.physical, row.updated] for row in self.live]
-        return {
-            "root": self.root,
-            "name": self.name,
-            "project": self.project,
-            "source": source,
-            "updated": self.updated,
-            "caller": self.caller,
-            "live": live,
-            "listing": self.listing,
-        }
+        data = {member.name: getattr(self, member.name) for member in fields(self)}
+        return {**data, "source": source, "live": live}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StackEntry:

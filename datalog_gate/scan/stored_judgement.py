@@ -182,14 +182,15 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
     roots = sorted(store.stacks())
     roots = sorted(random.sample(roots, min(count, len(roots))))
     rules = request.rules
-    policies = [policy for policy in rules.policies if policy.id not in rules.cloud_wide and "create" in policy.on]
-    policies = [policy for policy in policies if PER_REQUEST.isdisjoint(rules.reads[policy.relation])]
-    wanted = frozenset[RelationRef](policy.relation for policy in policies)
-    part = slice_for(rules.program, wanted)
+    policies = {
+        relation: policy
+        for relation, policy in local_policies(rules).items()
+        if PER_REQUEST.isdisjoint(rules.reads[relation])
+    }
+    part = slice_for(rules.program, frozenset(policies))
     inputs = stack_inputs(part, rules.catalogue)
     lifted = lift(part, inputs)
-    policies = [policy for policy in policies if policy.relation in lifted.relations]
-    wanted &= lifted.relations
+    wanted = policies.keys() & lifted.relations
     names = {name for name in inputs if isinstance(name, str)}
     shared = shared_facts(request)
     shared |= request.inventory.rows if request.inventory else {}
@@ -203,14 +204,14 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
         model = evaluate(part, {**facts, **shared})
         failing = {relation_name(error.relation) for error in model.errors}
         unsettled |= {(entry.root, relation) for relation in failing}
-        single[entry.root] = {policy.relation: set(model.rows(policy.relation)) for policy in policies}
+        single[entry.root] = {relation: set(model.rows(relation)) for relation in wanted}
     stored: dict[str, dict[RelationRef, list[Row]]] = {root: {} for root in single}
     for name in sorted(names):
         for root, _, row in store.facts(name, single):
             stored[root].setdefault(name, []).append(row)
     with open_database() as database:
         unfit = load_facts(lifted, {**lifted.facts(stored), **shared}, database)
-        answer = evaluate_sql(compile_program(lifted, wanted, database.dialect), database, unfit)
+        answer = evaluate_sql(compile_program(lifted, frozenset(wanted), database.dialect), database, unfit)
     for apart, relation in answer.unsettled:
         unsettled |= {(name, relation_name(relation)) for name in (single if apart is None else (apart,))}
     together: dict[tuple[str, RelationRef], set[Row]] = defaultdict(set)
@@ -219,12 +220,12 @@ def verify(store: ScanStore, request: ScanRequest, count: int, random: Random) -
             together[str(rooted[0]), relation].add(rooted[1:])
     differences = []
     for root, rows in single.items():
-        for policy in policies:
-            reads = {relation_name(relation) for relation in rules.reads[policy.relation]}
-            if any((root, relation) in unsettled for relation in reads):
+        for relation, policy in policies.items():
+            reads = {relation_name(name) for name in rules.reads[relation]}
+            if relation not in wanted or any((root, name) in unsettled for name in reads):
                 continue
-            mine, other = rows[policy.relation], together[root, policy.relation]
-            differences += [RowDifference(root, policy.id, row, row in other) for row in in_order(mine ^ other)]
+            mine, other = rows[relation], together[root, relation]
+            differences += [RowDifference(root, policy, row, row in other) for row in in_order(mine ^ other)]
     return differences
 
 

@@ -425,8 +425,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         source.add_argument("--folder", type=Path, metavar="DIR", help="the templates below a folder")
         source.add_argument("--log", type=Path, metavar="FILE", help="the stacks of a decision log")
         part.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
-        help_ = f"waivers (default: ${WAIVERS}, or none)"
-        part.add_argument("--waivers", default=os.environ.get(WAIVERS), metavar="FILE.yaml", help=help_)
+        _add_check_options(part, "waivers")
     help_ = "what judges: native the stacks, the others what is stored (default: the store's database, and native)"
     rejudge.add_argument("--engine", choices=("native", "duckdb", "postgres", "spark"), help=help_)
     for part in (run, watch):
@@ -435,11 +434,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help_ = "processes that judge (default: 1)"
         part.add_argument("--processes", type=_reader(read_jobs), default=1, metavar="N", help=help_)
     for part in (run, watch, rejudge, verify):
-        part.add_argument("--services", type=read_list, default=(), metavar="A,B", help="services that are enabled")
-        part.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
-        part.add_argument(
-            "--now", type=_reader(read_iso_time), metavar="ISO", help="the time to judge at (default: now, in UTC)"
-        )
+        _add_check_options(part, "services", "inventory", "now")
         _add_rules(part)
     findings = _add_part(parts, "findings", "list the open findings; exit 1 if one of them denies")
     findings.add_argument("--project", metavar="ID", help="only those in stacks of this project")
@@ -493,7 +488,7 @@ def _add_check_options(command: argparse.ArgumentParser, *names: str) -> None:
 
 def _add_replay(command: argparse.ArgumentParser) -> None:
     _add_rules(command)
-    command.add_argument("--inventory", metavar="FILE.jsonl", help="facts about the cloud, as `facts` writes them")
+    _add_check_options(command, "inventory")
     command.add_argument("--waivers", metavar="FILE.yaml", help="waivers (default: those of the record)")
     command.add_argument("--format", choices=("text", "json"), default="text")
 
