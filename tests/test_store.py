@@ -31,6 +31,7 @@ from datalog_gate.services.approval import Approvals, Verdict
 from datalog_gate.services.journal import Journal
 from datalog_gate.services.outcomes import Outcomes
 from datalog_gate.store import tables
+from datalog_gate.store.exchange import RULES
 from datalog_gate.store.generations import Generation, find_newest, read_lines, write_generation
 from datalog_gate.store.leases import Lease
 from datalog_gate.store.migration import migrate
@@ -82,17 +83,6 @@ def test_an_upgrade_of_a_newer_store_is_refused(store: Store) -> None:
     newer = r"^the store has the revision 9, which this package does not know: install the one that made it$"
     with pytest.raises(StoreError, match=newer):
         store.upgrade()
-
-
-RULES = (
-    tables.rule_generations,
-    tables.rule_policies,
-    tables.stored_rules,
-    tables.rule_changes,
-    tables.data_sources,
-    tables.pushed_rows,
-    tables.library_policies,
-)
 
 
 def test_a_file_of_the_revision_before_upgrades_itself(store: Store) -> None:
