@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from datalog_gate import __version__
@@ -11,34 +11,22 @@ from datalog_gate.doors.server.endpoint import ANYBODY, Endpoint
 from datalog_gate.doors.server.schemas import describe_object
 
 VARIABLE = re.compile(r"{(\w+)}")
-ERROR: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["errors"],
-    "properties": {
-        "errors": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["status", "code", "title", "detail", "request_id"],
-                "properties": {
-                    "status": {"type": "integer"},
-                    "code": {"type": "string", "description": "for programs"},
-                    "title": {"type": "string"},
-                    "detail": {"type": "string", "description": "what is wrong"},
-                    "suggestion": {"type": "string", "description": "what to write"},
-                    "diagnostics": {"type": "array", "items": {"type": "object"}},
-                    "request_id": {"type": "string"},
-                },
-            },
-        }
-    },
-}
-CONGRESS_ERROR: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": describe_object("message", "error_code")},
-}
+ERROR = describe_object(
+    "status",
+    "code",
+    "title",
+    "detail",
+    "request_id",
+    status={"type": "integer"},
+    code={"type": "string", "description": "for programs"},
+    title={"type": "string"},
+    detail={"type": "string", "description": "what is wrong"},
+    suggestion={"type": "string", "description": "what to write"},
+    diagnostics={"type": "array", "items": {"type": "object"}},
+    request_id={"type": "string"},
+)
+ERRORS = describe_object("errors", errors={"type": "array", "minItems": 1, "items": ERROR})
+CONGRESS_ERROR = describe_object("error", error=describe_object("message", "error_code"))
 """An error below /v1, as Congress answered."""
 KEY = {
     "name": "Idempotency-Key",
@@ -63,7 +51,7 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": ERROR, "CongressError": CONGRESS_ERROR},
+            "schemas": {"Error": ERRORS, "CongressError": CONGRESS_ERROR},
             "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
         },
     }
