@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from datalog_gate.decision.decision import Waiver
 from datalog_gate.decision_point.inventory_source import STORE
 from datalog_gate.doors.server.endpoint import CLOUD, OPERATOR, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.pagination import read_text_marker, write_page
@@ -106,15 +106,12 @@ def _missing_error() -> ApiError:
 def _read_all(call: ApiCall) -> list[dict[str, Any]]:
     """The waivers that the caller sees, whether or not they are in force in the doors of this configuration."""
     settings, ruleset = call.server.point.current()
-    in_rules = {waiver.id: waiver for waiver in ruleset.waivers}
+    in_force = {waiver.id for waiver in ruleset.waivers if waiver.until > call.server.now()}
     store = call.server.records.store
     stored = _read_stored(store, read_turn(store))
-    shown = [_stored_to_json(waiver, waiver.id in in_rules and settings.waivers == STORE) for waiver in stored]
+    shown = [_stored_to_json(waiver, waiver.id in in_force and settings.waivers == STORE) for waiver in stored]
     if settings.waivers != STORE:
-        shown += [_to_json(waiver, call) for waiver in in_rules.values()]
-    else:
-        for data in shown:
-            data["in_force"] = data["in_force"] and in_rules[data["id"]].until > call.server.now()
+        shown += [_to_json(waiver.to_json(), waiver.id in in_force) for waiver in ruleset.waivers]
     return [data for data in shown if call.client.sees(data["project"])]
 
 
@@ -124,11 +121,11 @@ def _read_stored(store: Store, _turn: int) -> tuple[StoredWaiver, ...]:
     return read_waivers(store)
 
 
-def _to_json(waiver: Waiver, call: ApiCall) -> dict[str, Any]:
-    in_force = waiver.until > call.server.now()
-    return {"project": "", **waiver.to_json(), "given_by": None, "given_at": None, "in_force": in_force}
-
-
 def _stored_to_json(waiver: StoredWaiver, in_force: bool) -> dict[str, Any]:
-    given = {"given_by": waiver.who, "given_at": waiver.at, "in_force": in_force}
-    return {"project": "", **waiver.entry, **given}
+    return _to_json(waiver.entry, in_force, waiver.who, waiver.at)
+
+
+def _to_json(
+    entry: Mapping[str, object], in_force: bool, who: str | None = None, at: float | None = None
+) -> dict[str, Any]:
+    return {"project": "", **entry, "given_by": who, "given_at": at, "in_force": in_force}
