@@ -312,6 +312,9 @@ FAULTS: dict[str, dict[str, Change]] = {
         "The store is of a newer version": lambda root: other_version(root, "9999"),
         "The URL of the store is wrong": option("service_journal = ", "store = oracle://heat:s3cret-of-heat@db/"),
         "A file of requests for approval is corrupt": written("approvals", "no database" * 100),
+        "A store of requests for approval is corrupt": lambda root: [
+            change(root) for change in (option("approval.file", "approval.store"), written("approvals", "none" * 100))
+        ],
     },
     "policy.yaml": {
         "policy.yaml is missing": removed("policy.yaml"),

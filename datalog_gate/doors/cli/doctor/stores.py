@@ -30,10 +30,10 @@ def check_stores(settings: Settings, locate: Locate, heat_conf: str, secrets: Se
     except ValueError:  # reported by the check of services
         return
     for name, options in service_options.items():
-        path = options.get("file", "")
-        services = entry_points(group=GROUP, name=name) if path and name in settings.services else ()
+        store = options.get("file") or options.get("store", "")
+        services = entry_points(group=GROUP, name=name) if store and name in settings.services else ()
         if any(getattr(service.load(), "uses_store", False) for service in services):
-            yield from _check_store(path, locate("service_option"), heat_conf, secrets)
+            yield from _check_store(store, locate("service_option"), heat_conf, secrets)
 
 
 def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> Iterator[CheckResult]:
