@@ -92,6 +92,7 @@ class Parser:
         self.congress = congress
         self.tokens.append(self.tokens[-1])  # the end, to be peeked at from itself
         self.index = 0
+        self.token: Token = self.tokens[0]
         self.nesting = 0
         self.terms = 0
         self.operators = 0
@@ -107,21 +108,20 @@ class Parser:
                 closings[open_at.pop()] = index
         return closings
 
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.index]
-
     def peek(self) -> Token:
         return self.tokens[self.index + 1]
 
     def advance(self) -> Token:
+        token = self.token
         self.index += 1
-        return self.tokens[self.index - 1]
+        self.token = self.tokens[self.index]
+        return token
 
     def take(self, kind: str) -> bool:
-        if self.tokens[self.index].kind != kind:
+        if self.token.kind != kind:
             return False
         self.index += 1
+        self.token = self.tokens[self.index]
         return True
 
     def expect(self, kind: str, expected: str) -> Token:
@@ -345,6 +345,8 @@ class Parser:
             self.advance()
             return ast.Variable(token.text, span=self.since(token.start))
         match token.kind:
+            case "name":
+                return self.named_operand()
             case "number":
                 value = self.source.number(token)
             case "string":
@@ -353,8 +355,6 @@ class Parser:
                 value = _WORDS[token.kind]
             case "-":
                 return self.minus()
-            case "name":
-                return self.named_operand()
             case "(":
                 self.enter()
                 term = self.operation(1)
@@ -583,7 +583,6 @@ class Parser:
 
     def skip_statement(self, start: int) -> None:
         """Skip to the next statement; `start` is the beginning of the refused one."""
-        self.index = max(self.index, start)
         while self.token.kind != "end" and not (self.index > start and self.at_statement()):
             if self.advance().kind == ".":
                 return
