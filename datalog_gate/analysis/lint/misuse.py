@@ -24,7 +24,7 @@ from datalog_gate.analysis.constants import (
 )
 from datalog_gate.analysis.lint.allowed_values import OF_PROPERTIES
 from datalog_gate.analysis.lint.builtin_inputs import ADDRESSES, OF_NETWORKS, find_addresses_in_order, find_bad_inputs
-from datalog_gate.analysis.lint.port_ranges import find_narrow_ranges
+from datalog_gate.analysis.lint.port_ranges import Bounds, find_bounds, find_narrow_ranges
 from datalog_gate.analysis.lint.unfolding import Unfolding
 from datalog_gate.analysis.lint.units import Sizes, find_other_units, find_sizes
 from datalog_gate.analysis.patterns import find_looseness
@@ -75,7 +75,8 @@ def find_misuse(
         for rule in own
         if any(isinstance(literal, ir.Match) and literal.relation in checked for literal in rule.body)
     }
-    review = _Review(relations, facts, derived, lists, unfolding, telling, find_sizes(rules, relations))
+    bounds = {name: pairs for name, relation in relations.items() if (pairs := find_bounds(relation))}
+    review = _Review(relations, facts, derived, lists, unfolding, telling, find_sizes(rules, relations), bounds)
     for rule in own:
         if not rule.body:
             yield from review.fact(rule)
@@ -101,6 +102,7 @@ class _Review:
     telling: Collection[RelationRef]
     """The relations that are unfolded."""
     sizes: Sizes
+    bounds: Mapping[RelationRef, Sequence[Bounds]]
     _values: dict[tuple[RelationRef, str], list[tuple[ir.Const, Span]]] = field(default_factory=dict)
     """The constants that are compared with a column of any kind, by relation and column."""
 
@@ -144,7 +146,7 @@ class _Review:
         if negated:
             return
         for way in (body, *self.unfolding.unfold(body, self.telling)):
-            yield from find_narrow_ranges(way, self.relations, partial(self._listed, around=way))
+            yield from find_narrow_ranges(way, self.relations, self.bounds, partial(self._listed, around=way))
             for literal in way[len(body) :]:
                 if isinstance(literal, ir.Match):
                     self._collect_values(literal, way)

@@ -14,39 +14,45 @@ from datalog_gate.schema.declaration import Relation, RelationRef, relation_name
 
 Listed = Callable[[ir.Operand], Sequence[tuple[ir.Const, Span]]]
 """Returns the constants of the facts and lists that a variable is joined with."""
+Bounds = tuple[str, str]
+"""The columns of a relation that are the bounds of a range, such as `port_range_min` and `port_range_max`. Null means
+no bound."""
 FILTERS = ("os:neutron:security_group.rules", "os:neutron:security_group_rule")
 OPEN = {"protocol": "any protocol", "remote_ip_prefix": "every address"}
 """The meaning of a filter's column that is left out."""
 WORLD = ("0.0.0.0/0", "::/0")
 
 
+def find_bounds(relation: Relation) -> list[Bounds]:
+    """The ranges of a relation."""
+    pairs = [(name, name.replace("min", "max")) for name in relation.positions if "min" in name]
+    nullable = {column.name for column in relation.columns if Kind.NULL in column.kinds} if pairs else set()
+    return [pair for pair in pairs if nullable.issuperset(pair)]
+
+
 def find_narrow_ranges(
-    body: Sequence[ir.CheckedLiteral], relations: Mapping[RelationRef, Relation], listed: Listed
+    body: Sequence[ir.CheckedLiteral],
+    relations: Mapping[RelationRef, Relation],
+    bounds: Mapping[RelationRef, Sequence[Bounds]],
+    listed: Listed,
 ) -> Iterator[Diagnostic]:
-    """Check comparisons with the bounds of a range, and with columns of filters whose null means all. The bounds of a
-    range are a pair of columns like `port_range_min` and `port_range_max`; null means no bound."""
+    """Check comparisons with the bounds of a range, and with columns of filters whose null means all. `bounds` are the
+    relations that have ranges, with these."""
     for match in body:
-        if not isinstance(match, ir.Match):
+        if not isinstance(match, ir.Match) or match.relation not in bounds:
             continue
-        columns, positions = relations[match.relation].columns, relations[match.relation].positions
+        positions = relations[match.relation].positions
         if relation_name(match.relation) in FILTERS:
             yield from _narrow_defaults(match, positions, body, listed)
-        if not any("min" in columns[at].name or "max" in columns[at].name for at, _ in match.column_terms):
-            continue
-        for low, at in positions.items():
-            high = low.replace("min", "max")
-            if low == high or high not in positions:
-                continue
-            places = at, positions[high]
-            if not all(Kind.NULL in columns[place].kinds for place in places):
-                continue
-            lows, highs = (_comparisons(match.arguments[place], body, listed) for place in places)
+        for low, high in bounds[match.relation]:
+            sides = [match.arguments[positions[name]] for name in (low, high)]
+            lows, highs = (_comparisons(side, body, listed) for side in sides)
             yield from _excluding_defaults(low, lows, "<")
             yield from _excluding_defaults(high, highs, ">")
             yield from _reversed_range(low, lows, high, highs, match)
             at_least = {limit for sign, limit, _, _ in lows if sign == ">="}
             at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
-            exact = _equals(match.arguments[at], body, listed) & _equals(match.arguments[positions[high]], body, listed)
+            exact = _equals(sides[0], body, listed) & _equals(sides[1], body, listed)
             for value in sorted((at_least & at_most) | exact, key=show)[:1]:
                 message = f"only the range {show(value)} to {show(value)} is found: one that is wider passes"
                 suggestion = f"write {low}=low, {high}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
