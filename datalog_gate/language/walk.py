@@ -12,13 +12,14 @@ Node = ast.Literal | ast.Term
 LEAVES = (ast.Variable, ast.Constant)
 
 
-def nodes(roots: Iterable[Node]) -> Iterator[Node]:
-    waiting = [*roots][::-1]
-    while waiting:
-        node = waiting.pop()
-        yield node
+def nodes(roots: Iterable[Node]) -> list[Node]:
+    """The nodes and those below them, in the order of the text."""
+    found: list[Node] = []
+    for node in roots:
+        found.append(node)
         if not isinstance(node, LEAVES):
-            waiting += children(node)[::-1]
+            found += nodes(children(node))
+    return found
 
 
 def children(node: Node) -> tuple[Node, ...]:
