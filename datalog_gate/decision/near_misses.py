@@ -53,7 +53,7 @@ FORMS: Sequence[tuple[str, str, str, str]] = (
 _NULL_OR_RESOURCE = Kind.NULL | Kind.RESOURCE
 _BY_RELATION = ir.ProgramCache[dict[RelationRef, list[ir.CheckedRule]]]()
 _READ = ir.ProgramCache[frozenset[RelationRef]]()
-_RELATIONS = ir.ProgramCache[dict[int, tuple[frozenset[RelationRef], bool]]]()
+_NULL_JOINING = ir.ProgramCache[dict[int, bool]]()
 _MATCHES = ir.ProgramCache[dict[int, tuple[ir.Match, ...]]]()
 _RULES = ir.ProgramCache[list[ir.CheckedRule]]()
 _ASKED = ir.ProgramCache["dict[tuple[int, ...], _Question]"]()
@@ -95,7 +95,7 @@ class _MissReview:
         self._other_names = _OTHER_NAMES.get(self._program, None, dict)
         self._read = _READ.get(self._program, None, lambda: _read_relations(self._program))
         self._matches = _MATCHES.get(self._program, None, lambda: _matches_of_rules(self._program))
-        self._relations = _RELATIONS.get(self._program, None, dict)
+        self._null_joining = _NULL_JOINING.get(self._program, None, dict)
         self._stacks = reader.stacks
 
     def find_rules(self) -> list[ir.CheckedRule]:
@@ -122,11 +122,11 @@ class _MissReview:
     def _may_warn(self, rule: ir.CheckedRule) -> bool:
         """Whether a rule reads existing facts, or joins columns that may be null. There are no warnings about other
         rules."""
-        known = self._relations.get(id(rule))
-        if known is None:
-            read = frozenset(match.relation for match in self._matches[id(rule)])
-            known = self._relations[id(rule)] = read, self._may_join_nulls(rule.body, ())
-        return known[1] or not known[0].isdisjoint(self._rows)
+        if any(match.relation in self._rows for match in self._matches[id(rule)]):
+            return True
+        if id(rule) not in self._null_joining:
+            self._null_joining[id(rule)] = self._may_join_nulls(rule.body, ())
+        return self._null_joining[id(rule)]
 
     def _may_join_nulls(self, body: Sequence[ir.CheckedLiteral], outer: Sequence[ir.CheckedLiteral]) -> bool:
         around = (*outer, *body)
