@@ -34,7 +34,7 @@ async def test_completion_offers_keys_policies_and_resources(editor: Editor) -> 
         await editor.open(TEST, CASES + end)
         return await editor.completions(TEST, f"{end}|")
 
-    assert await offered("  - na") == {"name": "name: "}
+    assert await offered("  - na") == {"name": "name"}  # before its colon
     assert await offered("    act") == {"action": "action: "}
     assert await offered("    action: up") == {"update": "update"}
     assert await offered("  - expect: {violations: [{policy: net.o") == {"net.open_ssh": "net.open_ssh"}
