@@ -117,8 +117,8 @@ class Policies:
             words = tuple(item for item in items if isinstance(item, str))
             if attribute.name in texts or attribute.name in lists:
                 self._refuse(f"{attribute.name} is given twice", attribute.span)
-            elif attribute.name not in TEXTS + LISTS:
-                names = sorted(TEXTS + LISTS)
+            elif attribute.name not in TEXTS | LISTS:
+                names = sorted(TEXTS | LISTS)
                 suggestion = did_you_mean(attribute.name, names, "one of " + ", ".join(names))
                 self._refuse(f"@{annotation.name} has no attribute {attribute.name}", attribute.span, suggestion)
             elif words != items or (attribute.name in TEXTS and isinstance(value, tuple)):

@@ -20,10 +20,27 @@ BUILDING = frozenset({"create", "update", "adopt", "restore"})
 CHANGING: tuple[Action, ...] = ("update", "restore")
 """The actions that change an existing stack."""
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-TEXTS = (
-    "id", "message", "hint", "doc", "url", "owner", "subject", "worse", "preexisting", "on_unknown", "enforce_from",
-)  # fmt: skip
-LISTS = ("tags", "on", "key", "notify")
+TEXTS = {
+    "id": "The id of the policy, `net.open_ssh`.",
+    "message": "What is wrong, with `{column}` for columns of the head.",
+    "hint": "What to change.",
+    "doc": "Why there is the policy.",
+    "url": "A page about it.",
+    "owner": "Who answers for it.",
+    "subject": "The column with the resource that is blamed (default: the first one of that kind).",
+    "worse": "A column, and `up` or `down`: when a finding that was there is worse.",
+    "preexisting": "`allow` or `deny` what an older state had already.",
+    "on_unknown": "What an undetermined finding does: `defer`, `deny` or `allow`.",
+    "enforce_from": "The day from which it denies, `2027-03-01`; it warns before.",
+}
+"""The attributes that are texts, with their meaning."""
+LISTS = {
+    "tags": "Words to select it by.",
+    "on": "The actions that it judges (default: those that add or change resources).",
+    "key": "The columns that say which finding it is.",
+    "notify": "Who is told.",
+}
+"""The attributes that are lists of texts, with their meaning."""
 CHOICES = {"on": ACTIONS, "on_unknown": ("defer", "deny", "allow"), "preexisting": ("allow", "deny")}
 
 

@@ -27,24 +27,7 @@ from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.descriptions import describe_kinds, describe_relation
 from datalog_gate.schema.signatures import Builtin
 
-ATTRIBUTES = {
-    "id": "The id of the policy, `net.open_ssh`.",
-    "message": "What is wrong, with `{column}` for columns of the head.",
-    "hint": "What to change.",
-    "doc": "Why there is the policy.",
-    "url": "A page about it.",
-    "owner": "Who answers for it.",
-    "subject": "The column with the resource that is blamed (default: the first one of that kind).",
-    "worse": "A column, and `up` or `down`: when a finding that was there is worse.",
-    "preexisting": "`allow` or `deny` what an older state had already.",
-    "on_unknown": "What an undetermined finding does: `defer`, `deny` or `allow`.",
-    "enforce_from": "The day from which it denies, `2027-03-01`; it warns before.",
-    "tags": "Words to select it by.",
-    "on": "The actions that it judges (default: those that add or change resources).",
-    "key": "The columns that say which finding it is.",
-    "notify": "Who is told.",
-}
-assert ATTRIBUTES.keys() == {*TEXTS, *LISTS}
+ATTRIBUTES = TEXTS | LISTS
 ANNOTATION_MEANINGS = {
     "deny": "Each row refuses the operation.",
     "warn": "Each row is a warning.",

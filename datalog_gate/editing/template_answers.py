@@ -1,4 +1,4 @@
-"""Completion, hover, definitions and the outline of Heat templates."""
+"""Completion, hover and definitions in Heat templates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from datalog_gate.base.errors import EngineError
 from datalog_gate.base.secrecy import MASK
 from datalog_gate.base.values import Unknown
-from datalog_gate.editing.answers import Completion, Hover, Symbol, TextProblem, TextRange
+from datalog_gate.editing.answers import Completion, Hover, TextProblem, TextRange
 from datalog_gate.editing.workspace import JudgedTemplate, Workspace
 from datalog_gate.editing.yaml_outline import OutlineEntry, Slot, entry_at, fit_slot, read_outline, slot_at
 from datalog_gate.explain.explanation import format_lines
@@ -109,22 +109,6 @@ def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange
     sections = view.sections_named(entry.path) if on_value else ()
     targets = (view.entries.get((name, entry.value)) for lower in sections for name in (lower, lower.capitalize()))
     return [TextRange(str(path), target.start, target.end) for target in targets if target]
-
-
-def outline(text: str, file: str) -> list[Symbol]:
-    """The sections with their definitions."""
-    entries = read_outline(text)
-    symbols = []
-    for at, entry in enumerate(entries):
-        if len(entry.path) > 2 or entry.end == entry.start or not all(isinstance(step, str) for step in entry.path):
-            continue
-        below = [other for other in entries[at + 1 :] if other.path[: len(entry.path)] == entry.path]
-        kinds = ((*entry.path, "type"), (*entry.path, "Type"))
-        kind = next((other.value for other in below if other.path in kinds), entry.value)
-        end = max([entry.end, entry.value_end, *(max(other.end, other.value_end) for other in below)])
-        name = TextRange(file, entry.start, entry.end)
-        symbols.append(Symbol(str(entry.path[-1]), kind, TextRange(file, entry.start, end), name))
-    return symbols
 
 
 def _finding(judged: JudgedTemplate, problem: TextProblem, root: Path) -> str:

@@ -220,14 +220,9 @@ class Session:
         return [*map(self.translator.location, rule_names.references(use) if use else ())]
 
     def outline(self, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
-        if (path := self.translator.path(params.text_document.uri)) is None:
-            return []
-        if path.suffix == ".dl":
-            parsed = self.workspace.folder(path).parsed(str(path))
-            symbols = rule_names.outline(parsed) if parsed else []
-        else:
-            symbols = template_answers.outline(self.workspace.text(path).text, str(path))
-        return [*map(self.translator.symbol, symbols)]
+        path = self.translator.path(params.text_document.uri)
+        parsed = self.workspace.folder(path).parsed(str(path)) if path and path.suffix == ".dl" else None
+        return [*map(self.translator.symbol, rule_names.outline(parsed))] if parsed else []
 
     async def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
         place = self.at(params)

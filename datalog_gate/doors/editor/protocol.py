@@ -120,7 +120,7 @@ class Translator:
     def symbol(self, symbol: Symbol) -> types.DocumentSymbol:
         return types.DocumentSymbol(
             symbol.name or "-",
-            types.SymbolKind.Function if symbol.range.file.endswith(".dl") else types.SymbolKind.Field,
+            types.SymbolKind.Function,
             self.range(symbol.range),
             self.range(symbol.name_range),
             detail=symbol.detail,
