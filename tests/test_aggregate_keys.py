@@ -22,60 +22,64 @@ SIZES = "relation size(flavor: string, cpus: number) key(flavor).\n"
 REPORTED = {
     "a value alone": (
         "x = sum{ n : os:cinder:volume(size=n) }",
-        "error sum takes `n` once, however many rows of os:cinder:volume have it: "
+        "error sum takes each value of `n` only once, even if several rows of os:cinder:volume have it: "
         "write `sum{ n, v : os:cinder:volume(_id=v, size=n) }`, or write `sum{ distinct n : ... }` "
-        "if the set is meant"),
+        "if equal values should count once"),
     "a key that is named and not taken": (
         "x = avg{ n : os:cinder:volume(size=n, _id=one), heat:resource(id=one) }",
-        "error avg takes `n` once, however many rows of os:cinder:volume have it: "
+        "error avg takes each value of `n` only once, even if several rows of os:cinder:volume have it: "
         "write `avg{ n, one : os:cinder:volume(size=n, _id=one), heat:resource(id=one) }`, "
-        "or write `avg{ distinct n : ... }` if the set is meant"),
+        "or write `avg{ distinct n : ... }` if equal values should count once"),
     "a part of a key": (
         "x = sum{ v, s : os:nova:server.metadata(_id=s, _value=v), is_number(v) }",
-        "error sum takes `v, s` once, however many rows of os:nova:server.metadata have it: "
+        "error sum takes each value of `v, s` only once, even if several rows of os:nova:server.metadata have it: "
         "write `sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v), is_number(v) }`, "
-        "or write `sum{ distinct v, s : ... }` if the set is meant"),
+        "or write `sum{ distinct v, s : ... }` if equal values should count once"),
     "the same name outside": (
         "os:nova:server(_id=v), x = sum{ n + 1 : os:cinder:volume(size=n, name=_), n != null }, v != null",
-        "error sum takes `n + 1` once, however many rows of os:cinder:volume have it: "
+        "error sum takes each value of `n + 1` only once, even if several rows of os:cinder:volume have it: "
         "write `sum{ n + 1, volume : os:cinder:volume(_id=volume, size=n, name=_), n != null }`, "
-        "or write `sum{ distinct n + 1 : ... }` if the set is meant"),
+        "or write `sum{ distinct n + 1 : ... }` if equal values should count once"),
     "a constant": (
         "x = sum{ 1 : os:nova:server() }",
-        "error sum takes `1` once, however many rows of os:nova:server have it: "
-        "write `sum{ 1, s : os:nova:server(_id=s) }`, or write `sum{ distinct 1 : ... }` if the set is meant"),
+        "error sum takes each value of `1` only once, even if several rows of os:nova:server have it: "
+        "write `sum{ 1, s : os:nova:server(_id=s) }`, or write `sum{ distinct 1 : ... }` if equal values should "
+        "count once"),
     "an own relation without a key": (
         "x = sum{ n : r(_, n) }.\nr(v, n) :- (os:cinder:volume(_id=v, size=n) or aws:ec2:instance(_id=v), n = 1)",
-        "error sum takes `n` once, however many rows of m:r have it: "
-        "write `sum{ n, v : r(v, n) }`, declare the key of r, or write `sum{ distinct n : ... }` if the set is meant"),
+        "error sum takes each value of `n` only once, even if several rows of m:r have it: "
+        "write `sum{ n, v : r(v, n) }`, declare the key of r, or write `sum{ distinct n : ... }` if equal values "
+        "should count once"),
     "an own relation whose key may be there": (
         "x = sum{ n, v : r(v, n, _) }.\nr(v, n, 1) :- os:cinder:volume(_id=v, size=n).\n"
         "r(v, 1, m) :- aws:ec2:instance(_id=v), m = 2",
-        "warning sum takes `n, v` once, however many rows of m:r have it: "
+        "warning sum takes each value of `n, v` only once, even if several rows of m:r have it: "
         "write `sum{ n, v, c : r(v, n, c) }`, declare the key of r, or write `sum{ distinct n, v : ... }` "
-        "if the set is meant"),
+        "if equal values should count once"),
     "alternatives": (
         "x = sum{ n : (os:cinder:volume(size=n) or os:trove:instance(size=n)) }",
-        "error sum takes `n` once, however many rows of os:cinder:volume have it: name what tells the rows apart as "
-        "further terms, or write `sum{ distinct n : ... }` if the set is meant"),
+        "error sum takes each value of `n` only once, even if several rows of os:cinder:volume have it: add "
+        "terms that tell the rows apart, or write `sum{ distinct n : ... }` if equal values should count once"),
     "how often a value is there": (
         "x = count{ f : os:nova:server(flavor=f) }",
-        "warning count takes `f` once, however many rows of os:nova:server have it: "
+        "warning count takes each value of `f` only once, even if several rows of os:nova:server have it: "
         "write `count{ f, s : os:nova:server(_id=s, flavor=f) }`, or write `count{ distinct f : ... }` "
-        "if the set is meant"),
+        "if equal values should count once"),
     "values through a relation": (
         "x = list{ f : r(_, f) }.\nr(v, f) :- os:nova:server(_id=v, flavor=f), v != null.\nr(v, f) :- r(v, f)",
-        "warning list takes `f` once, however many rows of m:r have it: "
+        "warning list takes each value of `f` only once, even if several rows of m:r have it: "
         "write `list{ f, v : r(v, f) }`, declare the key of r, or write `list{ distinct f : ... }` "
-        "if the set is meant"),
+        "if equal values should count once"),
     "a relation that merges rows": (
         f"x = sum{{ n : r(n) }}.\n{R}",
-        "warning sum takes `n` from a relation that has equal rows of os:cinder:volume once: give that "
-        "relation a column that tells the rows apart, or write `sum{ distinct n : ... }` if the set is meant"),
+        "warning sum takes `n` from a relation in which equal rows of os:cinder:volume are one row: give that "
+        "relation a column that tells the rows apart, or write `sum{ distinct n : ... }` if equal values should "
+        "count once"),
     "one that merges rows two steps below": (
         "x = sum{ n : q(n) }.\nq(m) :- r(n), m = n, n > 3.\nr(n) :- os:cinder:volume(size=n), n != null",
-        "warning sum takes `n` from a relation that has equal rows of os:cinder:volume once: give that "
-        "relation a column that tells the rows apart, or write `sum{ distinct n : ... }` if the set is meant"),
+        "warning sum takes `n` from a relation in which equal rows of os:cinder:volume are one row: give that "
+        "relation a column that tells the rows apart, or write `sum{ distinct n : ... }` if equal values should "
+        "count once"),
 }  # fmt: skip
 """The body of a policy, and what is said of its aggregate."""
 
@@ -128,9 +132,9 @@ def test_a_set_is_summed_where_that_is_meant(tmp_path: Path) -> None:
     ("aggregate", "suggestion"),
     [
         ("sum{ n : os:cinder:volume(_id=v, size=n) }",
-         "add it to the terms, `sum{ n, v : ... }`, to take each row by itself"),
+         "add it to the terms, `sum{ n, v : ... }`, to take each row separately"),
         ("count{ s : os:nova:server.networks(_id=s, _index=i) }",
-         "add it to the terms, `count{ s, i : ... }`, to take each row by itself"),
+         "add it to the terms, `count{ s, i : ... }`, to take each row separately"),
         ("sum{ n, v : os:cinder:volume(_id=v, size=n, name=title) }",
          'write name="title" for the text, or leave the column out'),
         ("max{ n : os:cinder:volume(_id=v, size=n) }", "leave the column out"),

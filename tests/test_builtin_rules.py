@@ -75,7 +75,7 @@ ROWS: dict[str, tuple[str, Facts, set[Row]]] = {
         {(1,)},
     ),
 }  # fmt: skip
-GROUPS = "y groups this aggregate: each branch of `or` must match it"
+GROUPS = "y groups this aggregate: each branch of `or` must bind it"
 GIVEN = '{"relation": "gate:now", "row": ["2030-01-01T00:00:00+00:00"]}'
 
 
@@ -169,10 +169,10 @@ def test_a_row_of_an_aggregate_over_alternatives_is_explained() -> None:
         ("p(x) :- n(x), unpack_date(x, 1, 1, 1).", "m.dl:1:15: x may be null here"),
         (
             'p(1) :- unpack_date("2027-03-01", "2027", _, _).',
-            "m.dl:1:9: '2027' can never be the number that unpack_date gives",
+            "m.dl:1:9: '2027' can never equal the number that unpack_date returns",
         ),
         ('p(y) :- d(x), unpack_date(x, y, _, _), lower(y, _). d("2027").', "m.dl:1:40: lower takes string, not number"),
-        ('p(x) :- lower("A", x), abs(1, x).', "m.dl:1:9: x can never be the string that lower gives"),
+        ('p(x) :- lower("A", x), abs(1, x).', "m.dl:1:9: x can never equal the string that lower returns"),
     ],
 )
 def test_what_is_refused(rules: str, message: str) -> None:

@@ -49,7 +49,7 @@ WRONG: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
         [("m.dl:2:35", "unknown-column", "all:os:nova:server has no column project", "did you mean _project?")]),
     "a project without its name": (
         'p(s) :- all:heat:nested(s, _, "p1").',
-        [("m.dl:2:9", "arity", "all:heat:nested has 2 columns, here 3",
+        [("m.dl:2:9", "arity", "all:heat:nested has 2 columns, found 3",
           "write all:heat:nested(id, stack), with `_` for any value")]),
     "a project of one stack": (
         "p(s) :- heat:resource(id=s, _project=_).",
@@ -57,51 +57,52 @@ WRONG: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
           "the columns are id, stack, name, type, declared")]),
     "the inventory": (
         "p(s) :- heat:resource(s), all:nova:servers(id=_).",
-        [("m.dl:2:27", "undefined-relation", "there is no all:nova:servers: no stack fills nova:servers",
+        [("m.dl:2:27", "undefined-relation", "there is no all:nova:servers: no stack has rows of nova:servers",
           "read nova:servers itself")]),
     "the time": (
         "p(s) :- heat:resource(s), all:gate:now(_).",
-        [("m.dl:2:27", "undefined-relation", "there is no all:gate:now: no stack fills gate:now",
+        [("m.dl:2:27", "undefined-relation", "there is no all:gate:now: no stack has rows of gate:now",
           "read gate:now itself")]),
     "the change": (
         'p(s) :- all:heat:change(s, "create").',
-        [("m.dl:2:9", "undefined-relation", "there is no all:heat:change: no stack fills heat:change",
+        [("m.dl:2:9", "undefined-relation", "there is no all:heat:change: no stack has rows of heat:change",
           "read heat:change itself")]),
     "what unlocks fill": (
         "p(s) :- heat:resource(s), not all:gate:unlocked(_, s).",
-        [("m.dl:2:31", "undefined-relation", "there is no all:gate:unlocked: no stack fills gate:unlocked",
+        [("m.dl:2:31", "undefined-relation", "there is no all:gate:unlocked: no stack has rows of gate:unlocked",
           "read gate:unlocked itself")]),
     "a builtin": (
         'p(s) :- heat:resource(id=s, name=n), all:starts_with(n, "a").',
-        [("m.dl:2:38", "undefined-relation", "there is no all:starts_with: no stack fills starts_with",
+        [("m.dl:2:38", "undefined-relation", "there is no all:starts_with: no stack has rows of starts_with",
           "read starts_with itself")]),
     "what rules derive": (
         "p(s) :- all:q(s).\nq(s) :- heat:resource(s).",
-        [("m.dl:2:9", "undefined-relation", "there is no all:q: no stack fills q",
-          "read q itself, and in its rules all: before the relations of stacks")]),
+        [("m.dl:2:9", "undefined-relation", "there is no all:q: no stack has rows of q",
+          "read q itself, and in its rules write all: before the relations of stacks")]),
     "the older cloud": (
         "p(s) :- all:old:heat:resource(s).",
-        [("m.dl:2:9", "undefined-relation", "there is no all:old:heat:resource: no stack fills old:heat:resource",
+        [("m.dl:2:9", "undefined-relation", "there is no all:old:heat:resource: no stack has rows of old:heat:resource",
           "read all:heat:resource: a cloud is judged as it is")]),
     "the cloud as it was": (
         "p(s) :- old:all:heat:resource(s).",
         [("m.dl:2:9", "undefined-relation",
-          "there is no old:all:heat:resource: no stack, old or new, fills all:heat:resource",
+          "there is no old:all:heat:resource: no stack, old or new, has rows of all:heat:resource",
           "read all:heat:resource itself")]),
     "the operation beside it": (
         'p(s) :- q(s), gate:request("create").\nq(s) :- all:heat:resource(s).',
-        [("m.dl:2:1", "cloud-wide", "p judges the whole cloud, where nothing fills gate:request",
-          "judge the change of a stack by a policy of its own")]),
+        [("m.dl:2:1", "cloud-wide", "p judges the whole cloud, but reads gate:request, which only a single stack has",
+          "judge changes of a stack in a separate policy")]),
     "older states beside it, through others": (
         "p(s) :- all:heat:resource(s), not old:q(s), heat:disruption(s, _).\nq(s) :- heat:nested(s, _).",
-        [("m.dl:2:1", "cloud-wide", "p judges the whole cloud, where nothing fills heat:disruption, old:heat:nested",
-          "judge the change of a stack by a policy of its own")]),
+        [("m.dl:2:1", "cloud-wide", "p judges the whole cloud, but reads heat:disruption, old:heat:nested, "
+          "which only a single stack has",
+          "judge changes of a stack in a separate policy")]),
     "a grant": (
         'p(s) :- heat:resource(s).\n@unlock("edge") q(g) :- gate:grant(id=g), not r(g).\n'
         "r(g) :- all:heat:member(g, _, _).",
         [("m.dl:3:1", "cloud-wide",
-          "a grant of edge can't depend on the whole cloud: it is unlocked where a stack passes",
-          "ask for what the stack or the inventory says")]),
+          "a grant of edge can't depend on the whole cloud: it is decided for a single stack",
+          "use relations of the stack or of the inventory")]),
 }  # fmt: skip
 
 
@@ -194,7 +195,7 @@ def test_rules_that_all_judge_the_cloud_let_a_single_template_pass_with_a_warnin
     (folder / "m.dl").write_text(SAME)
     code, _, err = run(capsys, "check", folder / "a.yaml", "--rules", folder / "m.dl")
     warning = "warning[no-policy] all policies on create judge the whole cloud: everything passes"
-    assert (code, err.splitlines()) == (0, [warning, "  help  give all its templates, with --together"])
+    assert (code, err.splitlines()) == (0, [warning, "  help  give all templates of the cloud, with --together"])
 
 
 def test_decisions_without_such_policies_do_not_depend_on_what_is_judged_as_a_cloud() -> None:
@@ -271,7 +272,7 @@ def test_a_case_is_a_cloud_of_its_stacks(folder: Path, more: str, expected: list
 
 def test_a_project_is_of_a_stack_that_there_is() -> None:
     stack = dg.read_stack(template=template("web"), stack_name="a")
-    with pytest.raises(dg.UsageError, match="the cloud has no stack b to be of a project"):
+    with pytest.raises(dg.UsageError, match="the cloud has no stack b, for which a project is given"):
         dg.load_rules("rules/net").decide(stack, cloud={"b": "p1"})
 
 

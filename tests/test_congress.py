@@ -103,7 +103,7 @@ READ: list[tuple[str, list[str], list[tuple[object, ...]]]] = [
     ),
     (
         "p(x) :- nova:tags(x, _), nova:tags(_, y)",
-        ["a:1:36 warning: in Congress all `_` of a rule are the same value, here each is any value"],
+        ["a:1:36 warning: Congress reads all `_` of a rule as the same value, datalog_gate reads each as any value"],
         [("s",)],
     ),
     ("p(x) :- nova:tags(0=x, 1='t')", [], [("s",)]),

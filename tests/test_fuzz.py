@@ -106,6 +106,6 @@ def steps(reading: Callable[..., object], *of: object) -> int:
 def test_a_rule_narrower_than_the_relation_that_another_rule_makes_is_refused() -> None:
     with pytest.raises(RulesError) as refused:
         load([RuleFile("f", "f.dl", "p. p(x) :- q(x). q(1).")])
-    advice = "give every rule of a relation the same arguments"
-    diagnostic = Diagnostic("arity", "p has 0 columns, here 1", Span("f.dl", 1, 4, 1, 8), advice)
+    advice = "give every rule of a relation the same number of arguments"
+    diagnostic = Diagnostic("arity", "p has 0 columns, found 1", Span("f.dl", 1, 4, 1, 8), advice)
     assert refused.value.diagnostics == (diagnostic,)

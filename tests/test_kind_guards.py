@@ -25,25 +25,25 @@ META = "os:nova:server.metadata(_id=x, _value=v)"
 OTHERS = "boolean or string or resource here"
 
 REFUSED = [
-    (f'{FLAVOR}, starts_with(f, "m1")', "starts_with takes string, and f may be resource here: say `is_string(f)`"),
-    (f'{IMAGE}, starts_with(f ?? "", "m1")', "starts_with takes string, and the result may be resource here: "
-     "give it a name or a default, `x = ...`, and say `is_string(x)`"),
-    (f"{META}, v != null, 3 < v", f"< compares number, and v may be {OTHERS}: say `is_number(v)`"),
-    (f"{META}, v != null, v + 1 = 3", f"+ takes number, and v may be {OTHERS}: say `is_number(v)`"),
-    (f"{META}, v != null, int(v, n), n > 3", "int takes number or string, and v may be boolean or resource here: "
-     "say `is_string(v)` or `is_number(v)`"),
-    (f"{META}, v != null, not (v > 3)", f"> compares number, and v may be {OTHERS}: say `is_number(v)`"),
-    (f"{META}, (is_string(v) or v != null), len(v, n), n > 3", "len takes string, and v may be boolean or number or "
-     "resource here: say `is_string(v)`"),
-    ("x = sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v), v != null }", f"sum takes number, and v may "
-     f"be {OTHERS}: say `is_number(v)`"),
-    ("x = max{ v : heat:property(value=v), v != null }", f"max takes number, and v may be {OTHERS}: "
-     "say `is_number(v)`"),
-    (f"r(x, v), v > 3.\nr(x, v) :- {META}, v != null", f"> compares number, and v may be {OTHERS}: say `is_number(v)`"),
-    ("r(x, v), v > 3.\nrelation r(x: string, v: number or string)", "> compares number, and v may be string here: "
-     "say `is_number(v)`"),
-    ("heat:deployment(id=x, config=f), f != null, old:os:nova:server(flavor=g), g < f", "< compares string, and f may "
-     "be resource here: say `is_string(f)`"),
+    (f'{FLAVOR}, starts_with(f, "m1")', "starts_with takes string, but f may be resource here: add `is_string(f)`"),
+    (f'{IMAGE}, starts_with(f ?? "", "m1")', "starts_with takes string, but the result may be resource here: "
+     "give it a name or a default, `x = ...`, and add `is_string(x)`"),
+    (f"{META}, v != null, 3 < v", f"< compares number, but v may be {OTHERS}: add `is_number(v)`"),
+    (f"{META}, v != null, v + 1 = 3", f"+ takes number, but v may be {OTHERS}: add `is_number(v)`"),
+    (f"{META}, v != null, int(v, n), n > 3", "int takes number or string, but v may be boolean or resource here: "
+     "add `is_string(v)` or `is_number(v)`"),
+    (f"{META}, v != null, not (v > 3)", f"> compares number, but v may be {OTHERS}: add `is_number(v)`"),
+    (f"{META}, (is_string(v) or v != null), len(v, n), n > 3", "len takes string, but v may be boolean or number or "
+     "resource here: add `is_string(v)`"),
+    ("x = sum{ v, s, k : os:nova:server.metadata(_id=s, _key=k, _value=v), v != null }", f"sum takes number, but v may "
+     f"be {OTHERS}: add `is_number(v)`"),
+    ("x = max{ v : heat:property(value=v), v != null }", f"max takes number, but v may be {OTHERS}: "
+     "add `is_number(v)`"),
+    (f"r(x, v), v > 3.\nr(x, v) :- {META}, v != null", f"> compares number, but v may be {OTHERS}: add `is_number(v)`"),
+    ("r(x, v), v > 3.\nrelation r(x: string, v: number or string)", "> compares number, but v may be string here: "
+     "add `is_number(v)`"),
+    ("heat:deployment(id=x, config=f), f != null, old:os:nova:server(flavor=g), g < f", "< compares string, but f may "
+     "be resource here: add `is_string(f)`"),
 ]  # fmt: skip
 
 

@@ -17,8 +17,8 @@ TEST = "cases:\n  - {name: a, stack: s, expect: {violations: [{policy: a}]}}\n"
 LINTS: dict[str, tuple[str, list[str]]] = {
     "a relation that nothing can fill": (
         POLICY + "p(x) :- q(x).\nq(x) :- q(x), heat:stack(id=x).",
-        ["2:1 never-fires: this rule never holds: nothing ever is in m:q",
-         "3:1 never-fires: this rule never holds: nothing ever is in m:q"]),
+        ["2:1 never-fires: this rule never holds: m:q never has a row",
+         "3:1 never-fires: this rule never holds: m:q never has a row"]),
     "what may come from an inventory can hold": (POLICY + "p(x) :- q(x).\nrelation q(a: string).", []),
     "a body that is false": (
         POLICY + "p(x) :- heat:stack(id=x), false.", ["2:1 never-fires: this rule never holds: its body is false"]),
@@ -41,23 +41,23 @@ LINTS: dict[str, tuple[str, list[str]]] = {
     "what no policy needs": (
         "import n.\nrelation q(a: string).\nr(1).\nr(2).\nexport s.\ns(x) :- t(x).\nt(1).\n"
         + POLICY + "p(x) :- heat:stack(id=x).",
-        ["1:1 never-used: no name here is from n",
+        ["1:1 never-used: nothing here uses the module n",
          "2:1 never-used: no policy or export needs q",
          "3:1 never-used: no policy or export needs r"]),
     "an import that is needed": ("import n.\n" + POLICY + "p(x) :- exported(x).", []),
     "relations without a variable in common": (
         POLICY + "p(x) :- heat:stack(id=x), os:nova:server(_id=s), os:nova:server.tags(_id=s).",
-        ["2:27 cartesian: every row of heat:stack meets every row of os:nova:server"]),
+        ["2:27 cartesian: every row of heat:stack is combined with every row of os:nova:server"]),
     "the same under not, and in an aggregate": (
         POLICY + "p(x) :- heat:stack(id=x), not (heat:resource(id=r, stack=x), os:nova:server(_id=s), s != r),\n"
         "  count{ a, b : os:neutron:port(_id=a), os:nova:server(_id=b) } > 3.",
-        ["3:41 cartesian: every row of os:neutron:port meets every row of os:nova:server"]),
+        ["3:41 cartesian: every row of os:neutron:port is combined with every row of os:nova:server"]),
     "one row meets all": (
         POLICY + "p(x) :- heat:stack(id=x, depth=d), gate:now(t), most(n), d > n, len(t, l), l > 1.\nmost(3).", []),
     "an aggregate over a constant": (
         POLICY + "p(x) :- heat:stack(id=x), count{ 1 : os:nova:server(_stack=x) } > 3.",
         ["2:1 never-fires: this rule never holds: the result can't be both > 3 and <= 1",
-         "2:27 constant-aggregate: count takes the same tuple again and again, which counts once"]),
+         "2:27 constant-aggregate: every row gives count the same tuple, which counts only once"]),
     "a policy that says nothing": ('@deny("a")\np(x) :- heat:stack(id=x).', ["2:1 no-message: a has no message"]),
     "a policy without a test": (
         '@deny("b", "{x}")\np(x) :- heat:stack(id=x).', ["2:1 no-test: no test expects b"]),
@@ -83,7 +83,7 @@ def test_lints_are_the_result_of_the_command_and_exit_2(tmp_path: Path, capsys: 
     assert (main(["lint", str(path)]), *capsys.readouterr()) == (
         2,
         f"{path}:2:1: warning[no-test] no test expects b\n  2 | p(x) :- heat:stack(id=x).\n    | ^^^^\n"
-        "  help  write a case into the test.yaml beside it that expects {policy: b}\n",
+        "  help  add a case to the test.yaml beside it that expects {policy: b}\n",
         "",
     )
     assert main(["lint", str(path), "--format", "json"]) == 2

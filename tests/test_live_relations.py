@@ -72,9 +72,9 @@ def test_without_a_stack_in_heat_there_are_none() -> None:
     ("rule", "code", "message"),
     [
         ("p(s, n) :- old:live:os:nova:server(_id=s, name=n).", "undefined-relation",
-         "there is no old:live:os:nova:server: no stack, old or new, fills live:os:nova:server"),
+         "there is no old:live:os:nova:server: no stack, old or new, has rows of live:os:nova:server"),
         ("p(s, n) :- all:live:os:nova:server(_id=s, name=n).", "undefined-relation",
-         "there is no all:live:os:nova:server: no stack fills live:os:nova:server"),
+         "there is no all:live:os:nova:server: no stack has rows of live:os:nova:server"),
         ("p(s, n) :- live:os:nova:keypair(_id=s, name=n).", "undefined-relation",
          "there is no relation live:os:nova:keypair"),
         ("p(s, n) :- live:os:nova:server(_id=s, flavor=n).", "unknown-column",

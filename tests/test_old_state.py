@@ -79,28 +79,28 @@ REFUSED: dict[str, tuple[str, list[tuple[str, str, str, str | None]]]] = {
     "the request": (
         'p(s) :- heat:resource(s), old:gate:request("create").',
         [("m.dl:2:27", "undefined-relation",
-          "there is no old:gate:request: no stack, old or new, fills gate:request", "read gate:request itself")]),
+          "there is no old:gate:request: no stack, old or new, has rows of gate:request", "read gate:request itself")]),
     "the inventory": (
         "p(s) :- heat:resource(s), old:nova:servers(id=_).",
         [("m.dl:2:27", "undefined-relation",
-          "there is no old:nova:servers: no stack, old or new, fills nova:servers", "read nova:servers itself")]),
+          "there is no old:nova:servers: no stack, old or new, has rows of nova:servers", "read nova:servers itself")]),
     "a builtin": (
         'p(s) :- heat:resource(id=s, name=n), old:starts_with(n, "a").',
         [("m.dl:2:38", "undefined-relation",
-          "there is no old:starts_with: no stack, old or new, fills starts_with", "read starts_with itself")]),
+          "there is no old:starts_with: no stack, old or new, has rows of starts_with", "read starts_with itself")]),
     "what was before that": (
         "p(s) :- old:old:heat:resource(s).",
         [("m.dl:2:9", "undefined-relation",
-          "there is no old:old:heat:resource: no stack, old or new, fills old:heat:resource",
+          "there is no old:old:heat:resource: no stack, old or new, has rows of old:heat:resource",
           "read old:heat:resource itself")]),
     "what rests on the change": (
         "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- r(s).\nr(s) :- old:heat:resource(s).",
-        [("m.dl:2:31", "undefined-relation", "there is no old:m:q: it judges the change itself",
-          "read as old: a relation whose rules read neither old: nor heat:change")]),
+        [("m.dl:2:31", "undefined-relation", "there is no old:m:q: the relation itself depends on the change",
+          "use old: only for a relation whose rules read neither old: nor heat:change")]),
     "kinds that never meet, once": (
         "p(s) :- heat:resource(s), not old:q(s).\nq(s) :- heat:stack(parent=s, depth=d), d = \"x\".",
-        [("m.dl:3:9", "kind-mismatch", "d can never be the number that depth of heat:stack is",
-          "the two never meet: compare values of one kind")]),
+        [("m.dl:3:9", "kind-mismatch", "d can never equal depth of heat:stack, which is number",
+          "the two are never equal: compare values of the same kind")]),
     "a value that nothing holds, once": (
         'p(s) :- old:heat:restricted(s, "updat"), not old:q(s).\nq(s) :- heat:hook(s, "pre-creat").',
         [("m.dl:2:9", "unknown-value", "action of old:heat:restricted is never 'updat'", "did you mean update?"),

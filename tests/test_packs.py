@@ -63,17 +63,17 @@ def test_limits_are_facts_of_the_module_that_declares_them(tmp_path: Path, limit
     ("limits", "expected"),
     [
         (None, ["unreadable {}limits.yaml can't be read: No such file or directory"]),
-        ("[1]", ["bad-limits {}limits.yaml:1:1: limits.yaml is a mapping of relations to their rows"]),
+        ("[1]", ["bad-limits {}limits.yaml:1:1: limits.yaml must be a mapping of relations to their rows"]),
         ("most: {n: 1}\noffer: [[[a]]]\n", [
             "bad-limits {}limits.yaml:1:7: this is not a row of most",
             "bad-limits {}limits.yaml:2:9: this is not a row of offer",
         ]),
         ("mots: 1\noffer: []\n", [
-            "bad-limits {}limits.dl:2:1: limits.yaml gives no most",
+            "bad-limits {}limits.dl:2:1: limits.yaml does not set most",
             "bad-limits {}limits.yaml:1:1: {}limits.dl declares no relation mots",
         ]),
         ("most: two\noffer: [[a]]\n", [
-            "arity {}limits.yaml:2:9: offer has 2 columns, here 1",
+            "arity {}limits.yaml:2:9: offer has 2 columns, found 1",
             "kind-mismatch {}limits.yaml:1:7: the column servers of cap:limits:most is number, not string",
         ]),
     ],
@@ -119,7 +119,7 @@ def test_packs_named_by_their_own_folders_keep_their_modules_apart(tmp_path: Pat
         )
     problems = refusals(lambda: dg.load_rules(*folders), "message")
     clashes = [message for message in problems if message.startswith("two files")]
-    assert clashes == ["two files are the module limits", "two files are the module many"]
+    assert clashes == ["two files define the module limits", "two files define the module many"]
     for folder in folders:
         (folder / "pack.yaml").write_text(ABOUT)
     apart, above, alone = dg.load_rules(*folders), dg.load_rules(tmp_path), dg.load_rules(folders[0])

@@ -94,7 +94,7 @@ def test_it_refuses_what_meets_an_error() -> None:
         pydatalog.evaluate(checked, {"node": [(0,)], "edge": []})
     assert str(refusal.value) == (
         "pyDatalog refuses the rule of p at rules.dl:1:1: an expression in it fails; the native engine "
-        "(--engine native) tells where and for what"
+        "(--engine native) shows where and why"
     )
 
 

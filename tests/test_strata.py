@@ -109,7 +109,7 @@ GROWING: dict[str, tuple[tuple[ir.CheckedLiteral, ...], ir.Var, str | None]] = {
 @pytest.mark.parametrize("name", GROWING)
 def test_a_computed_value_may_not_go_round(name: str) -> None:
     body, head, maker = GROWING[name]
-    message = f"the result of {maker} goes round in a recursion, which may never end: p depends on p (r.dl:1:10)"
+    message = f"the result of {maker} feeds its own recursion, which may never end: p depends on p (r.dl:1:10)"
     advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
     expected = (Diagnostic("value-growth", message, at(1, 20), advice),) if maker else ()
     assert stratify([ir.CheckedRule("p", (head,), body, at(1, 1))])[1] == expected

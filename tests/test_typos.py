@@ -45,7 +45,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
         "did you mean os:nova:server.networks?"),
     "nothing alike": (POLICY + "os:zebra:stripe(_id=x).",
         "2:9-24 undefined-relation: there is no relation os:zebra:stripe; "
-        "`datalog-gate relations` lists all that there are"),
+        "`datalog-gate relations` lists all relations"),
     "attribute path": (POLICY + 'heat:property(id=x, path="flavr", value="m1").',
         "2:9-54 unknown-value: path of heat:property is never 'flavr'; did you mean flavor?"),
     "type by equation": (POLICY + 'heat:resource(id=x, type=t), t = "OS::Nova::Servr".',
@@ -93,7 +93,7 @@ TYPOS: dict[str, tuple[str, ...]] = {
         '2:36-39 warning used-once: web is a variable that occurs once; '
         'write name="web" for the text, or leave the column out'),
     "quotes eq": (POLICY + "os:nova:server(_id=x, name=n), n = active.",
-        '2:44-50 forgotten-quotes: active is a variable that occurs once: the condition holds of any value; '
+        '2:44-50 forgotten-quotes: active is a variable that occurs once: the condition holds for any value; '
         'write "active" for the text'),
     "quotes ne": (POLICY + "os:nova:server(_id=x, name=n), n != active.",
         '2:45-51 unsafe-variable: nothing binds active; os:nova:server (m.dl:2:9) binds n, x; '
@@ -151,7 +151,7 @@ def test_a_policy_that_a_test_file_misspells_is_an_error_of_that_file(tmp_path: 
         read_suite(test)
     (diagnostic,) = raised.value.diagnostics
     assert render(diagnostic, raised.value.sources).removeprefix(str(tmp_path)) == (
-        "/test.yaml:2:56: error[bad-test] no policy net.opne stands beside this file\n"
+        "/test.yaml:2:56: error[bad-test] there is no policy net.opne beside this file\n"
         "  2 |   - {name: a, stack: s, expect: {violations: [{policy: net.opne}]}}\n"
         "    |                                                        ^^^^^^^^\n"
         "  help  did you mean net.open?"

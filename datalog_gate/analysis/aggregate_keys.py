@@ -128,7 +128,10 @@ def _check_set(written: WrittenSet, keys: _Keys) -> Iterator[Diagnostic]:
     open_matches = [match for body in written.bodies for match in _open_matches(body, known, keys)]
     if open_matches and (adds or (own and _takes_values(keys, traces))):
         relation = keys.relations[open_matches[0].relation]
-        message = f"{term.function} takes `{_terms(term)}` once, however many rows of {relation.ref} have it"
+        message = (
+            f"{term.function} takes each value of `{_terms(term)}` only once, even if several rows of "
+            f"{relation.ref} have it"
+        )
         sure = adds and any(_is_wrong(match, written, keys) for match in open_matches)
         suggestion = _advise(written, relation, keys, known)
         yield Diagnostic("set-aggregate", message, term.span, suggestion, "error" if sure else "warning")
@@ -136,7 +139,8 @@ def _check_set(written: WrittenSet, keys: _Keys) -> Iterator[Diagnostic]:
         summed = (keys.trace(first, body, known) for body in written.bodies)
         if merged := next((match for trace in summed for match, _, is_one in trace if not is_one), None):
             message = (
-                f"{term.function} takes `{_terms(term)}` from a relation that has equal rows of {merged.relation} once"
+                f"{term.function} takes `{_terms(term)}` from a relation in which equal rows of "
+                f"{merged.relation} are one row"
             )
             suggestion = f"give that relation a column that tells the rows apart, or write {_meant(term)}"
             yield Diagnostic("set-aggregate", message, term.span, suggestion, "warning")
@@ -144,14 +148,14 @@ def _check_set(written: WrittenSet, keys: _Keys) -> Iterator[Diagnostic]:
 
 def _advise(written: WrittenSet, relation: Relation, keys: _Keys, known: Collection[ir.Var]) -> str:
     better = _with_keys(written, keys, known) if len(written.bodies) == 1 else None
-    ways = [f"write `{better}`" if better else "name what tells the rows apart as further terms"]
+    ways = [f"write `{better}`" if better else "add terms that tell the rows apart"]
     if not relation.key and relation.name in keys.rules:
         ways.append(f"declare the key of {relation.name.rpartition(':')[2]}")
     return Advice(f"{', '.join(ways)}, or write {_meant(written.term)}", *([better] if better else ()))
 
 
 def _meant(term: ast.Aggregate) -> str:
-    return f"`{term.function}{{ distinct {_terms(term)} : ... }}` if the set is meant"
+    return f"`{term.function}{{ distinct {_terms(term)} : ... }}` if equal values should count once"
 
 
 def _terms(term: ast.Aggregate) -> str:

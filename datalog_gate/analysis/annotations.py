@@ -59,7 +59,7 @@ class Policies:
         if len(texts) != 1 or len(annotation.values) != 1 or annotation.attributes:
             self._refuse("@unlock takes the name of one service", annotation.span, 'write @unlock("edge")')
         elif len(relation.columns) != 1:
-            message = "an @unlock rule derives grants: it has one column"
+            message = "a rule with @unlock has exactly one column, the grant"
             self._report("arity", message, rule.head.span, f"write {rule.head.name}(grant)")
         else:
             self.unlocks.append(Unlock(texts[0], relation.name, annotation.span))
@@ -81,7 +81,12 @@ class Policies:
             subject = columns.index(blamed)
         if identity in self.policies:
             other = self.policies[identity].span
-            self._report("redefined", f"{identity} is the policy at {other} too", annotation.span, "give it another id")
+            self._report(
+                "redefined",
+                f"the policy id {identity} is already used at {other}",
+                annotation.span,
+                "give it another id",
+            )
         enforce_from = self._date(texts.get("enforce_from"), annotation.span)
         if len(self.diagnostics) > before:
             return
@@ -122,8 +127,8 @@ class Policies:
                 suggestion = did_you_mean(attribute.name, names, "one of " + ", ".join(names))
                 self._refuse(f"@{annotation.name} has no attribute {attribute.name}", attribute.span, suggestion)
             elif words != items or (attribute.name in TEXTS and isinstance(value, tuple)):
-                kind = "a list of texts" if attribute.name in LISTS else "a text"
-                self._refuse(f"{attribute.name} is {kind}", attribute.span)
+                kind = "a list of strings" if attribute.name in LISTS else "a string"
+                self._refuse(f"{attribute.name} must be {kind}", attribute.span)
             elif attribute.name in LISTS:
                 lists[attribute.name] = words
             else:
@@ -133,7 +138,7 @@ class Policies:
                 suggestion = did_you_mean(word, choices, "one of " + ", ".join(choices))
                 self._refuse(f"{attribute.name} can't be {word!r}", attribute.span, suggestion)
         if lists.get("on") == ():
-            self._refuse("a policy on no action would judge nothing", annotation.span)
+            self._refuse("`on` is empty, so the policy would judge nothing", annotation.span)
         if "rollback" in lists.get("on", ()):
             self._refuse("no policy may gate rollback", annotation.span, "leave it out of `on`")
         return texts, lists
@@ -149,11 +154,11 @@ class Policies:
     def _measure(self, worse: str, columns: tuple[str, ...], relation: Relation, span: Span) -> None:
         name, _, direction = worse.partition(" ")
         if direction not in ("up", "down"):
-            self._refuse(f"worse can't be {worse!r}", span, 'write a column and a way, "n up"')
+            self._refuse(f"worse can't be {worse!r}", span, 'write a column and a direction, "n up"')
         elif self._column("annotation-attribute", "worse", name, columns, span):
             kinds = relation.columns[columns.index(name)].kinds
             if Kind.NUMBER not in kinds:
-                self._refuse(f"worse names {name}, which is {kinds.describe()}", span, "name a number")
+                self._refuse(f"worse names {name}, which is {kinds.describe()}", span, "name a column of numbers")
 
     def _date(self, text: str | None, span: Span) -> date | None:
         try:

@@ -322,14 +322,14 @@ def _check_cloud_wide(
         inputs = reads[policy.relation] & program.inputs
         changing = sorted(str(name) for name in inputs if is_old(name) or name in TRANSITION)
         if changing and any(map(is_all, inputs)):
-            message = f"{policy.id} judges the whole cloud, where nothing fills {', '.join(changing)}"
-            yield Diagnostic("cloud-wide", message, policy.span, "judge the change of a stack by a policy of its own")
+            message = (
+                f"{policy.id} judges the whole cloud, but reads {', '.join(changing)}, which only a single stack has"
+            )
+            yield Diagnostic("cloud-wide", message, policy.span, "judge changes of a stack in a separate policy")
     for unlock in unlocks:
         if any(map(is_all, reads[unlock.relation] & program.inputs)):
-            message = (
-                f"a grant of {unlock.service} can't depend on the whole cloud: it is unlocked where a stack passes"
-            )
-            yield Diagnostic("cloud-wide", message, unlock.span, "ask for what the stack or the inventory says")
+            message = f"a grant of {unlock.service} can't depend on the whole cloud: it is decided for a single stack"
+            yield Diagnostic("cloud-wide", message, unlock.span, "use relations of the stack or of the inventory")
 
 
 def _program(

@@ -90,8 +90,12 @@ class Lowering:
         size = sum(map(_size, bodies))
         self._literals += size if size > LARGE else 0
         if self._literals > MOST_IN_ALL:
-            message = f"the large rules have more than {MOST_IN_ALL} conditions, alternatives multiplied out"
-            self._report("too-complex", message, rule.span, "write alternatives as rules of a relation of their own")
+            message = (
+                f"the large rules have more than {MOST_IN_ALL} conditions when their alternatives are multiplied out"
+            )
+            self._report(
+                "too-complex", message, rule.span, "move alternatives into a separate relation with a rule for each"
+            )
             return
         head = tuple(argument for argument in arguments if argument is not None)
         spans = dict(self._spans)
@@ -106,13 +110,13 @@ class Lowering:
             size = size * len(choices) + len(alternatives) * sum(map(_size, choices))
             message = ""
             if longest > MOST_CONDITIONS:
-                message = f"this rule has more than {MOST_CONDITIONS} conditions that hold together"
+                message = f"this rule has an alternative with more than {MOST_CONDITIONS} conditions"
             elif len(alternatives) * len(choices) > MOST_ALTERNATIVES:
                 message = f"the alternatives of this rule multiply to more than {MOST_ALTERNATIVES}"
             elif size > MOST_LITERALS:
                 message = f"the alternatives of this rule multiply to more than {MOST_LITERALS} conditions"
             if message:
-                self._report("too-complex", message, span, "write some of them as rules of a relation of their own")
+                self._report("too-complex", message, span, "move some of them into a separate relation")
                 return [()]
             alternatives = [alternative + choice for alternative in alternatives for choice in choices]
         return alternatives
@@ -147,7 +151,9 @@ class Lowering:
                     if replace(constant, span=choices.span) != unequal.setdefault(
                         key, replace(constant, span=choices.span)
                     ):
-                        message = f"any {variable.name} is unequal to one of two values: this always holds"
+                        message = (
+                            f"every {variable.name} differs from at least one of the two values: this always holds"
+                        )
                         suggestion = f"write `,` for `or`, or not ({variable.name} in [...])"
                         self._warn("never-fires", message, choices.span, suggestion)
 
@@ -175,14 +181,17 @@ class Lowering:
             return []
         if positional > wide or (loose and positional != wide and not atom.named):
             columns = ", ".join(column.name for column in relation.columns[:wide])
-            message = f"{relation.ref} has {format_count(wide, 'column')}, here {positional}"
+            message = f"{relation.ref} has {format_count(wide, 'column')}, found {positional}"
             self._report("arity", message, atom.span, f"write {atom.name}({columns}), with `_` for any value")
             return []
         if positional > 1 and wide > WIDE and self.names.catalogue.relation(relation.ref):
             given = relation.columns[:positional]
             shown = ", ".join(f"{column.name}=..." for column in given)
-            message = f"{relation.ref} has {wide} columns: those by position are {', '.join(c.name for c in given)}"
-            self._warn("by-position", message, atom.span, f"write {atom.name}({shown}), of those that are meant")
+            message = (
+                f"{relation.ref} has {wide} columns, and the ones given by position here are "
+                f"{', '.join(c.name for c in given)}"
+            )
+            self._warn("by-position", message, atom.span, f"write {atom.name}({shown}) with the columns that you mean")
         written = dict(enumerate(atom.arguments))
         for named in atom.named:
             at = None if loose else relation.positions.get(named.column)
@@ -238,7 +247,7 @@ class Lowering:
     def _membership(self, literal: ast.Membership, scope: Scope) -> list[Conjunction]:
         (subject,), extra = self._operands((literal.term,), scope)
         if not literal.items:
-            self._warn("never-fires", "nothing is in an empty list", literal.span, "list the values")
+            self._warn("never-fires", "the list is empty, so this never holds", literal.span, "add values to the list")
         constants = [item.value for item in literal.items if isinstance(item, ast.Constant) and item.value is not None]
         if len(constants) < max(2, len(literal.items)):
             alternatives = []
@@ -296,7 +305,7 @@ class Lowering:
         bodies = [body + extra for body in self._body(term.body, inner, term.span)]
         for written in term.terms:
             if isinstance(written, ast.Variable) and written.name in scope:
-                message = f"{written.name} is aggregated and occurs outside"
+                message = f"{written.name} is aggregated, but also occurs outside the aggregate"
                 self._report("aggregate-scope", message, written.span, "use another name in one of the two places")
         self.sets.append(WrittenSet(term, terms, tuple(bodies), frozenset(scope.values())))
         if len(bodies) != 1:
@@ -322,8 +331,10 @@ class Lowering:
         columns = tuple(dict.fromkeys(var for var in (inner if bodies else own) if var in needed))
         for var in (column for column in columns if column in outside):
             if not all(any(_gives(literal, var) for literal in body) for body in inside):
-                message = f"{var.name} groups this aggregate: each branch of `or` must match it"
-                self._report("unsafe-variable", message, span, "aggregate over a relation that has a rule for each")
+                message = f"{var.name} groups this aggregate: each branch of `or` must bind it"
+                self._report(
+                    "unsafe-variable", message, span, "aggregate over a relation that has a rule for each branch"
+                )
                 return ()
         name = self._relation("or", len(columns), span)
         spans = {var: at for var, at in self._spans.items() if var not in outside}

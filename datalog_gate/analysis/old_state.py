@@ -74,9 +74,9 @@ def with_old_state(
     diagnostics = [
         Diagnostic(
             "undefined-relation",
-            f"there is no {match.relation}: it judges the change itself",
+            f"there is no {match.relation}: the relation itself depends on the change",
             match.span,
-            "read as old: a relation whose rules read neither old: nor heat:change",
+            "use old: only for a relation whose rules read neither old: nor heat:change",
         )
         for match in wrong
     ]

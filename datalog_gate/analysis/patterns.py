@@ -33,7 +33,7 @@ def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], b
     except re2.error as error:
         reason = error.args[0]
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"the pattern is not RE2's: {text}") from None
+        raise ValueError(f"the pattern is not valid in RE2: {text}") from None
     size: int = compiled.programsize
 
     def occurs(text: str) -> bool:
@@ -68,18 +68,20 @@ def find_looseness(pattern: str) -> tuple[str, str] | None:
             front = "^" if any(map(_starts_bound, branches)) else ""
             back = "$" if any(map(_ends_bound, branches)) else ""
             message = (
-                f"`{anchor}` binds the {where} alternative only" if bound(branches[0 if anchor == "^" else -1]) else ""
+                f"`{anchor}` applies to the {where} alternative only"
+                if bound(branches[0 if anchor == "^" else -1])
+                else ""
             )
-            return message or f"`{anchor}` binds some alternatives only", suggest_code(f'"{front}({bare}){back}"')
+            return message or f"`{anchor}` applies to some alternatives only", suggest_code(f'"{front}({bare}){back}"')
     if (blank := re.search(r"(?<!\\)\$\s+$|^\s+\^", pattern)) and not pattern.startswith("(?"):
         where = "before its start, `^`" if "^" in blank[0] else "after its end, `$`"
         return f"no text has a blank {where}", suggest_code(f'"{pattern.strip()}"')
     if not pattern.startswith("(?") and pattern.endswith(" ") and not pattern.endswith("\\ ") and len(branches) > 1:
         return "the last alternative ends in a blank", suggest_code(f'"{pattern.strip()}"')
     if re.search(r"\[[^]]*?A-z", pattern):
-        return "`A-z` takes signs between the capitals and the others too", 'write "A-Za-z" in the brackets'
+        return "`A-z` also matches the signs between `Z` and `a`", 'write "A-Za-z" in the brackets'
     if dots := re.search(r"\[[^]]*?(\w)\.\.(\w)[^]]*\]", pattern):
-        return "`..` in brackets is a dot", f'write "{dots[1]}-{dots[2]}" in them'
+        return "`..` in brackets is a dot", f'write "{dots[1]}-{dots[2]}" in the brackets'
     if "*" in pattern and not set(pattern) & set("^$.[]()|\\+?{}"):
         return "`*` repeats the character before it", suggest_code(f'"^{pattern.replace("*", ".*")}$"')
     return None

@@ -79,7 +79,7 @@ class Names:
         self.scopes: dict[str, ModuleScope] = {}
         for module in modules:
             if module.name in self.scopes:
-                self._report("redefined", f"two files are the module {module.name}", Span(module.file, 1, 1, 1, 1))
+                self._report("redefined", f"two files define the module {module.name}", Span(module.file, 1, 1, 1, 1))
             self.scopes.setdefault(module.name, ModuleScope())
         for module in modules:
             self._define(module, self.scopes[module.name])
@@ -175,12 +175,12 @@ class Names:
                 self._read.add(now.name)
                 if prefix == OLD:
                     return replace(now, old=True)
-                advice = f"{advice}, and in its rules all: before the relations of stacks"
+                advice = f"{advice}, and in its rules write all: before the relations of stacks"
             elif version := self.catalogue.relation((old_version if prefix == OLD else all_version)(now.name)):
                 return version
         elif isinstance(now, Relation) and now.old and prefix == ALL:
             advice = f"read {ALL}{now.name}: a cloud is judged as it is"
-        fills = "no stack fills" if prefix == ALL else "no stack, old or new, fills"
+        fills = "no stack has rows of" if prefix == ALL else "no stack, old or new, has rows of"
         self._report("undefined-relation", f"there is no {atom.name}: {fills} {rest}", span, advice)
         return None
 
@@ -260,7 +260,7 @@ class Names:
             self._report("private-relation", message, span, advice)
         elif name in AGGREGATES:
             advice = f"write it with braces, n = {name}{{ x : ... }}"
-            self._report("undefined-relation", f"{name} is an aggregate, no relation", span, advice)
+            self._report("undefined-relation", f"{name} is an aggregate, not a relation", span, advice)
         else:
             self._unknown(atom, "undefined-relation", "relation", self._relation_names(module), module)
 
@@ -271,7 +271,7 @@ class Names:
         elif otherwise and what == "relation" and not atom.arguments and not atom.named:
             otherwise = f"compare a boolean, `{atom.name} = true`, or d{otherwise[1:]}"
         if what == "relation" and ":" in atom.name and atom.name.partition(":")[0] in self.catalogue.namespaces():
-            otherwise = "`datalog-gate relations` lists all that there are"
+            otherwise = "`datalog-gate relations` lists all relations"
         suggestion = self._suggestion(atom.name, candidates) or otherwise
         self._report(code, f"there is no {what} {atom.name}", atom.name_span, suggestion)
 
@@ -354,10 +354,12 @@ class Names:
             scope.relations[bare] = Relation(f"{module.name}:{bare}", tuple(Column(name, NO_KIND) for name in names))
         elif len(scope.relations[bare].columns) != len(rule.head.arguments):
             columns = format_count(len(scope.relations[bare].columns), "column")
-            message = f"{bare} has {columns}, here {len(rule.head.arguments)}"
-            self._report("arity", message, rule.head.span, "give every rule of a relation the same arguments")
+            message = f"{bare} has {columns}, found {len(rule.head.arguments)}"
+            self._report("arity", message, rule.head.span, "give every rule of a relation the same number of arguments")
         for named in rule.head.named:
-            self._report("syntax", "a head has no named arguments", named.span, "write the terms in order")
+            self._report(
+                "syntax", "the head of a rule takes no named arguments", named.span, "write the terms in order"
+            )
         scope.derived.add(bare)
 
     def _check_name(self, name: str, module: str, message: str, span: Span) -> str:
@@ -379,7 +381,7 @@ class Names:
                     for name in (name for name in statement.names if name not in scope.relations):
                         message = f"{module.name} has no relation {name} to export"
                         owners = [full for full, other in self.scopes.items() if name in other.relations]
-                        elsewhere = f"write it in {owners[0]}, which has {name}" if owners else None
+                        elsewhere = f"write the export in {owners[0]}, which defines {name}" if owners else None
                         suggestion = elsewhere or self._suggestion(name, scope.relations)
                         self._report("unknown-module", message, statement.span, suggestion)
                         if name in module.refused:

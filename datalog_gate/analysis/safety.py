@@ -181,7 +181,7 @@ def _report(var: Var, span: Span, ordered: Conjunction, slips: Slips, is_group: 
     near = next(iter(slips.of(name)), None)
     quotes = f'use {name} in a relation that is not negated, or write "{name}" if it is a text'
     if is_group:
-        quotes = f"an aggregate binds no variable that groups it: use {name} in a relation beside it too"
+        quotes = f"an aggregate does not bind the variables that group it: also use {name} in a relation beside it"
     message = f"nothing binds {name}" + (f"; {', then '.join(steps)}" if steps else "")
     suggestion = suggest_name(near) if near and not is_group else quotes
     return Diagnostic("unsafe-variable", message, span, suggestion)

@@ -185,7 +185,7 @@ def _growth(rule: ir.CheckedRule, inside: Steps) -> Iterator[Diagnostic]:
     described = _describe(min(cycles, key=lambda cycle: (len(cycle), _cycle_order(cycle))))
     for origin in reaching:
         maker = origin.builtin if isinstance(origin, ir.Call) else origin.function
-        message = f"the result of {maker} goes round in a recursion, which may never end: {described}"
+        message = f"the result of {maker} feeds its own recursion, which may never end: {described}"
         advice = "compute it after the recursion, or match it in a relation that holds all values it can take"
         yield Diagnostic("value-growth", message, origin.span, advice)
 

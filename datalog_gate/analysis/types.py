@@ -21,15 +21,15 @@ NOTHING = Kind(0)
 BUT_NULL, BUT_MIXED = ~Kind.NULL, ~Kind.MIXED
 ORDERED = Kind.NUMBER | Kind.STRING
 FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
-NEVER_MEET = "the two never meet: compare values of one kind"
+NEVER_MEET = "the two are never equal: compare values of the same kind"
 ADVICE = {
     (Kind.STRING, Kind.NUMBER): "write it in quotes",
     (Kind.NUMBER, Kind.STRING): "write the number without quotes",
     (Kind.BOOLEAN, Kind.STRING): "write true or false without quotes",
     (Kind.BOOLEAN, Kind.NUMBER): "write true or false",
-    (Kind(0), Kind.STRING): "only a template makes resources: join with the _id of another relation",
-    (Kind.STRING, Kind.NULL): "it is never null: leave the test out",
-    (Kind.NUMBER, Kind.NULL): "it is never null: leave the test out",
+    (Kind(0), Kind.STRING): "a constant is never a resource: join with the _id of another relation",
+    (Kind.STRING, Kind.NULL): "it is never null: remove the test",
+    (Kind.NUMBER, Kind.NULL): "it is never null: remove the test",
 }
 ORDERING = frozenset({"min2", "max2", "max", "lt", "lteq", "gt", "gteq"})
 """The builtins whose inputs must be of one kind."""
@@ -135,8 +135,8 @@ class Inference:
                 if not given & wanted:
                     self._mismatch(f"the column {column.name} of {relation.name} is", wanted, given, rule.span)
                 elif Kind.NULL in given & ~wanted:
-                    message = f"null may flow into the column {column.name} of {relation.name}"
-                    self._report("nullable", message, rule.span, "say `!= null`, or declare the column `... or null`")
+                    message = f"the column {column.name} of {relation.name} may become null"
+                    self._report("nullable", message, rule.span, "add `!= null`, or declare the column `... or null`")
 
     def _settle(self, body: Sequence[ir.CheckedLiteral], outer: Mapping[ir.Var, Kind]) -> Kinds:
         kinds = self._narrow_all(body, outer)
@@ -245,7 +245,7 @@ class Inference:
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
                     if output and given and not given & self._kind(output, kinds) and not self._is_reported(output):
-                        message = f"{name_of(output)} can never be the {given.describe()} that {name} gives"
+                        message = f"{name_of(output)} can never equal the {given.describe()} that {name} returns"
                         self._report("kind-mismatch", message, literal.span, NEVER_MEET)
             case ir.Without():
                 self._settle(literal.body, kinds)
@@ -277,10 +277,10 @@ class Inference:
         tested = any(isinstance(literal, ir.Compare) and _has_constant(literal) for literal in using)
         if default == ir.Const(None) and tested and not ordered:
             message = "a default of null changes nothing"
-            advice = "write a default that the rule finds, or leave it out"
+            advice = "write a default for which the rule matches, or leave it out"
             self.diagnostics.append(Diagnostic("nullable", message, call.span, advice, "warning"))
         elif isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
-            message = f"the default {name_of(default)} is {of_default.describe()}, and {name_of(value)} is"
+            message = f"the default {name_of(default)} is {of_default.describe()}, but {name_of(value)} is"
             message = f"{message} {of_value.describe()}"
             advice = _advice("", of_value, of_default, default).replace(NEVER_MEET, "write a default of that kind")
             severity: Severity = "error" if ordered else "warning"
@@ -295,15 +295,15 @@ class Inference:
                     what = f"the column {columns[at].name} of {match.relation} is"
                     self._mismatch(what, wanted[at], given, match.span, argument)
             elif given == NOTHING and not self._is_reported(argument):
-                what = f"the {wanted[at].describe()} that {columns[at].name} of {match.relation} is"
-                self._report("kind-mismatch", f"{name_of(argument)} can never be {what}", match.span, NEVER_MEET)
+                what = f"{columns[at].name} of {match.relation}, which is {wanted[at].describe()}"
+                self._report("kind-mismatch", f"{name_of(argument)} can never equal {what}", match.span, NEVER_MEET)
 
     def _judge_compare(self, compare: ir.Compare, kinds: Kinds) -> None:
         left, right = self._kind(compare.left, kinds), self._kind(compare.right, kinds)
         if compare.comparator in ("=", "!="):
             common = left & right & (NOT_NULL if left & NOT_NULL and right & NOT_NULL else Kind.ANY)
             if not common and not self._is_reported(compare.left, compare.right) and not compare.null_test:
-                message = f"{name_of(compare.left)} and {name_of(compare.right)} are of kinds that are never equal"
+                message = f"{name_of(compare.left)} and {name_of(compare.right)} are of different kinds and never equal"
                 self._report("kind-mismatch", message, compare.span, NEVER_MEET)
             return
         what, flipped = f"{compare.comparator} compares", FLIPPED[compare.comparator]
@@ -336,7 +336,10 @@ class Inference:
             name = name_of(operand)
             message = f"{name} may be null here"
             code = f"{name} ?? {default}", f"{name} != null"
-            advice = Advice(f"give a default that the rule finds, `{code[0]}`; `{code[1]}` lets null pass", *code)
+            advice = Advice(
+                f"give a default for which the rule matches, `{code[0]}`; with `{code[1]}` a missing value passes",
+                *code,
+            )
             self._report("nullable", message, span, advice)
 
     def _need_one(self, operand: ir.Operand, wanted: Kind, kinds: Kinds, what: str, span: Span) -> None:
@@ -348,8 +351,8 @@ class Inference:
             new = name if is_plain else "x"
             code = [f"{test}({new})" for test, kind in KIND_TESTS.items() if kind & wanted & given]
             tests = " or ".join(f"`{test}`" for test in code)
-            message = f"{what} {(wanted & given).describe()}, and {name} may be {others} here"
-            words = f"say {tests}" if is_plain else f"give it a name or a default, `x = ...`, and say {tests}"
+            message = f"{what} {(wanted & given).describe()}, but {name} may be {others} here"
+            words = f"add {tests}" if is_plain else f"give it a name or a default, `x = ...`, and add {tests}"
             self._report("unguarded", message, span, Advice(words, *code))
 
     def _alike(self, operand: ir.Operand, beside: Iterable[ir.Operand], kinds: Kinds) -> Kind:
@@ -375,11 +378,11 @@ class Inference:
 def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) -> str:
     """What to write in place of a value of the wrong kind."""
     if what == "+ takes" and Kind.STRING in given:
-        return "join texts by a condition, concat(left, right, text), and use the text"
+        return "join strings with the condition concat(left, right, text), and use text"
     plain = wanted & ~(Kind.RESOURCE | Kind.NULL)
     if plain == Kind.NUMBER and given == Kind.STRING:
         if isinstance(operand, ir.Var):
-            return f"make a number of the text, int({name_of(operand)}, number), and use the number"
+            return f"convert it with the condition int({name_of(operand)}, number), and use number"
         if not isinstance(operand, ir.Const) or not str(operand.value).strip().lstrip("-").isdecimal():
             return NEVER_MEET
     return ADVICE.get((plain, given), NEVER_MEET)

@@ -27,6 +27,6 @@ ENGINES = ("native", "pydatalog")
 def engine(name: str) -> Engine:
     """The engine of that name, one of `ENGINES`. Errors: ValueError."""
     if name not in ENGINES:
-        raise ValueError(f"there is no engine {name}: one of {', '.join(ENGINES)}")
+        raise ValueError(f"there is no engine {name}: use one of {', '.join(ENGINES)}")
     evaluate: Engine = import_module(f"datalog_gate.engine.{name}").evaluate
     return evaluate

@@ -146,7 +146,7 @@ def aggregate(function: FoldFunction, terms: Iterable[Row]) -> Value:
     except EvaluationError as error:
         raise EvaluationError(f"{function}: {error}") from None
     except DecimalException:
-        raise EvaluationError(f"{function} gives a number of more than {DIGITS} digits") from None
+        raise EvaluationError(f"the result of {function} has more than {DIGITS} digits") from None
 
 
 def _aggregate_partly_known(function: AggregateFunction, inputs: Sequence[Value]) -> Value:
@@ -193,7 +193,7 @@ def _apply(name: str, inputs: Sequence[Value]) -> Value | bool:
         arguments = ", ".join(map(_brief, inputs[: len(inputs) - builtin.timed]))
         raise EvaluationError(f"{name.partition('.')[0]}({arguments}): {error}") from None
     except DecimalException:
-        raise EvaluationError(f"{name} gives a number of more than {DIGITS} digits") from None
+        raise EvaluationError(f"the result of {name} has more than {DIGITS} digits") from None
 
 
 def _source(value: Value) -> str:
@@ -217,7 +217,7 @@ def _compare_order(comparator: str, left: Value, right: Value) -> bool:
     match left, right:
         case (str(), str()) | (int() | Decimal(), int() | Decimal()):
             return _ORDERS[comparator](left, right)
-    raise EvaluationError(f"{kind_of(left).describe()} and {kind_of(right).describe()} have no order")
+    raise EvaluationError(f"{kind_of(left).describe()} and {kind_of(right).describe()} can't be ordered")
 
 
 def _exact(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[[Number, Number], Number]:
@@ -272,7 +272,7 @@ def _check_length(text: str, message: str = "the result is too long") -> str:
 def _parse_size(text: str) -> Number:
     size = _SIZE.fullmatch(text.strip())
     if not size or (size[3] and not size[2]):
-        raise EvaluationError("a size is a number and a unit such as MB or MiB")
+        raise EvaluationError("the text is not a size: write a number and a unit such as MB or MiB")
     return _multiply(
         _normalize(Decimal(size[1])), (1024 if size[3] else 1000) ** " kmgtpe".index(size[2].lower() or " ")
     )

@@ -248,7 +248,7 @@ class _FunctionWriter:
     def _loop(self, body: list[ast.stmt], target: ast.expr, rows: ast.expr) -> list[ast.stmt]:
         self.loops += 1
         if self.loops > MOST_LOOPS:
-            raise TooDeepError("too many loops in one another")
+            raise TooDeepError("too many nested loops")
         loop = syntax.For(target, rows, [], [])
         body.append(loop)
         return loop.body

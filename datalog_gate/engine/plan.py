@@ -74,7 +74,7 @@ class _Planner:
             if best[0] in (NEW_ROWS, MATCHES):
                 self.loops += 1
             if self.loops > MOST_LOOPS:
-                raise TooDeepError(f"too many loops in one another at {chosen[0].literal.span}")
+                raise TooDeepError(f"too many nested loops at {chosen[0].literal.span}")
             ordered += [self._named(scoped) for scoped in chosen]
             pending = [scoped for scoped in pending if not any(scoped is taken for taken in chosen)]
         self.loops = outer_loops

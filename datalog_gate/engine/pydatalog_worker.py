@@ -196,7 +196,7 @@ class _Worker:
             except EvaluationError:
                 raise EngineError(
                     f"pyDatalog refuses the rule of {rule.relation} at {rule.span}: an expression in it fails; the "
-                    "native engine (--engine native) tells where and for what"
+                    "native engine (--engine native) shows where and why"
                 ) from None
             if isinstance(result, list):
                 yield from ((always.id, *codes, self.code(value)) for value in result)

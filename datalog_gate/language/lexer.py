@@ -111,7 +111,7 @@ class Source:
         """The text between the quotes of a token, with escapes resolved."""
         text = token.text[1:-1]
         if not text.isascii() and (half := _SURROGATE.search(text)):
-            raise self._refused_part(token, half, f"half a character, U+{ord(half[0]):04X}")
+            raise self._refused_part(token, half, f"half of a surrogate pair, U+{ord(half[0]):04X}")
 
         def resolve(escape: re.Match[str]) -> str:
             short, long, other = escape.groups()
@@ -125,7 +125,7 @@ class Source:
             point = int(short or long, 16)
             if point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
                 advice = "write `\\U` and the eight digits of the whole character"
-                raise self._refused_part(token, escape, f"no character is U+{point:04X}", advice)
+                raise self._refused_part(token, escape, f"U+{point:04X} is not a character", advice)
             return chr(point)
 
         return _ESCAPE.sub(resolve, text) if "\\" in text else text
@@ -137,7 +137,7 @@ class Source:
         advice = _INSTEAD.get(text, suggestion)
         match token.kind:
             case "bad_string":
-                both = f"write {text[0]} at both ends of the text"
+                both = f"write {text[0]} at both ends of the string"
                 return self.refused(token, "the string does not end on its line", both, "bad-string")
             case "bad_number":
                 quotes = Advice(f'write it in quotes, `"{text}"`', f'"{text}"') if len(text) < 40 else None

@@ -139,9 +139,7 @@ class Parser:
             if quoted and token.kind == "name":
                 advice = Advice(f"write it in quotes, `{text}`", text)
             if advice and "." in token.text and self.peek().kind == "=":
-                advice = Advice(
-                    "what a list or a map holds has a relation of its own, as os:nova:server.networks(port=x)"
-                )
+                advice = Advice("a list or a map has a relation of its own, such as os:nova:server.networks(port=x)")
             raise self.unexpected(f"found {{found}}, expected {expected}", advice)
         return self.advance().text
 
@@ -194,7 +192,7 @@ class Parser:
         if near := slip(self.tokens[self.index - 1].text, RESERVED | STATEMENTS):
             return suggest_name(near, "`")
         if token.kind == ":" and self.tokens[self.index + 1].kind == ":":
-            return "a resource type is a relation in lower case, os:nova:server, or a text in quotes"
+            return "write a resource type as a relation in lower case, os:nova:server, or as a string in quotes"
         begins = token.kind in _BEGINNINGS and len(token.text) <= 80 and token.text.isprintable()
         return _write_before(sign, token.text) if begins else None
 
@@ -286,7 +284,7 @@ class Parser:
             if self.token.kind == ":" and isinstance(arguments[-1], ast.Variable):
                 raise self.unexpected("found {found}, expected `,` or `)`", f"write {arguments[-1].name}=...")
             if self.token.kind in ("!=", "<", "<=", ">", ">=") and isinstance(arguments[-1], ast.Variable):
-                advice = f"write {arguments[-1].name}=x, and behind the atom `x {self.token.kind} ...`"
+                advice = f"write {arguments[-1].name}=x, and after the atom `x {self.token.kind} ...`"
                 raise self.unexpected("found {found}, expected `,` or `)`", advice)
             self.close(")", "`,` or `)`")
         return arguments
@@ -388,7 +386,9 @@ class Parser:
         if follower == "(" and token.text in _FUNCTIONS:
             raise self.unexpected("{found} takes braces", f"write {token.text}{{ x : ... }}")
         if follower == "(":
-            raise self.unexpected("{found} is a relation, not a value", "make it a condition and use its result here")
+            raise self.unexpected(
+                "{found} is a relation, not a value", "write it as a condition, and use its result here"
+            )
         if follower == ":" == self.tokens[self.index + 2].kind:
             raise self.unexpected("{found} is not a string", f'write the text in quotes, `"{token.text[:80]}::..."`')
         if token.text in VALUES:
@@ -406,7 +406,7 @@ class Parser:
         function = _FUNCTIONS.get(self.token.text)
         if not function:
             near = closest(self.token.text[:80], _FUNCTIONS)
-            advice = suggest_name(near, "`") if near else f"there are {', '.join(_FUNCTIONS)}"
+            advice = suggest_name(near, "`") if near else f"one of {', '.join(_FUNCTIONS)}"
             raise self.unexpected("{found} is not an aggregate", advice)
         start = self.advance().start
         self.enter()
@@ -415,7 +415,9 @@ class Parser:
             self.advance()
         terms = self.items(self.aggregated)
         if self.token.text == "|":
-            raise self.source.refused(self.token, "`|` is not a sign of an aggregate", suggest_code(" : ", "`"))
+            raise self.source.refused(
+                self.token, "an aggregate has `:` after its terms, not `|`", suggest_code(" : ", "`")
+            )
         before, colon = self.tokens[self.index - 1], self.expect(":", "an operator, `,` or `:`")
         if not before.end < colon.start < colon.end < self.token.start:
             raise self.source.refused(
@@ -466,7 +468,7 @@ class Parser:
         body = self.body() if self.take(":-") else ()
         span = self.since(token.start)
         if self.token.kind == ":-" and body and isinstance(body[-1], ast.Atom):
-            advice = f"`{body[-1].name[:80]}` begins a rule of its own: write `.` before it in the place of `,`"
+            advice = f"`{body[-1].name[:80]}` begins a new rule: write `.` before it instead of `,`"
             raise self.unexpected("found {found} in a body", advice)
         self.end_statement("`,` or `.`" if body else "`:-` or `.`", "," if body else ":-")
         return ast.Rule(head, body, annotation, span=span)
@@ -594,4 +596,4 @@ def _write_before(sign: str, what: str) -> Advice:
 
 def _check_order(positional: Sequence[ast.Term], named: Sequence[ast.NamedArgument | ast.Attribute]) -> None:
     if positional and named and positional[-1].span > named[0].span:
-        raise Refused(Diagnostic("syntax", "positional arguments stand before named ones", positional[-1].span))
+        raise Refused(Diagnostic("syntax", "positional arguments must come before named ones", positional[-1].span))

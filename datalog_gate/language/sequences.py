@@ -28,6 +28,6 @@ def _steps(parser: Parser) -> Iterator[tuple[ast.Rule, ...]]:
         heads = parser.items(lambda: parser.action() if parser.at_action() else parser.atom("a head"))
         body = parser.body() if parser.take(":-") else ()
         if len(heads) > 1 and not body:
-            raise parser.unexpected("found {found} behind several heads", "write `:- true` behind what is one step")
+            raise parser.unexpected("found {found} after several heads", "write `:- true` after the heads of one step")
         parser.take(".")
         yield tuple(ast.Rule(head, body, span=head.span) for head in heads)

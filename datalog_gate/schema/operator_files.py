@@ -131,12 +131,14 @@ def _place(file: str, text: str, path: tuple[str, ...]) -> Span:
 def _check_type(path: tuple[str, ...], data: Any) -> None:
     _check_keys(path, data, OF_TYPE, ("relation", "properties"))
     if not RELATION.fullmatch(data["relation"]):
-        raise _MistakeError((*path, "relation"), "is not a relation's name", "such as acme:load_balancer")
+        raise _MistakeError((*path, "relation"), "is not the name of a relation", "such as acme:load_balancer")
     for name, schema in data["properties"].items():
         _check_property((*path, "properties", name), schema)
     for name, echoed in data.get("attributes", {}).items():
         if echoed is not None and not (isinstance(echoed, str) and echoed in data["properties"]):
-            raise _MistakeError((*path, "attributes", name), "names no property", "null, or the property it gives back")
+            raise _MistakeError(
+                (*path, "attributes", name), "does not name a property", "write null, or the property that it returns"
+            )
     for source, target in data.get("moved", {}).items():
         if target is not None and not isinstance(target, str):
             raise _MistakeError((*path, "moved", source), "is neither null nor the path of a property")
@@ -146,7 +148,7 @@ def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> Non
     if len(path) > MAX_DEPTH:
         raise _MistakeError(path, "is too deep")
     if named and (not path[-1] or path[-1].startswith("_") or "." in path[-1]):
-        raise _MistakeError(path, "is not a property's name: it is empty, begins with _ or has a dot")
+        raise _MistakeError(path, "is not a valid property name: it is empty, begins with _ or has a dot")
     _check_keys(path, data, OF_PROPERTY, ("kind",))
     kind, default = data["kind"], data.get("default")
     if kind not in KINDS:
@@ -156,7 +158,10 @@ def _check_property(path: tuple[str, ...], data: Any, named: bool = True) -> Non
     if not all(_has_type(child, (str, int, float, bool)) for child in data.get("allowed", ())):
         raise _MistakeError((*path, "allowed"), "is not a list of scalars")
     if ("children" in data and kind in SCALARS) or ("item" in data and (kind != "list" or "children" in data)):
-        raise _MistakeError(path, "has children or an item: a list has one of them, a map may have children")
+        raise _MistakeError(
+            path,
+            "can't have these children or this item: a list has either, a map may have children, a scalar has neither",
+        )
     for name, child in data.get("children", {}).items():
         _check_property((*path, "children", name), child)
     if "item" in data:
@@ -169,7 +174,7 @@ def _check_keys(path: tuple[str, ...], data: Any, kinds: Mapping[str, type], nee
     for key, value in data.items():
         if key not in kinds:
             near = closest(key, kinds)
-            raise _MistakeError((*path, key), "means nothing here", f"did you mean {near}?" if near else None)
+            raise _MistakeError((*path, key), "is not allowed here", f"did you mean {near}?" if near else None)
         if not _has_type(value, (kinds[key],)):
             names = {dict: "an object", str: "a string", bool: "a boolean"}
             raise _MistakeError((*path, key), f"is not {names.get(kinds[key], 'a list')}")
@@ -182,7 +187,9 @@ def _check_moved(kind: ResourceType) -> None:
     for source, target in kind.moved:
         for way in (source, target or source):
             if not _leads_to_property(way, kind.properties):
-                raise _MistakeError((kind.name, "moved", ".".join(source)), f"leads to no property: {'.'.join(way)}")
+                raise _MistakeError(
+                    (kind.name, "moved", ".".join(source)), f"does not lead to a property: {'.'.join(way)}"
+                )
 
 
 def _leads_to_property(way: tuple[str, ...], properties: tuple[Property, ...]) -> bool:

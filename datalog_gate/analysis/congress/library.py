@@ -38,7 +38,7 @@ def parse_library(
         diagnostics += errors
         if not errors and len(module.statements) != 1:
             span = Span(file, entry.line, entry.column, entry.line, entry.column + 1)
-            message = f"a rule of a library is one statement, here are {len(module.statements)}"
+            message = f"a rule of a library must be one statement, found {len(module.statements)}"
             diagnostics.append(Diagnostic("bad-library", message, span, "write each as a rule of its own"))
         rules += module.statements
         comments += [entry.comment] * len(module.statements)

@@ -60,8 +60,10 @@ class _Rewriting:
         rule = self.written
         self.variables = {variable.name for variable in variables((rule.head, *rule.body))}
         if [second := node for node in nodes(rule.body) if isinstance(node, ast.Wildcard)][1:]:
-            message = "in Congress all `_` of a rule are the same value, here each is any value"
-            self.notes.append(Diagnostic("congress", message, second.span, "name the variable, if they are", "warning"))
+            message = "Congress reads all `_` of a rule as the same value, datalog_gate reads each as any value"
+            self.notes.append(
+                Diagnostic("congress", message, second.span, "write a named variable if they are the same", "warning")
+            )
         for atom in _positive(rule.body):
             self._learn(atom)
         head = replace(rule.head, arguments=tuple(map(self._term, rule.head.arguments)))

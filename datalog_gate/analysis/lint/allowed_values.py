@@ -152,7 +152,7 @@ def _listed(name: RelationRef, column: Column, types: Sequence[str], tables: Col
         return Domain(frozenset(types), complete=False, listed=True)
     if plain == "gate:role":
         return Domain(
-            frozenset(_ROLES.split()), complete=False, listed=True, what="role that OpenStack's own policies name"
+            frozenset(_ROLES.split()), complete=False, listed=True, what="role that OpenStack's default policies use"
         )
     if column.name == "status" and (statuses := STATUSES.get(plain)):
         return Domain(frozenset(statuses.split()), complete=False, listed=True)
@@ -299,7 +299,9 @@ class _Judge:
             for (column, domain), (twin, texts) in product(places.get(term, ()), places.get(other, ())):
                 if not domain.texts & texts.texts:
                     message = f"{column} and {twin} are never equal: they have no value in common"
-                    yield Diagnostic("kind-mismatch", message, span, "compare what holds the same", "warning")
+                    yield Diagnostic(
+                        "kind-mismatch", message, span, "compare columns that can have the same values", "warning"
+                    )
                     break
 
     def _match(
@@ -487,7 +489,7 @@ def _strange(what: str, constant: ir.Operand | None, domain: Domain | None, span
             continue
         if domain.what:
             named = ", ".join(sorted(domain.texts)[:12])
-            otherwise = f"they name {named}; state your own as facts of a relation"
+            otherwise = f"they use {named}; declare your own roles as facts of a relation"
             suggestion = did_you_mean(text, domain.texts) if _near(text, domain.texts) else otherwise
             yield Diagnostic("unknown-value", f"{text!r} is not a {domain.what}", span, suggestion, "warning")
             continue

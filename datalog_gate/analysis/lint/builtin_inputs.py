@@ -10,7 +10,7 @@ from datetime import date
 from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import TESTS, constants, name_of, read_network
 from datalog_gate.analysis.same_values import SameValues
-from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, suggest_code
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, format_count, suggest_code
 from datalog_gate.schema.declaration import Relation, RelationRef
 
 OF_NETWORKS = (
@@ -31,14 +31,14 @@ def find_bad_inputs(
     name = call.builtin.partition(".")[0]
     match call.inputs:
         case (ir.Const(str() as text), *_) if name in OF_DAYS and not _is_day(text):
-            message = f"{text!r} is not a date: {name} of it is an error"
+            message = f"{text!r} is not a date: {name} fails"
             yield _warning("unknown-value", message, call.span, 'write it like "2027-03-01"', "error")
         case (ir.Const(str() as text),) if name == "parse_size" and not SIZE.fullmatch(text):
-            message = f"{text!r} is not a size: {name} of it is an error"
+            message = f"{text!r} is not a size: {name} fails"
             yield _warning("unknown-value", message, call.span, 'write it like "2 GiB"', "error")
         case (ir.Const(), ir.Const()) if not call.outputs and (name in TESTS or name in OF_NETWORKS):
-            message = f"{name} asks of two constants, which is the same for every stack"
-            yield _warning("argument-order", message, call.span, "ask of what the stack says")
+            message = f"{name} tests two constants: the result is the same for every stack"
+            yield _warning("argument-order", message, call.span, "test a value of the stack")
 
 
 def find_addresses_in_order(
@@ -47,7 +47,7 @@ def find_addresses_in_order(
     """Report addresses that are ordered as texts: "10.0.0.9" comes after "10.0.0.10"."""
     customs = _customs(around, relations)
     if any(customs.get(side) in ADDRESSES for side in (compare.left, compare.right)):
-        message = "addresses are compared letter by letter here, 10.0.0.9 after 10.0.0.10"
+        message = "addresses are compared as text here: 10.0.0.9 comes after 10.0.0.10"
         builtin = {"<": "ips_lt", "<=": "ips_lteq", ">": "ips_gt", ">=": "ips_gteq"}[compare.comparator]
         advice = suggest_code(f"{builtin}({_written(compare.left)}, {_written(compare.right)})")
         yield _warning("argument-order", message, compare.span, advice)
@@ -67,20 +67,21 @@ def _find_parts_past_end(call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> 
     """Report a `split` that fails for a text with fewer parts, unless the body tests the text."""
     match call:
         case ir.Call("split", (_, ir.Const(""), _)) | ir.Call("replace", (_, ir.Const(""), _)):
-            message = f"{call.builtin} of an empty text is an error"
-            yield _warning("unguarded", message, call.span, f"write what {call.builtin} is to look for")
+            message = f"{call.builtin} fails if the text to look for is empty"
+            yield _warning("unguarded", message, call.span, f"write the text that {call.builtin} should look for")
         case ir.Call("split", (ir.Var() as text, ir.Const(str() as separator), ir.Const(int() as index))) if index:
             same = SameValues(around)
             tests = (near for near in around if isinstance(near, ir.Call) and near.builtin in TESTS)
             if index < 0:
-                yield _warning("unguarded", "split counts parts from 0", call.span, "write the index from 0")
+                yield _warning("unguarded", "split counts parts from 0", call.span, "write an index of 0 or more")
             elif not any(same.of(test.inputs[0]) == same.of(text) for test in tests):
-                message = f"a text of at most {index} {'parts' if index > 1 else 'part'} has no part {index}: an error"
+                number = format_count(index, "part")
+                message = f"split fails for a text of at most {number}: parts are counted from 0"
                 test = f'contains({name_of(text)}, "{separator}")'
                 if index > 1:
                     plain = "".join(sign if sign.isalnum() or sign in "-_/:,=@ " else f"[{sign}]" for sign in separator)
                     test = f'matches({name_of(text)}, "{".*".join([plain] * index)}")'
-                yield _warning("unguarded", message, call.span, Advice(f"say before it `{test}`", f"{test}, "))
+                yield _warning("unguarded", message, call.span, Advice(f"test before it `{test}`", f"{test}, "))
 
 
 def _find_prefixes_of_networks(
@@ -95,7 +96,7 @@ def _find_prefixes_of_networks(
     for constant, span in constants(part, call.span, around):
         written = str(constant.value).strip("^$").replace("[.]", ".").replace("\\.", ".")
         if "/" in written and read_network(written):
-            message = f"{call.builtin} compares letters, and what lies in {written} has others"
+            message = f"{call.builtin} compares text, so it does not find the addresses in {written}"
             advice = suggest_code(f'cidr_contains("{written}", {_written(text)})')
             yield _warning("argument-order", message, span, advice)
 

@@ -109,7 +109,7 @@ def _nothing_in(body: Sequence[ir.CheckedLiteral], live: Set[RelationRef]) -> st
     """Why a body can't hold: it reads a relation that never has a row."""
     for literal in body:
         if isinstance(literal, ir.Match) and literal.relation not in live:
-            return f"nothing ever is in {literal.relation}"
+            return f"{literal.relation} never has a row"
     return None
 
 
@@ -416,15 +416,15 @@ def _two_networks(body: Sequence[ir.CheckedLiteral], same: SameValues) -> str | 
                 network = read_network(text)
                 for outer, around in within.get(same.of(value), ()):
                     if network and not is_within(network, around):
-                        return f"{text} does not lie in {outer}"
+                        return f"{text} is not within {outer}"
             case ir.Without((ir.Call("cidr_overlaps" | "networks_overlap", inputs),)):
                 for side, other in (inputs, inputs[::-1]):
                     other_network = read_network(str(other.value)) if isinstance(other, ir.Const) else None
                     for outer, around in within.get(same.of(side), ()):
                         if other_network and is_within(around, other_network):
-                            return f"what lies in {outer} overlaps it"
+                            return f"everything within {outer} overlaps it"
     for operand, networks in within.items():
         for (text, first), (other_text, second) in combinations(networks, 2):
             if not (is_within(first, second) or is_within(second, first)):
-                return f"{name_of(operand)} can't lie in both {text} and {other_text}"
+                return f"{name_of(operand)} can't be within both {text} and {other_text}"
     return None

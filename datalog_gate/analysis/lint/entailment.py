@@ -50,13 +50,13 @@ def find_entailed(
         if _may_stand(literal.body, forms) and search.holds(literal.body):
             match literal.body:
                 case (ir.Match(relation),):
-                    return f"it needs a row of {relation_name(relation)}, and its `not` excludes each such row"
-            return "its `not` excludes what stands beside it"
+                    return f"it needs a row of {relation_name(relation)}, but its `not` excludes every such row"
+            return "its `not` contradicts its other conditions"
         match literal.body:
             case (ir.Match(relation) as wanted,):
                 for rule in rules.get(relation, ()):
                     if 0 < len(rule.body) <= LONGEST and _may_stand(rule.body, forms) and search.derives(rule, wanted):
-                        return f"what stands beside `not {relation_name(relation)}` gives it a row"
+                        return f"`not {relation_name(relation)}` fails, because the other conditions give it a row"
     return None
 
 

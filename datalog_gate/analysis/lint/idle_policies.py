@@ -53,7 +53,7 @@ def _find_other_actions(rules: Sequence[ir.CheckedRule], policies: Sequence[Poli
         if actions and not actions & policy.on:
             judged = ", ".join(action for action in ACTIONS if action in policy.on)
             needed = ", ".join(action for action in ACTIONS if action in actions)
-            message = f"{policy.id} is judged on {judged}, and its rules hold on {needed} only"
+            message = f"{policy.id} is judged on {judged}, but its rules only hold on {needed}"
             names = ", ".join(f'"{action}"' for action in ACTIONS if action in actions - {"rollback"})
             suggestion = f"write on=[{names}]" if names else "no policy may gate rollback"
             yield Diagnostic("never-fires", message, policy.span, suggestion)
@@ -125,9 +125,9 @@ def _find_single_forms(
     read_form, other = (INLINE, SEPARATE) if INLINE in everything else (SEPARATE, INLINE)
     for policy in policies:
         if read_form in map(relation_name, _below(policy.relation, read)):
-            message = f"{policy.id} reads {read_form}, and a template may say the same in {other}"
+            message = f"{policy.id} reads {read_form}, but a template can also say the same with {other}"
             bare = policy.relation.rpartition(":")[2]
-            suggestion = f"read {other} too, in a second rule of {bare}"
+            suggestion = f"add a second rule of {bare} that reads {other}"
             yield Diagnostic("one-form", message, policy.span, suggestion, "warning")
 
 

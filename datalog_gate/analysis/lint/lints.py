@@ -58,10 +58,10 @@ def _warning(code: str, message: str, span: Span, suggestion: str) -> Diagnostic
 def _of_policies(checked: Checked, tested: Collection[str]) -> Iterator[Diagnostic]:
     for policy in checked.policies:
         if "message" not in policy.texts:
-            suggestion = f'write @{policy.level}("{policy.id}", "...") with a text for who is refused'
+            suggestion = f'write @{policy.level}("{policy.id}", "...") with a message for the user who is refused'
             yield _warning("no-message", f"{policy.id} has no message", policy.span, suggestion)
         if policy.id not in tested:
-            suggestion = f"write a case into the test.yaml beside it that expects {{policy: {policy.id}}}"
+            suggestion = f"add a case to the test.yaml beside it that expects {{policy: {policy.id}}}"
             yield _warning("no-test", f"no test expects {policy.id}", policy.span, suggestion)
 
 
@@ -84,18 +84,18 @@ def _unused(module: Module, names: Names, used: Set[RelationRef]) -> Iterator[Di
     for statement in module.statements:
         match statement:
             case Import(imported, span=span) if not read & names.scopes[names.imported(imported, module.name)].exports:
-                yield _warning("never-used", f"no name here is from {imported}", span, "remove the import")
+                yield _warning("never-used", f"nothing here uses the module {imported}", span, "remove the import")
             case Declaration(name, span=span) | Rule(Atom(name, name_span=span)):
                 bare = name.rpartition(":")[2]
                 if bare not in reported and scope.relations[bare].name not in used:
                     reported.add(bare)
-                    suggestion = f"remove it, or say `export {bare}.` if it is for others"
+                    suggestion = f"remove it, or write `export {bare}.` if other modules read it"
                     yield _warning("never-used", f"no policy or export needs {bare}", span, suggestion)
 
 
 _IN_PLACE_OF_CONSTANTS = {
-    **dict.fromkeys(("sum", "avg"), "name the variables that tell the rows apart after it"),
-    **dict.fromkeys(("count", "list"), "name the variables that tell the rows apart in its place"),
+    **dict.fromkeys(("sum", "avg"), "add the variables that tell the rows apart after it"),
+    **dict.fromkeys(("count", "list"), "write the variables that tell the rows apart instead"),
     **dict.fromkeys(("min", "max"), "take a variable of the rows, or match the relation itself"),
 }
 
@@ -104,7 +104,7 @@ def _constant_aggregates(rule: Rule) -> Iterator[Diagnostic]:
     """``sum{ 1 : q(y) }`` is 1, however many rows there are, since an aggregate counts each tuple once."""
     for node in nodes((*rule.head.arguments, *rule.body)):
         if isinstance(node, Aggregate) and all(isinstance(term, Constant) for term in node.terms):
-            message = f"{node.function} takes the same tuple again and again, which counts once"
+            message = f"every row gives {node.function} the same tuple, which counts only once"
             suggestion = _IN_PLACE_OF_CONSTANTS[node.function]
             yield _warning("constant-aggregate", message, node.span, suggestion)
 
@@ -126,7 +126,7 @@ def _cartesian(
             yield from _cartesian(literal.body, around, by_relation)
     apart = [group[1][0] for group in groups if group[1]]
     for other in apart[1:]:
-        message = f"every row of {apart[0].relation} meets every row of {other.relation}"
+        message = f"every row of {apart[0].relation} is combined with every row of {other.relation}"
         yield _warning("cartesian", message, other.span, "join the two by a variable, or split the rule")
 
 

@@ -195,7 +195,7 @@ class _Review:
                                 message = (
                                     f"this {function} takes the rows of {relation} of all resources, not of {name}"
                                 )
-                            yield _warning("cartesian", message, asked.span, f"write {columns[0].name}={name} in it")
+                            yield _warning("cartesian", message, asked.span, f"add {columns[0].name}={name} to it")
                             return
 
     def _unlocked_for(self, asked: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -205,7 +205,7 @@ class _Review:
                 case ir.Match(relation, (ir.Var() as resource, *_)) if str(relation).startswith("os:"):
                     name = name_of(resource)
                     message = f"this asks whether the service is unlocked for any resource, not whether for {name}"
-                    yield _warning("cartesian", message, asked.span, f"write resource={name} in it")
+                    yield _warning("cartesian", message, asked.span, f"add resource={name} to it")
                     return
 
     def _match(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -231,7 +231,7 @@ class _Review:
                     message = f"{column.name} of {match.relation} is never {text!r}, which is a type"
                     yield _warning("unknown-value", message, span, suggest_code(f'type="{text}"'))
                 elif name == "heat:resource" and column.name == "name" and "/" in text:
-                    message = f"name of {match.relation} is never {text!r}: no name holds a slash"
+                    message = f"name of {match.relation} is never {text!r}: a name contains no slash"
                     yield _warning("unknown-value", message, span, suggest_code(quoted(text.rpartition("/")[2])))
                 elif column.name == "path" and INDEX.search(text) and name not in OF_PROPERTIES:
                     message = f"path of {match.relation} is never {text!r}"
@@ -240,11 +240,11 @@ class _Review:
                 elif (relation.named_only or (name == "heat:resource" and at)) and not column.allowed:
                     if WILD.fullmatch(text) and not column.name.startswith("_"):
                         part = text.strip("^$").removesuffix(".*").strip("*%")
-                        message = f"{text!r} is compared as it is, not as a pattern"
+                        message = f"{text!r} is compared literally, not as a pattern"
                         suggestion = f'use starts_with({column.name}, "{part}") or matches'
                         yield _warning("loose-pattern", message, span, suggestion)
                     elif text in NULLS and Kind.NULL in column.kinds:
-                        message = f"{text!r} is a text, and what a template leaves out is null"
+                        message = f"{text!r} is a string, but a property that a template leaves out is null"
                         yield _warning("unknown-value", message, span, "write null without quotes")
                     elif text and (advice := _other_address(column.custom, text)):
                         message = f"{column.name} of {match.relation} is never {text!r}"
@@ -260,7 +260,10 @@ class _Review:
             other = named.get(column.name, at)
             if other > at and named.get(columns[other].name) == at:
                 pair = f"{column.name}={column.name}, {columns[other].name}={columns[other].name}"
-                message = f"{columns[other].name} stands for {column.name} here, and {column.name} for the other"
+                message = (
+                    f"the variables {columns[other].name} and {column.name} are swapped: each is in the "
+                    "column of the other"
+                )
                 yield _warning("by-position", message, match.span, f"write {pair}")
 
     def _collect_values(self, match: ir.Match, around: Sequence[ir.CheckedLiteral]) -> None:
@@ -294,8 +297,8 @@ class _Review:
                 for twin in twins(constant.value, text):
                     if twin not in known:
                         here, there = quoted(constant.value), quoted(twin)
-                        what = "a text" if isinstance(constant.value, str) else "no text"
-                        message = f"{here} is {what}: a template that says {there} passes"
+                        what = "a string" if isinstance(constant.value, str) else "not a string"
+                        message = f"{here} is {what}: a template with {there} passes"
                         code = f"{column.strip('_')} in [{there}, {here}]"
                         yield _warning("kind-mismatch", message, span, suggest_code(code, "`"))
                         break
@@ -313,7 +316,7 @@ class _Review:
                     given += [(part, span)] if text == output else []
         for constant, span in given:
             if isinstance(constant.value, str) and (written := change[call.builtin](constant.value)) != constant.value:
-                message = f"{call.builtin} never gives {constant.value!r}"
+                message = f"{call.builtin} never returns {constant.value!r}"
                 yield _warning("unknown-value", message, span, suggest_code(quoted(written)))
 
     def _two_cases(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -325,8 +328,8 @@ class _Review:
             if isinstance(literal, ir.Call) and literal.builtin == "upper" and literal.outputs:
                 output, other = call.outputs[0], literal.outputs[0]
                 if isinstance(output, ir.Var) and isinstance(other, ir.Var) and same.of(output) == same.of(other):
-                    message = "what lower and upper give is the same only where there is no letter"
-                    yield _warning("unknown-value", message, call.span, "take lower of both")
+                    message = "the results of lower and upper are equal only for text without letters"
+                    yield _warning("unknown-value", message, call.span, "use lower for both")
 
     def _moment(
         self, left: ir.Operand, right: ir.Operand, around: Sequence[ir.CheckedLiteral], span: Span
@@ -340,7 +343,7 @@ class _Review:
             given = [(other, span)] if isinstance(other, ir.Const) else self._listed(other, around)
             for constant, place in given:
                 if isinstance(constant.value, str) and not read_day(constant.value):
-                    message = f"{constant.value!r} is not a time: texts are compared letter by letter"
+                    message = f"{constant.value!r} is not a time: times are compared as text"
                     yield _warning("unknown-value", message, place, 'write it like "2027-03-01"')
 
     def _argument_order(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -358,14 +361,14 @@ class _Review:
         first, second = inputs[:2]
         if name in ("replace", "split"):
             if isinstance(first, ir.Const) and isinstance(second, ir.Var):
-                message = f"{name} takes the text first, and {quoted(first.value)} stands there"
+                message = f"{name} takes the text first, but its first argument is {quoted(first.value)}"
                 yield _warning("argument-order", message, call.span, f"write {name}({name_of(second)}, ...)")
             return
         if name in HAYSTACK:
             swapped = isinstance(first, ir.Const) or (self._listed(first, around) and not self._listed(second, around))
             if swapped and isinstance(second, ir.Var):
                 shown = quoted(first.value) if isinstance(first, ir.Const) else name_of(first), name_of(second)
-                message = f"{name} takes the text first: this is not {HAYSTACK[name].format(*shown)}"
+                message = f"{name} takes the text first: this does not test {HAYSTACK[name].format(*shown)}"
                 yield _warning("argument-order", message, call.span, suggest_code(f"{name}({shown[1]}, {shown[0]})"))
             return
         network, inner = (first, second) if name == "cidr_contains" else (second, first)
@@ -375,7 +378,7 @@ class _Review:
         if several and 0 < several.prefixlen < several.max_prefixlen:
             order = (quoted(inner.value), name_of(network))
             written = ", ".join(order if name == "cidr_contains" else order[::-1])
-            message = f"this holds where {order[1]} is as wide as all of {order[0]}, not where it lies in it"
+            message = f"this holds if {order[1]} contains all of {order[0]}, not if {order[1]} is within {order[0]}"
             yield _warning("argument-order", message, call.span, suggest_code(f"{name}({written})"))
 
     def _parts(self, call: ir.Call, around: Sequence[ir.CheckedLiteral]) -> Iterator[Diagnostic]:
@@ -399,8 +402,8 @@ class _Review:
                 message = f"the time never has {shown}: it is written like 2027-03-01T12:00:00+00:00"
                 yield _warning("unknown-value", message, span, 'compare it, time >= "2027-03-01", or use unpack_date')
             elif LIKE_PATTERN.search(constant.value):
-                message = f"{call.builtin} looks for {shown} as it is, not as a pattern"
-                yield _warning("loose-pattern", message, span, "use matches, or leave the signs of a pattern out")
+                message = f"{call.builtin} looks for {shown} literally, not as a pattern"
+                yield _warning("loose-pattern", message, span, "use matches, or remove the wildcards")
 
     def null_joins(
         self, body: Sequence[ir.CheckedLiteral], of_policy: bool, outer: Sequence[ir.CheckedLiteral] = ()
@@ -453,15 +456,15 @@ class _Review:
         name = name_of(var)
         stated = [match for match, at in places if self._states_null(match.relation, at)]
         if stated:
-            message = f"{stated[0].relation} holds null, which no {name} that is null ever joins"
+            message = f"{stated[0].relation} contains null, but null never joins: a {name} that is null is not found"
             suggestion = f"test for it, `({name} = null or ...)`, and leave null out of {stated[0].relation}"
             yield _warning("null-join", message, stated[0].span, suggestion)
         elif of_policy and all(match.relation in self.derived for match, _ in places):
             first, second = (match for match, _ in places[:2])
             names = dict.fromkeys(str(match.relation) for match in (first, second))
-            message = f"{name} may be null in both rows, of {' and '.join(names)}, and two nulls never join"
+            message = f"{name} may be null in both rows of {' and '.join(names)}, but null never joins null"
             code = f'{name} ?? "none"', f"{name} != null"
-            suggestion = Advice(f"give it a default where it is derived, `{code[0]}`, or say `{code[1]}` here", *code)
+            suggestion = Advice(f"give it a default where it is derived, `{code[0]}`, or add `{code[1]}` here", *code)
             yield _warning("null-join", message, second.span, suggestion)
 
     def _states_null(self, relation: RelationRef, column: int) -> bool:
@@ -477,7 +480,7 @@ def _other_address(custom: str, text: str) -> str | None:
     if network is None:
         return "write an address" if custom == "ip_addr" else A_NETWORK
     if custom == "ip_addr" and "/" in text:
-        return f'write an address, or cidr_contains("{text}", x) of a variable'
+        return f'write an address, or use cidr_contains("{text}", x) with a variable'
     if custom == "net_cidr" and "/" not in text:
         return suggest_code(quoted(f"{text}/{0 if int(network.network_address) == 0 else network.max_prefixlen}"))
     return None
@@ -494,7 +497,10 @@ def _other_list(
         if same.of(term) in lists and isinstance(other, ir.Const) and isinstance(other.value, str):
             meant = ",".join(sorted(part.strip() for part in other.value.split(",")))
             if meant != other.value:
-                message = f"list never gives {quoted(other.value)}: it is sorted, and joined by commas without blanks"
+                message = (
+                    f"list never returns {quoted(other.value)}: it sorts its items and joins them with "
+                    "commas without blanks"
+                )
                 yield _warning("unknown-value", message, span, suggest_code(quoted(meant)))
 
 

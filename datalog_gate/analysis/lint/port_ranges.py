@@ -54,7 +54,7 @@ def find_narrow_ranges(
             at_most = {limit for sign, limit, _, _ in highs if sign == "<="}
             exact = _equals(sides[0], body, listed) & _equals(sides[1], body, listed)
             for value in sorted((at_least & at_most) | exact, key=show)[:1]:
-                message = f"only the range {show(value)} to {show(value)} is found: one that is wider passes"
+                message = f"this finds only the range {show(value)} to {show(value)}: a wider range passes"
                 suggestion = f"write {low}=low, {high}=high, low ?? 0 <= {show(value)}, high ?? 65535 >= {show(value)}"
                 yield _warning(message, match.span, suggestion)
 
@@ -89,7 +89,9 @@ def _narrow_defaults(
                 case ir.Call("??", (value, ir.Const(str() as default)), (ir.Var() as result,), span) if value == given:
                     wanted = sorted(_wanted(result, body, listed))
                     if wanted and default not in wanted and not (column == "remote_ip_prefix" and default in WORLD):
-                        message = f"without {column}, which means {what}, this is {default}, which is not asked for"
+                        message = (
+                            f"a rule without {column} allows {what}, but with this default, {default}, it is not found"
+                        )
                         best = next((text for text in wanted if text in WORLD), wanted[0])
                         yield _warning(message, span, f'write `?? "{best}"`')
 
@@ -144,7 +146,8 @@ def _excluding_defaults(column: str, comparisons: Iterable[Comparison], sign: st
         holds = {"<": default < limit, "<=": default <= limit, ">": default > limit, ">=": default >= limit}
         if not holds[comparator]:
             message = (
-                f"without {column}, which means no bound, this is {show(default)} {comparator} {show(limit)}: false"
+                f"a range without {column} has no bound, but with this default, {show(default)} "
+                f"{comparator} {show(limit)} is false"
             )
             yield _warning(message, span, f"write the widest default, ?? {0 if sign == '<' else 65535}")
 
@@ -168,7 +171,7 @@ def _reversed_range(
                 isinstance(other_default, int) and other_default <= end,
             )
             if end < start and not any(defaults):
-                message = f"only a range is found whose {high} is below its {low}"
+                message = f"this finds only a range whose {high} is below its {low}"
                 suggestion = f"write {low} ?? 0 <= {show(least)}, {high} ?? 65535 >= {show(most)}"
                 yield _warning(message, span, suggestion)
 

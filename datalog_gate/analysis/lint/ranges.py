@@ -104,7 +104,7 @@ class Ranges:
             return None
         compared = {var for at in sources for var in variables(body[at]) if var.name}
         names = " and ".join(sorted(var.name for var in compared)) or "what is computed"
-        return f"no numbers satisfy what is said of {names}"
+        return f"no numbers satisfy all conditions on {names}"
 
     def _of(self, operand: ir.Operand) -> _Range:
         operand = self.same.of(operand)
@@ -254,7 +254,7 @@ class Ranges:
     def _exclude(self, subject: ir.Var, listed: Sequence[ir.Const]) -> str | None:
         known = self._of(subject)
         known.apart += [constant.value for constant in listed]
-        return None if known.is_possible() else f"its `not` excludes all that {name_of(subject)} can be"
+        return None if known.is_possible() else f"its `not` excludes every value that {name_of(subject)} can have"
 
     def _add_comparison(self, compare: ir.Compare, negated: bool) -> str | None:
         comparator = NEGATED[compare.comparator] if negated else compare.comparator

@@ -56,7 +56,7 @@ def find_quoted_variables(body: Sequence[Node], meaning: Meaning) -> list[Diagno
     return [
         Diagnostic(
             "quoted-variable",
-            f'"{term.value}" is a text, and {term.value} is a variable for a resource',
+            f'"{term.value}" is a string, but {term.value} is a variable for a resource',
             term.span,
             Advice(f"write {term.value} without quotes, or give the variable another name", str(term.value)),
             "warning",
@@ -155,7 +155,7 @@ def _diagnose(
     if near in WORDS:
         return Diagnostic("used-once", message, span, suggestion)
     if occurrence.equation:
-        message += ": the condition holds of any value"
+        message += ": the condition holds for any value"
         return Diagnostic(
             "forgotten-quotes", message, span, suggestion or Advice(f'write "{name}" for the text', f'"{name}"')
         )
@@ -173,5 +173,5 @@ def _diagnose(
         return None
     if not suggestion and (aggregate := rows.get(span)):
         terms = ", ".join(map(print_term, (*aggregate.terms, occurrence.variable)))
-        suggestion = f"add it to the terms, `{aggregate.function}{{ {terms} : ... }}`, to take each row by itself"
+        suggestion = f"add it to the terms, `{aggregate.function}{{ {terms} : ... }}`, to take each row separately"
     return Diagnostic("used-once", message, span, suggestion or (quoted if occurrence.column else wildcard), "warning")

@@ -87,13 +87,13 @@ def find_other_units(
                     if size := sizes.get(side):
                         if other in in_bytes and not size.computed:
                             factor = "1024 * 1024 * 1024" if size.unit == "GiB" else "1024 * 1024"
-                            message = f"{size.column} counts {size.unit}, and parse_size gives bytes"
+                            message = f"{size.column} is in {size.unit}, but parse_size returns bytes"
                             yield _warning(message, span, f"compare {name_of(side)} * {factor}")
                         given |= dict.fromkeys(_stated(listed(other)), size)
                         given |= {(span, numbers[other]): size} if other in numbers else {}
     for (span, number), size in given.items():
         if number > size.most:
-            message = f"{size.column} counts {size.unit}, of which nothing has {_shown(number)}"
+            message = f"{size.column} is in {size.unit}, and never as large as {_shown(number)}"
             guess = "" if size.computed else f", {_in_unit(number, size.most)}"
             yield _warning(message, span, f"write the number of {size.unit}{guess}")
 
