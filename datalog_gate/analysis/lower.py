@@ -237,10 +237,9 @@ class Lowering:
 
     def _check_patterns(self, atom: ast.Atom, builtin: Builtin) -> None:
         for column, term in zip(builtin.inputs, atom.arguments, strict=False):
-            if column.name == PATTERN and (why := find_problem(term.value if isinstance(term, ast.Constant) else None)):
-                syntax = "https://github.com/google/re2/wiki/Syntax has the syntax"
-                suggestion = "pip install datalog-gate[re2]" if "installed" in why else syntax
-                self._report("bad-pattern", why, term.span, suggestion)
+            value = term.value if isinstance(term, ast.Constant) else None
+            if column.name == PATTERN and (problem := find_problem(value)):
+                self._report("bad-pattern", problem[0], term.span, problem[1])
             elif column.name == PATTERN and (loose := find_looseness(_text(term))):
                 self._warn("loose-pattern", loose[0], term.span, loose[1])
 

@@ -47,14 +47,15 @@ def compile_search(pattern: str, ignore_case: bool = False) -> Callable[[str], b
     return occurs
 
 
-def find_problem(pattern: object) -> str | None:
-    """Why rules with this pattern can't be loaded; None if they can. A pattern that is not a text is not known yet."""
+def find_problem(pattern: object) -> tuple[str, str] | None:
+    """Why rules with this pattern can't be loaded, and what to do; None if they can. A pattern that is not a text is
+    not known yet."""
     try:
         compile_search(pattern if isinstance(pattern, str) else "")
     except ImportError:
-        return "regular expressions need RE2, which is not installed"
+        return "regular expressions need RE2, which is not installed", "pip install datalog-gate[re2]"
     except ValueError as error:
-        return str(error)
+        return str(error), "https://github.com/google/re2/wiki/Syntax has the syntax"
     return None
 
 

@@ -238,10 +238,10 @@ class Inference:
                 for column, operand in zip(builtin.inputs, literal.inputs, strict=True):
                     if not builtin.total and (name != "+" or len(self.diagnostics) == before):
                         alike = self._alike(operand, literal.inputs, kinds) if name in ORDERING else column.kinds
-                        self._need(operand, column.kinds, kinds, f"{name} takes", literal.span)
-                        self._need_one(operand, alike, kinds, f"{name} takes", literal.span)
+                        self._need(operand, column.kinds, kinds, _takes(name), literal.span)
+                        self._need_one(operand, alike, kinds, _takes(name), literal.span)
                 if name in ORDERING and self._asks_for_kinds and len(self.diagnostics) == before:
-                    self._judge_order(f"{name} takes", *literal.inputs, kinds=kinds, span=literal.span)
+                    self._judge_order(_takes(name), *literal.inputs, kinds=kinds, span=literal.span)
                 for column, output in zip(builtin.outputs, literal.outputs, strict=True):
                     given = self._given(literal, column, kinds)
                     if output and given and not given & self._kind(output, kinds) and not self._is_reported(output):
@@ -254,10 +254,10 @@ class Inference:
                 wanted = TAKEN_BY_AGGREGATES.get(literal.function)
                 given = self._kind(literal.terms[0], inner)
                 if wanted and given and not given & wanted:
-                    self._mismatch(f"{literal.function} takes", wanted, given, literal.span)
+                    self._mismatch(_takes(literal.function), wanted, given, literal.span)
                 elif wanted:
                     alike = self._alike(literal.terms[0], (), inner) if wanted == ORDERED else wanted
-                    self._need_one(literal.terms[0], alike, inner, f"{literal.function} takes", literal.span)
+                    self._need_one(literal.terms[0], alike, inner, _takes(literal.function), literal.span)
 
     def _judge_default(self, call: ir.Call, body: Iterable[ir.CheckedLiteral], kinds: Kinds) -> None:
         """Report a default of another kind than the value, as in ``size ?? "0" > 5``, if the result is not merely
@@ -282,7 +282,8 @@ class Inference:
         elif isinstance(default, ir.Const) and of_default and of_value and not of_value & of_default and using:
             message = f"the default {name_of(default)} is {of_default.describe()}, but {name_of(value)} is"
             message = f"{message} {of_value.describe()}"
-            advice = _advice("", of_value, of_default, default).replace(NEVER_MEET, "write a default of that kind")
+            advice = _advice("", of_value, of_default, default)
+            advice = "write a default of that kind" if advice == NEVER_MEET else advice
             severity: Severity = "error" if ordered else "warning"
             self.diagnostics.append(Diagnostic("kind-mismatch", message, call.span, advice, severity))
 
@@ -375,9 +376,13 @@ class Inference:
         self.diagnostics.append(Diagnostic(code, message, span, suggestion))
 
 
+def _takes(name: str) -> str:
+    return f"{name} takes"
+
+
 def _advice(what: str, wanted: Kind, given: Kind, operand: ir.Operand | None) -> str:
     """What to write in place of a value of the wrong kind."""
-    if what == "+ takes" and Kind.STRING in given:
+    if what == _takes("+") and Kind.STRING in given:
         return "join strings with the condition concat(left, right, text), and use text"
     plain = wanted & ~(Kind.RESOURCE | Kind.NULL)
     if plain == Kind.NUMBER and given == Kind.STRING:

@@ -17,7 +17,7 @@ from datalog_gate.analysis import program as ir
 from datalog_gate.analysis.constants import LONGEST, TESTS, constants, name_of, takes_given
 from datalog_gate.analysis.lint.property_paths import PathMeaning, read_path
 from datalog_gate.analysis.strata import settle
-from datalog_gate.base.diagnostics import Diagnostic, Severity, Span, closest, did_you_mean, suggest_code
+from datalog_gate.base.diagnostics import Advice, Diagnostic, Severity, Span, closest, did_you_mean, suggest_code
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Kind, kind_of
 from datalog_gate.schema import cloud
@@ -360,7 +360,8 @@ class _Judge:
         joins_none = closed and rest.texts and not stated & rest.texts and match.relation not in self.computed
         for fact in facts:
             for diagnostic in _strange(what, fact.arguments[at], rest, fact.span):
-                misspelt = self.relations[match.relation].generated or "mean" in (diagnostic.suggestion or "")
+                advice = diagnostic.suggestion
+                misspelt = self.relations[match.relation].generated or (isinstance(advice, Advice) and advice.meant)
                 if rest.listed and misspelt:
                     yield diagnostic
                 elif joins_none:
