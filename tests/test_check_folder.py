@@ -172,7 +172,7 @@ def test_a_folder_without_a_template_says_what_one_is(capsys: pytest.CaptureFixt
         3,
         "",
         "error[unreadable] empty holds no template\n"
-        "  help  a template names its version at its top: heat_template_version: 2018-08-31\n",
+        "  help  a template begins with its version, `heat_template_version: 2018-08-31`\n",
     )
 
 
@@ -228,5 +228,5 @@ def test_ctrl_c_while_a_process_is_forked_ends_a_check(tmp_path: Path) -> None:
 
 def test_a_process_that_ends_is_an_error_and_no_answer_is_waited_for() -> None:
     answers = map_in_processes(lambda item: os._exit(9) if item else item, [0, 1, 2, 3], 2)
-    with pytest.raises(EngineError, match="give fewer --jobs"):
+    with pytest.raises(EngineError, match="use fewer --jobs"):
         list(answers)

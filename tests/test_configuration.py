@@ -159,17 +159,17 @@ def test_everything_wrong_in_the_file_is_told_with_its_place(capsys: pytest.Capt
             "datalog-gate.toml:1:1: error[bad-configuration] there is no key `fail-onn`",
             "  help  did you mean fail-on?",
             "datalog-gate.toml:2:1: error[bad-configuration] 'x' is not a number from 1 to 64",
-            "datalog-gate.toml:3:1: error[bad-configuration] `fail-on` is one of deny, warn, record, never",
-            "datalog-gate.toml:4:1: error[bad-configuration] `services` is a text",
-            "datalog-gate.toml:5:1: error[bad-configuration] `together` is true or false",
-            "datalog-gate.toml:6:1: error[bad-configuration] `rules` is a list of texts",
-            "datalog-gate.toml:8:1: error[bad-configuration] `path` is a path with wildcards, or a list of them",
-            "datalog-gate.toml:8:1: error[bad-configuration] a template is a path, or a table with a `path`",
+            "datalog-gate.toml:3:1: error[bad-configuration] `fail-on` must be one of deny, warn, record, never",
+            "datalog-gate.toml:4:1: error[bad-configuration] `services` must be a string",
+            "datalog-gate.toml:5:1: error[bad-configuration] `together` must be true or false",
+            "datalog-gate.toml:6:1: error[bad-configuration] `rules` must be a list of strings",
+            "datalog-gate.toml:8:1: error[bad-configuration] `path` must be a path with wildcards, or a list of them",
+            "datalog-gate.toml:8:1: error[bad-configuration] a template must be a path, or a table with a `path`",
             "datalog-gate.toml:8:52: error[bad-configuration] there is no key `enviroment`",
             "  help  did you mean environment?",
             "datalog-gate.toml:9:1: error[bad-configuration] 'pdf=x' is not FMT=FILE with one of text, compact, json, "
             "junit, sarif, github, html, baseline",
-            "datalog-gate.toml:10:1: error[bad-configuration] `parameter` is a list of texts",
+            "datalog-gate.toml:10:1: error[bad-configuration] `parameter` must be a list of strings",
             "datalog-gate.toml:11:2: error[bad-configuration] there is no key `servics`",
             "  help  did you mean services?",
         ],
@@ -189,7 +189,7 @@ def test_a_pattern_that_meets_no_template_is_an_error(capsys: pytest.CaptureFixt
     Path("datalog-gate.toml").write_text('templates = ["stack/*.yaml"]\n')
     assert run(capsys, "check")[::2] == (
         3,
-        "datalog-gate.toml:1:1: error[bad-configuration] no template is at stack/*.yaml\n"
+        "datalog-gate.toml:1:1: error[bad-configuration] no template matches stack/*.yaml\n"
         '  1 | templates = ["stack/*.yaml"]\n    | ^^^^^^^^^\n',
     )
 

@@ -115,13 +115,14 @@ def test_hidden_values_of_two_lines_are_not_equal() -> None:
     [
         ("p(1).", "this is not JSON: Expecting value: line 1 column 1 (char 0)", None),
         ('{"relation": "q", "row": [NaN]}', "this is not JSON: NaN is not a number", None),
-        ("[1]", "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
-        ('{"row": [1]}', "a fact is an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
-        ('{"relation": "q"}', "a row is an object or an array", '"row": {"column": "value"}'),
-        ('{"relation": "q", "row": 1}', "a row is an object or an array", '"row": {"column": "value"}'),
-        ('{"relation": "q", "row": [[1]]}', "[1] is not a value", "a value is a scalar"),
-        ('{"relation": "q", "row": [{"$unknwon": 1}]}', '{"$unknwon": 1} is not a value', "a value is a scalar"),
-        ('{"relation": "q", "row": [{"$hidden": 0}]}', '{"$hidden": 0} is not a value', "a value is a scalar"),
+        ("[1]", "a fact must be an object with a relation and a row", '{"relation": "name", "row": ["value"]}'),
+        ('{"row": [1]}', "a fact must be an object with a relation and a "
+        "row", '{"relation": "name", "row": ["value"]}'),
+        ('{"relation": "q"}', "a row must be an object or an array", '"row": {"column": "value"}'),
+        ('{"relation": "q", "row": 1}', "a row must be an object or an array", '"row": {"column": "value"}'),
+        ('{"relation": "q", "row": [[1]]}', "[1] is not a value", "a value must be a scalar"),
+        ('{"relation": "q", "row": [{"$unknwon": 1}]}', '{"$unknwon": 1} is not a value', "a value must be a scalar"),
+        ('{"relation": "q", "row": [{"$hidden": 0}]}', '{"$hidden": 0} is not a value', "a value must be a scalar"),
         ('{"relation": "q", "row": [1e9999]}', "a number must be finite and of at most 4000 digits", None),
     ],
 )  # fmt: skip
@@ -140,7 +141,7 @@ def test_all_bad_lines_are_reported_at_once_with_their_text() -> None:
 @pytest.mark.parametrize(
     ("row", "message", "suggestion"),
     [
-        ((DB, "p"), "heat:property has 3 columns, here 2", None),
+        ((DB, "p"), "heat:property has 3 columns, found 2", None),
         ({"id": DB, "pth": "p"}, "heat:property has no column pth", "did you mean path?"),
         ({"colour": "red"}, "heat:property has no column colour", None),
     ],

@@ -152,7 +152,7 @@ def test_an_error_in_a_template_made_of_a_hidden_value_shows_nothing_of_it(neste
     with pytest.raises(InputError) as error:
         dg.read_stack(template=template, parameters={"pw": PW, "open": "o"})
     (problem,) = error.value.diagnostics
-    assert problem.message == "the template of stack/more came from a hidden parameter, and Heat does not take it"
+    assert problem.message == "the template of stack/more came from a hidden parameter, and Heat does not accept it"
     assert problem.span
     assert problem.span.path == "resources.more.properties.template"
     assert PW not in str(error.value.sources)

@@ -378,7 +378,7 @@ def test_a_type_and_a_file_named_by_a_hidden_value_are_hidden() -> None:
     assert PW not in "".join(write(flatten(stack, SHIPPED)))
     assert PW not in str(list(draw(stack, {})))
     assert refusals(lambda: dg.read_stack(template=template, parameters=parameters), "message") == [
-        "the type of stack/group/0 came from a hidden parameter, and Heat does not take it",
+        "the type of stack/group/0 came from a hidden parameter, and Heat does not accept it",
         "there is no file ***",
     ]
 

@@ -36,7 +36,7 @@ def test_a_nested_template_is_given_no_parameter_that_heat_reads_as_an_environme
         (
             "bad-template",
             3,
-            f"Heat reads what a nested template is given as `{section}` as that section of an environment",
+            f"Heat reads the parameter `{section}` of a nested template as that section of an environment",
             "give the parameter another name",
         )
     ]

@@ -59,18 +59,18 @@ def test_a_nearer_source_of_a_parameter_wins() -> None:
     ("definition", "text", "reason"),
     [
         ("type: number", "x", "can't be 'x': it is not a valid number"),
-        ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not within 1 and 3"),
-        ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not within None and 2"),
+        ("type: number, constraints: [{range: {min: 1, max: 3}}]", 4, "can't be 4: its value is not from 1 to 3"),
+        ("type: string, constraints: [{length: {max: 2}}]", "abc", "can't be 'abc': its length is not at most 2"),
         ("type: number, constraints: [{modulo: {step: 2, offset: '1'}}]", 4, "can't be 4: it is not a multiple of 2 plus 1"),
         ("type: string, constraints: [{allowed_pattern: 'a|ab'}]", "ab", "can't be 'ab': it does not match a|ab"),
         ("type: string, constraints: [{allowed_pattern: '[a-z+*(]+-[0-9+]+(x|y[+*]+)'}]", "a-1z", "can't be 'a-1z': it does not match [a-z+*(]+-[0-9+]+(x|y[+*]+)"),
         ("type: string, constraints: [{allowed_pattern: '([0-9]{1,3}[.]){3}[0-9]{1,3}'}]", "10.0.0", "can't be '10.0.0': it does not match ([0-9]{1,3}[.]){3}[0-9]{1,3}"),
         ("type: string, constraints: [{length: {min: 1}}]", 12, "can't be 12: it is not a valid string"),
-        ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is none of a"),
+        ("type: comma_delimited_list, constraints: [{allowed_values: [a]}]", ["a", "b"], "can't be ['a', 'b']: it is not one of a"),
         ("type: comma_delimited_list", 0, "can't be 0: it is not a valid comma_delimited_list"),
-        ("type: json, constraints: [{length: {max: 1}}]", "[1, 2]", "can't be '[1, 2]': its length is not within None and 1"),
-        ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is none of on"),
-        ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is none of a"),
+        ("type: json, constraints: [{length: {max: 1}}]", "[1, 2]", "can't be '[1, 2]': its length is not at most 1"),
+        ("type: boolean, constraints: [{allowed_values: ['on']}]", "no", "can't be 'no': it is not one of on"),
+        ("type: string, default: b, constraints: [{allowed_values: [a]}]", "a", "can't be 'b': it is not one of a"),
         ("type: string, hidden: true, constraints: [{allowed_values: [a]}]", "pw", "can't be a hidden value: it is not a valid string"),
         ("type: number", "7" * 4100, f"can't be '{'7' * 79}: it is not a valid number"),
         ("type: number", 10**4100, f"can't be 1{'0' * 79}: it is not a valid number"),
@@ -92,12 +92,12 @@ def test_a_value_that_a_parameter_refuses_is_named_at_its_definition(definition:
         ("wallaby", "type: string, constraints: [{description: d}]", "a string can't have the constraint `description`"),
         ("wallaby", "type: string, constraints: {}", "the constraints are not a list of maps"),
         ("wallaby", "type: json, constraints: [{allowed_values: [1]}]", "a json can't have the constraint `allowed_values`"),
-        ("wallaby", "type: number, constraints: [{range: {}}]", "the constraint `range` has a wrong form"),
-        ("wallaby", "type: string, constraints: [{length: {min: 1.5}}]", "the constraint `length` has a wrong form"),
-        ("wallaby", "type: number, constraints: [{modulo: {step: 2}}]", "the constraint `modulo` has a wrong form"),
+        ("wallaby", "type: number, constraints: [{range: {}}]", "the constraint `range` has the wrong form"),
+        ("wallaby", "type: string, constraints: [{length: {min: 1.5}}]", "the constraint `length` has the wrong form"),
+        ("wallaby", "type: number, constraints: [{modulo: {step: 2}}]", "the constraint `modulo` has the wrong form"),
         ("2016-10-14", "type: number, constraints: [{modulo: {step: 2, offset: 1}}]", "a number can't have the constraint `modulo`"),
-        ("wallaby", "type: string, constraints: [{allowed_values: a}]", "the constraint `allowed_values` has a wrong form"),
-        ("wallaby", "type: string, constraints: [{allowed_pattern: '['}]", "the constraint `allowed_pattern` has a wrong form"),
+        ("wallaby", "type: string, constraints: [{allowed_values: a}]", "the constraint `allowed_values` has the wrong form"),
+        ("wallaby", "type: string, constraints: [{allowed_pattern: '['}]", "the constraint `allowed_pattern` has the wrong form"),
         ("wallaby", "type: string, tags: x", "`tags` must be a list"),
     ],
 )  # fmt: skip
@@ -281,7 +281,7 @@ def test_what_only_a_nested_template_declares_is_merged_by_its_type(
 
 def test_what_nested_templates_declare_as_different_types_is_not_merged() -> None:
     assert refusals(lambda: merged_below("both", "x", "y"), "code", "message") == [
-        ("bad-environment", "the type of `both`, which is to be merged, is not known"),
+        ("bad-environment", "`both` can't be merged: its type is not known"),
         ("bad-parameter", "parameter `both` can't be 'x': it is not a valid json"),
     ]
 
@@ -293,7 +293,7 @@ def test_what_nested_templates_declare_as_different_types_is_not_merged() -> Non
         (["parameters: {s: a}\n", "parameters: {s: b}\nparameter_merge_strategies: {default: merge, s: merge}\n"], "`s` is merged by `merge` here and by `overwrite` in an earlier file"),
         (["parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` can't be merged as number"),
         (["parameters: {j: [1]}\nparameter_merge_strategies: {j: merge}\n", "parameters: {j: {a: 1}}\nparameter_merge_strategies: {j: merge}\n"], "`j` can't be merged as json"),
-        (["parameter_defaults: {below: a}\nparameter_merge_strategies: {default: merge}\n", "parameter_defaults: {below: b}\nparameter_merge_strategies: {default: merge}\n"], "the type of `below`, which is to be merged, is not known"),
+        (["parameter_defaults: {below: a}\nparameter_merge_strategies: {default: merge}\n", "parameter_defaults: {below: b}\nparameter_merge_strategies: {default: merge}\n"], "`below` can't be merged: its type is not known"),
     ],
 )  # fmt: skip
 def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:

@@ -62,7 +62,8 @@ def test_an_ignore_waives_the_finding_of_its_policy_on_its_line_until_its_day(
     assert (code, lines[0], error.splitlines()[0]) == (
         1,
         "web.yaml:6:15: deny[flavor] web takes huge",
-        "web.yaml:6:21: warning[bad-ignore] the finding of flavor is ignored no longer: 2027-01-31 has come",
+        "web.yaml:6:21: warning[bad-ignore] the finding of flavor is no longer ignored: the comment ended on "
+        "2027-01-31",
     )
     assert check(capsys, *JANUARY)[:2] == (
         1,
@@ -78,16 +79,16 @@ def test_an_ignore_waives_the_finding_of_its_policy_on_its_line_until_its_day(
 @pytest.mark.parametrize(
     ("comment", "warning", "advice"),
     [
-        ("ignore[flavor] until 2027-01-31", "this comment ignores nothing: it says no reason", "write"),
-        ("ignore[flavor] until 2027-01-31: ", "this comment ignores nothing: it says no reason", "write"),
-        ("ignore[flavor]: reason", "this comment ignores nothing: it says no day on which it ends", "write"),
+        ("ignore[flavor] until 2027-01-31", "this comment ignores nothing: it has no reason", "write"),
+        ("ignore[flavor] until 2027-01-31: ", "this comment ignores nothing: it has no reason", "write"),
+        ("ignore[flavor]: reason", "this comment ignores nothing: it has no end date", "write"),
         ("ignore[flavor] until soon: reason", "this comment ignores nothing: soon is not a date", "write"),
         (
             "ignore[flavor] until 2027-01-31T12:30",
             "this comment ignores nothing: 2027-01-31T12:30 is not a date",
             "write",
         ),
-        ("ignore flavor until 2027-01-31: reason", "this comment ignores nothing: it has another form", "write"),
+        ("ignore flavor until 2027-01-31: reason", "this comment ignores nothing: it has the wrong form", "write"),
         ("ignore[flavour] until 2027-01-31: reason", "there is no policy flavour to ignore", "did you mean flavor?"),
     ],
 )
@@ -165,7 +166,7 @@ def test_an_ignore_that_covers_nothing_in_any_template_is_told_once(capsys: pyte
     assert check(capsys, *JANUARY, "--ignore", "flavor,image") == (
         64,
         [],
-        "datalog-gate: --select and --ignore leave no policy to judge by\n",
+        "datalog-gate: --select and --ignore exclude all policies\n",
     )
     assert check(capsys, *JANUARY, "--ignore", "flavor", "--fail-on", "never")[2] == ""
 
@@ -226,7 +227,7 @@ def test_a_baseline_stops_nothing_that_was_there_and_all_that_is_new(capsys: pyt
     Path("web.yaml").write_text(STACK.format("").replace("huge", "small").replace("image: old", "image: new"))
     assert check(capsys, "--baseline", "known.json")[::2] == (
         0,
-        "datalog-gate: 1 finding of known.json is gone: write it again by --output baseline=known.json\n",
+        "datalog-gate: 1 finding of known.json is gone: write it again with --output baseline=known.json\n",
     )
     assert check(capsys, "--baseline", "known.json", "--quiet") == (0, [], "")
 

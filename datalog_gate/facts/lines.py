@@ -45,7 +45,7 @@ class FactLine:
                 return (*self.row, *(None for _ in columns[len(self.row) :]))
             if len(self.row) != len(columns):
                 raise _bad(
-                    f"{relation.name} has {format_count(len(columns), 'column')}, here {len(self.row)}", self.span
+                    f"{relation.name} has {format_count(len(columns), 'column')}, found {len(self.row)}", self.span
                 )
             return self.row
         for name in self.row:
@@ -60,7 +60,7 @@ class FactLine:
         for column, value in zip(relation.columns, row, strict=True):
             kind = values.kind_of(value)
             if not relation.named_only and not kind & (column.kinds | Kind.UNKNOWN):
-                message = f"{relation.name}.{column.name} is {column.kinds.describe()}, here {kind.describe()}"
+                message = f"{relation.name}.{column.name} is {column.kinds.describe()}, found {kind.describe()}"
                 raise _bad(message, self.span, _PLAIN.get(value.lower()) if isinstance(value, str) else None)
         return row
 
@@ -124,13 +124,13 @@ def _line(line: str, span: Span) -> FactLine:
     except (ValueError, RecursionError) as error:
         raise _bad(f"this is not JSON: {error}", span) from None
     if not isinstance(data, dict) or not isinstance(data.get("relation"), str):
-        raise _bad("a fact is an object with a relation and a row", span, '{"relation": "name", "row": ["value"]}')
+        raise _bad("a fact must be an object with a relation and a row", span, '{"relation": "name", "row": ["value"]}')
     match data.get("row"):
         case dict() as row:
             return FactLine(data["relation"], {name: _value(cell, span) for name, cell in row.items()}, span)
         case list() as row:
             return FactLine(data["relation"], tuple(_value(cell, span) for cell in row), span)
-    raise _bad("a row is an object or an array", span, '"row": {"column": "value"}')
+    raise _bad("a row must be an object or an array", span, '"row": {"column": "value"}')
 
 
 def _value(cell: object, span: Span) -> Value:
@@ -142,7 +142,7 @@ def _value(cell: object, span: Span) -> Value:
         case {"$hidden": True}:
             return values.hidden_value(str(span))
         case dict() | list():
-            raise _bad(f"{json.dumps(cell, default=str)[:80]} is not a value", span, "a value is a scalar")
+            raise _bad(f"{json.dumps(cell, default=str)[:80]} is not a value", span, "a value must be a scalar")
     try:
         return values.from_python(cell)
     except ValueError as error:

@@ -102,11 +102,13 @@ def _plain(value: Value) -> object:
 def read_baseline(path: str | Path) -> Baseline:
     """Read a baseline. Errors: InputError."""
     if not os.path.lexists(path):
-        raise InputError.of(f"there is no baseline {path}", suggestion=f"write it by `check --output baseline={path}`")
+        raise InputError.of(
+            f"there is no baseline {path}", suggestion=f"write it with `check --output baseline={path}`"
+        )
     data = read_json(Path(path))
     findings = data.get("findings") if isinstance(data, dict) and data.get("schema") == SCHEMA else None
     if not isinstance(findings, list) or not all(_is_finding(finding) for finding in findings):
-        raise InputError.of(f"{path} is not a baseline", suggestion=f"write it by `check --output baseline={path}`")
+        raise InputError.of(f"{path} is not a baseline", suggestion=f"write it with `check --output baseline={path}`")
     keys = (
         (entry["template"], json.dumps({"policy": entry["policy"], "key": entry["key"]}, ensure_ascii=False))
         for entry in findings

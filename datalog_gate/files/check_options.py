@@ -146,14 +146,14 @@ CHECK_OPTIONS = (
     CheckOption("together", "judge all templates as one set of facts, a cloud", flag=True, default=False),
     CheckOption(
         "module",
-        "another template, with environments of its own over those of -e",
+        "another template, with environments of its own after those of -e",
         "T[,ENV]...",
         read=_read_module,
         many=True,
         rebase=_rebase_module,
     ),
     CheckOption(
-        "stack", "judge a stack of Heat, by name or id; the credentials are the variables OS_*", "NAME", many=True
+        "stack", "judge a stack in Heat, by name or id, with the credentials in the variables OS_*", "NAME", many=True
     ),
     CheckOption(
         "rules",
@@ -184,12 +184,12 @@ CHECK_OPTIONS = (
         "waivers", f"waivers (default: ${WAIVERS}, or none)", "FILE.yaml", variable=WAIVERS, rebase=rebase_path
     ),
     CheckOption(
-        "select", "judge only these policies, or those that a pattern meets", "A,B", read=read_list, default=()
+        "select", "judge only these policies, or those that match a pattern", "A,B", read=read_list, default=()
     ),
     CheckOption("ignore", "do not judge these policies", "A,B", read=read_list, default=()),
     CheckOption(
         "baseline",
-        "findings that were there before and stop nothing, as --output baseline=FILE writes them",
+        "known findings, which do not change the outcome, as --output baseline=FILE writes them",
         "FILE",
         rebase=rebase_path,
     ),
@@ -197,11 +197,13 @@ CHECK_OPTIONS = (
     CheckOption("fail-on", "exit 1 for findings of this level or a more severe one", choices=FAIL_ON),
     CheckOption("strict-unknown", "exit 4 if a finding is undetermined", flag=True, default=False),
     CheckOption("mode", "the most severe effect of a policy", choices=MODES, default="enforce"),
-    CheckOption("engine", "what derives the violations", choices=("native", "pydatalog", "both"), default="native"),
+    CheckOption(
+        "engine", "the engine that derives the violations", choices=("native", "pydatalog", "both"), default="native"
+    ),
     CheckOption("explain", "explain each finding, and show what was examined", flag=True, default=False),
     CheckOption("cache", "keep checked rules for later runs, in ~/.cache/datalog-gate", flag=True, default=True),
-    CheckOption("quiet", "print findings alone, without counts and notes", flag=True, default=False),
-    CheckOption("format", "the form of what is printed", choices=FORMATS, default="text"),
+    CheckOption("quiet", "print only findings, without counts and notes", flag=True, default=False),
+    CheckOption("format", "the format of the output", choices=FORMATS, default="text"),
     CheckOption(
         "output", "also write a format to a file", "FMT=FILE", read=read_output, many=True, rebase=_rebase_output
     ),

@@ -109,7 +109,7 @@ class Configuration:
                 templates = list(self._find(pattern))
                 discovered |= {template.path: template for template in templates if template.path not in discovered}
                 if not templates:
-                    wrong.append(Diagnostic("bad-configuration", f"no template is at {pattern}", entry.place))
+                    wrong.append(Diagnostic("bad-configuration", f"no template matches {pattern}", entry.place))
         if wrong:
             assert self.file is not None
             raise InputError(wrong, {wrong[0].span.file: read_text(self.file)} if wrong[0].span else {})
@@ -225,13 +225,13 @@ class _TableReader:
         if isinstance(value, str):
             value = [value]
         if not isinstance(value, list):
-            self._bad(f"`{TEMPLATES}` is a list of paths, or of tables with {', '.join(ENTRY_KEYS)}", (TEMPLATES,))
+            self._bad(f"`{TEMPLATES}` must be a list of paths, or of tables with {', '.join(ENTRY_KEYS)}", (TEMPLATES,))
             return
         for at, item in enumerate(value):
             place = (TEMPLATES, at)
             entry = {"path": item} if isinstance(item, str) else item
             if not isinstance(entry, dict) or "path" not in entry:
-                self._bad("a template is a path, or a table with a `path`", place)
+                self._bad("a template must be a path, or a table with a `path`", place)
                 continue
             for key in entry:
                 if key not in ENTRY_KEYS:
@@ -239,7 +239,7 @@ class _TableReader:
             path = entry["path"]
             patterns = (path,) if isinstance(path, str) else tuple(path) if isinstance(path, list) else ()
             if not patterns or not all(isinstance(pattern, str) and pattern for pattern in patterns):
-                self._bad("`path` is a path with wildcards, or a list of them", (*place, "path"))
+                self._bad("`path` must be a path with wildcards, or a list of them", (*place, "path"))
                 continue
             more = {
                 key: self._option(BY_NAME[key], entry.get(key, []), (*place, key))
@@ -256,16 +256,16 @@ class _TableReader:
         try:
             if option.flag:
                 if not isinstance(value, bool):
-                    raise ValueError(f"`{option.name}` is true or false")
+                    raise ValueError(f"`{option.name}` must be true or false")
                 return value
             if option.many:
                 texts = [value] if isinstance(value, str) else value
                 if not isinstance(texts, list):
-                    raise ValueError(f"`{option.name}` is a list of texts")
+                    raise ValueError(f"`{option.name}` must be a list of strings")
                 return [self._read_text(option, text) for text in texts]
             if option.read is read_list and isinstance(value, list):
                 if not all(isinstance(word, str) for word in value):
-                    raise ValueError(f"`{option.name}` is a list of texts")
+                    raise ValueError(f"`{option.name}` must be a list of strings")
                 return tuple(value)
             return self._read_text(option, value)
         except ValueError as error:
@@ -278,9 +278,11 @@ class _TableReader:
         if isinstance(value, int) and not isinstance(value, bool) and option.name == "jobs":
             value = str(value)
         if not isinstance(value, str) or not value:
-            raise ValueError(f"`{option.name}` is a text" if not option.many else f"`{option.name}` is a list of texts")
+            raise ValueError(
+                f"`{option.name}` must be a string" if not option.many else f"`{option.name}` must be a list of strings"
+            )
         if option.choices and value not in option.choices:
-            raise ValueError(f"`{option.name}` is one of {', '.join(option.choices)}")
+            raise ValueError(f"`{option.name}` must be one of {', '.join(option.choices)}")
         return option.read(option.rebase(value, self._file.parent))
 
     def _unknown(self, key: str, path: KeyPath, known: Sequence[str]) -> None:

@@ -107,7 +107,7 @@ def check_folder(path: Path) -> None:
     except OSError as error:
         raise unreadable(path, error) from None
     message = f"{path} holds no template"
-    raise InputError.of(message, suggestion=f"a template names its version at its top: {VERSIONS[0]}: 2018-08-31")
+    raise InputError.of(message, suggestion=f"a template begins with its version, `{VERSIONS[0]}: 2018-08-31`")
 
 
 def _list_visible(folder: Path, unlisted: list[Path]) -> Iterator[tuple[str, Set[str]]]:

@@ -75,14 +75,14 @@ def _read(text: str, place: Span, indent: int, policies: Collection[str]) -> lis
     match = _IGNORE.fullmatch(text)
     names = [name.strip() for name in match["policies"].split(",")] if match else []
     if not match or not any(names):
-        return [Diagnostic(CODE, "this comment ignores nothing: it has another form", place, FORM, "warning")]
+        return [Diagnostic(CODE, "this comment ignores nothing: it has the wrong form", place, FORM, "warning")]
     problem = ""
     if not match["until"]:
-        problem = "it says no day on which it ends"
+        problem = "it has no end date"
     elif not _is_day(match["until"]):
         problem = f"{match['until']} is not a date"
     elif not (match["reason"] or "").strip():
-        problem = "it says no reason"
+        problem = "it has no reason"
     if problem:
         return [Diagnostic(CODE, f"this comment ignores nothing: {problem}", place, FORM, "warning")]
     answers: list[Ignore | Diagnostic] = []
@@ -141,5 +141,5 @@ def find_idle(ignores: Collection[Ignore], used: Collection[Ignore], now: dateti
             message = f"{ignore.policy} finds nothing on this line to ignore"
             yield Diagnostic(CODE, message, ignore.place, "delete the comment", "warning")
         elif now >= ignore.waiver.until:
-            message = f"the finding of {ignore.policy} is ignored no longer: {ignore.until} has come"
+            message = f"the finding of {ignore.policy} is no longer ignored: the comment ended on {ignore.until}"
             yield Diagnostic(CODE, message, ignore.place, "correct the template", "warning")

@@ -64,7 +64,7 @@ def read_request(
     if inventory.rules != rules.digest:
         raise UsageError("the inventory was loaded for other rules")
     if unknown := sorted({*(cloud or ())} - {stack.id for stack in stacks}):
-        raise UsageError(f"the cloud has no stack {', '.join(unknown)} to be of a project")
+        raise UsageError(f"the cloud has no stack {', '.join(unknown)}, for which a project is given")
     asker = read_caller(caller)
     project = asker.project if asker else None
     own = {policy: read_mode(mode) for policy, mode in (modes or {}).items() if mode != "off"}

@@ -24,7 +24,7 @@ def read_pack_file(file: Path) -> dict[str, str]:
     data = document.data if isinstance(document.data, dict) else {}
     has_fields = set(data) - set(OPTIONAL_FIELDS) == set(REQUIRED_FIELDS)
     if not has_fields or not all(isinstance(value, str) for value in data.values()):
-        message = f"{PACK_FILE} has {' and '.join(REQUIRED_FIELDS)}, each a text"
+        message = f"{PACK_FILE} must have {' and '.join(REQUIRED_FIELDS)}, each a string"
         diagnostic = Diagnostic("bad-pack", message, document.place(()), 'write `version: "1.0"`')
         raise InputError([diagnostic], {str(file): text})
     return {name: str(value) for name, value in data.items()}

@@ -132,7 +132,7 @@ def _unread_files(folder: Path, listed: Iterable[Path]) -> list[Diagnostic]:
         except (OSError, UnicodeDecodeError):
             continue
         name = file.name.strip().partition(".")[0]
-        message, advice = f"{file} holds rules, and is not read", f"rename it to {name}.dl"
+        message, advice = f"{file} contains rules, but is not read", f"rename it to {name}.dl"
         diagnostics.append(Diagnostic("unread-file", message, None, advice, "warning"))
     return diagnostics
 
@@ -159,11 +159,11 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
     for index, rule in enumerate(rules if isinstance(rules, list) else []):
         place = document.place(("rules", index, "rule"))
         if not isinstance(rule, dict) or not isinstance(rule.get("rule"), str):
-            problems.append(("a rule of a library is a mapping with a text `rule`", place))
+            problems.append(("a rule of a library must be a mapping with a string `rule`", place))
         elif place is not None:
             entries.append(_entry(lines, rule["rule"], str(rule.get("comment") or ""), place))
     if sum(len(entry.text) for entry in entries) > MAX_BYTES:
-        problems.append((f"with aliases written out its rules have more than {MAX_BYTES} characters", None))
+        problems.append((f"with its aliases expanded, the rules have more than {MAX_BYTES} characters", None))
     if problems:
         diagnostics = [Diagnostic("bad-library", message, place, suggestion) for message, place in problems]
         raise InputError(diagnostics, {str(file): text})
@@ -173,9 +173,9 @@ def _rule_file(file: Path, module: str, congress: bool, alone: bool) -> RuleFile
 def _other_file(file: Path, data: Mapping[str, object]) -> tuple[str, str] | None:
     """The kind of file that was given as rules by mistake, and where it belongs; None if unknown."""
     if data.keys() & {"heat_template_version", "AWSTemplateFormatVersion", "HeatTemplateFormatVersion"}:
-        return "this is a template, and no rules", f"give the rules by --rules: check {file} --rules RULES"
+        return "this is a template, not a file of rules", f"give the rules with --rules: check {file} --rules RULES"
     if "cases" in data:
-        return "these are tests, and no rules", f"run `datalog-gate test {file.parent}`"
+        return "this is a file of policy tests, not of rules", f"run `datalog-gate test {file.parent}`"
     return None
 
 
@@ -186,7 +186,7 @@ def _read_limits(file: Path) -> dict[str, Any]:
         advice = (
             f"rename {other} to {file.name}"
             if os.path.exists(other)
-            else "write it, with `NAME: VALUE` for each relation"
+            else "write that file, with `NAME: VALUE` for each relation"
         )
         raise InputError([Diagnostic("unreadable", message, None, advice)])
     return {"limits_file": str(file), "limits_text": read_text(file)}

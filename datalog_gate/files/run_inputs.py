@@ -65,7 +65,7 @@ def find_unfilled(program: CheckedProgram, catalogue: Catalogue, given: RunInput
         lacking = sorted(column for column in columns if given.caller is not None and not given.caller.get(column))
         if name == "gate:caller" and lacking:
             listed = " and ".join(lacking)
-            need = "caller", "unfilled", f"and {given.caller_file} has no {listed}", f"write its {listed} there"
+            need = "caller", "unfilled", f"but {given.caller_file} has no {listed}", f"add {listed} to it"
         if need and any(not is_optional(file, need[0]) for file in readers[name]):
             names.setdefault(Diagnostic(*need[1:3], None, need[3], "warning"), []).append(str(name))
     return [
@@ -85,24 +85,29 @@ def _missing_input(
     has_rows = isinstance(inventory, str) or bool(inventory and inventory.rows.get(name))
     if name in (AGES, READINGS) and inventory:
         lacks = not isinstance(inventory, str) and not inventory.readings
-        empty = f"and {given.inventory_file} does not say when its tables were read"
-        return ("inventory", "unfilled", empty, "write it by `datalog-gate inventory pull`") if lacks else None
+        empty = f"but {given.inventory_file} does not say when its tables were read"
+        return ("inventory", "unfilled", empty, "write it with `datalog-gate inventory pull`") if lacks else None
     if cloud.relation(name) or name == AGES:
         if inventory is None:
-            return "inventory", "no-inventory", "which nothing fills", "give --inventory FILE.jsonl"
-        empty = f"of which {given.inventory_file} has no row"
-        return None if has_rows else ("inventory", "unfilled", empty, "collect them, unless there are none")
+            return "inventory", "no-inventory", "but there is no inventory", "give --inventory FILE.jsonl"
+        empty = f"but {given.inventory_file} has no rows of it"
+        return None if has_rows else ("inventory", "unfilled", empty, "collect them again, unless the cloud has none")
     if name in ("gate:caller", "gate:role") and given.caller is None:
-        return "caller", "unfilled", "and the run has no caller", "give --caller FILE.json"
+        return "caller", "unfilled", "but no caller is given", "give --caller FILE.json"
     if name == "gate:role" and not (given.caller or {}).get("roles"):
-        return "caller", "unfilled", f"and {given.caller_file} has no roles", 'write {"roles": ["member"]} there'
+        return "caller", "unfilled", f"but {given.caller_file} has no roles", 'add "roles": ["member"] to it'
     if name == "gate:service" and not given.services:
-        return "services", "unfilled", "and no service is enabled", "give --services NAME"
+        return "services", "unfilled", "but no service is enabled", "give --services NAME"
     if name in ("heat:status", "heat:physical", "heat:updated") and not given.stack:
-        return "inventory", "unfilled", "which only a stack in Heat has", "give --stack NAME"
+        return "inventory", "unfilled", "but only a stack in Heat has rows of it", "give --stack NAME"
     if name not in program.inputs or catalogue.relation(name) or has_rows:
         return None
     module, _, bare = name.rpartition(":")
     if program.relations[name].generated or module.rpartition(":")[2] == LIMITS_STEM:  # limits.yaml says []
         return None
-    return "facts", "unfilled", "which nothing fills", f"write facts, `{bare}(...).`, or give rows with --inventory"
+    return (
+        "facts",
+        "unfilled",
+        "but nothing gives it rows",
+        f"write facts, `{bare}(...).`, or give rows with --inventory",
+    )

@@ -82,7 +82,7 @@ def read_stack(
             paths = [path / "env.yaml", *paths] if os.path.isfile(path / "env.yaml") else paths
             path = path / "template.yaml"
         if path.suffix.lower() == ".dl":
-            message, advice = f"{path} holds rules, and is not a template", f"give it by --rules {path}"
+            message, advice = f"{path} is a file of rules, not a template", f"give it with --rules {path}"
             raise InputError([Diagnostic("not-a-template", message, None, advice)])
         body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or resolve(path).parent)
     else:
@@ -259,7 +259,7 @@ def _read_local(name: str, base: str, root: Path, unsaved: Mapping[Path, str]) -
     except (OSError, ValueError, RuntimeError):  # a name that is too long or has a NUL, or a loop of links
         return None
     if not inside:
-        raise InputError([Diagnostic("outside-root", f"{name} lies outside {root}, the folder that may be read")])
+        raise InputError([Diagnostic("outside-root", f"{name} is outside {root}, the folder that may be read")])
     if path in unsaved:
         return label, unsaved[path]
     if not is_file:

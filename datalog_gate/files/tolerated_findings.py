@@ -62,5 +62,5 @@ def find_modes(policies: Sequence[Policy], select: Sequence[str], ignore: Sequen
             chosen[option] |= matched
     off = chosen["ignore"] | (set(names) - chosen["select"] if select else set())
     if names and off.issuperset(names):
-        raise UsageError("--select and --ignore leave no policy to judge by")
+        raise UsageError("--select and --ignore exclude all policies")
     return dict.fromkeys(sorted(off), "off")

@@ -88,17 +88,17 @@ class Assumptions:
         for text in self.assumed:
             known = [expression for expression in self.known if self._tells(text, expression)]
             if text in self.wrong:
-                message = f"`{self.wrong[text]}` is a condition: it is true or false"
+                message = f"`{self.wrong[text]}` is a condition: assume true or false"
                 yield Diagnostic("bad-assumption", message)
             elif text not in self.used and known:
-                message = f"`{max(known, key=len)}` is known: an assumption does not change it"
-                yield Diagnostic("bad-assumption", message, None, "leave the assumption out")
+                message = f"`{max(known, key=len)}` is known, and an assumption does not change it"
+                yield Diagnostic("bad-assumption", message, None, "remove the assumption")
             elif text not in self.used:
                 expression = text if isinstance(self.assumed, Mapping) else text.rpartition("=")[0]
                 near = closest(expression, self.offered)
-                message = f"no value of the stack that is not known is written `{expression}`"
+                message = f"the stack has no unknown value `{expression}`"
                 if expression[:1] != "{":  # open data such as a template at a URL, or computed for rules
-                    message = f"`{expression}` is not a function of a template: nothing can be assumed of it"
+                    message = f"`{expression}` is not a function of a template: its value can't be assumed"
                     named = f"{{get_param: {expression.rpartition(' ')[2]}}} in "  # as messages show it
                     near = near or next((offer for offer in self.offered if offer.startswith(named)), None)
                 yield Diagnostic("bad-assumption", message, None, near and f"did you mean `{near}`?")

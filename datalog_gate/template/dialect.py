@@ -99,7 +99,7 @@ def dialect_of(template: Mapping[object, object]) -> Dialect | str:
         return _cfn(version) if written == version else f"{keys[0]} {written} is not {version}"
     date = _NAMES.get(written, written)
     if date not in _DATES:
-        return f"heat_template_version {written} is none of {', '.join((*_DATES, *_NAMES))}"
+        return f"heat_template_version {written} is not one of {', '.join((*_DATES, *_NAMES))}"
     return _hot(written, date)
 
 

@@ -281,7 +281,7 @@ class _Builder:
         if tag == _TAG + "merge" and self.open and isinstance(self.open[-1].data, dict) and not self.open[-1].key:
             return _MERGE
         if tag not in (_TAG + "null", _TAG + "bool", _TAG + "int", _TAG + "float"):
-            raise self._error("yaml", "a template takes no such tag", event)
+            raise self._error("yaml", "a template can't use this tag", event)
         try:
             if len(event.value) > MAX_NUMBER:
                 raise ValueError
@@ -291,7 +291,7 @@ class _Builder:
 
     def _start(self, event: Any, mapping: bool) -> None:
         if event.tag not in (None, "!", _TAG + ("map" if mapping else "seq")):
-            raise self._error("yaml", "a template takes no such tag", event)
+            raise self._error("yaml", "a template can't use this tag", event)
         if len(self.open) >= MAX_DEPTH:
             raise self._error("too-large", f"nested deeper than {MAX_DEPTH} levels", event)
         if event.anchor:
@@ -331,7 +331,7 @@ class _Builder:
         for key, value in data.items():
             same = value is newer.get(key, _MERGE) or repr(value) == repr(newer.get(key, _MERGE))
             if not same or repr(key) != repr(keys[key]):
-                message = f"versions of PyYAML read `{key}` from different ones of the mappings merged here"
+                message = f"versions of PyYAML take `{key}` from different mappings of those that are merged here"
                 raise self._error("duplicate-key", message, node)
         self.pairs[id(data)] = (data, flat)
 
@@ -343,7 +343,7 @@ class _Builder:
     def _alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
             # its name, or that of a tag, is not shown: it may be an unquoted password
-            raise self._error("yaml", "this alias stands for nothing, or for itself", event)
+            raise self._error("yaml", "this alias has no anchor, or refers to itself", event)
         data, node, size = self.anchors[event.anchor]
         self._add(data, node, size, None, event)
 

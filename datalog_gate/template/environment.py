@@ -189,7 +189,7 @@ def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
         wrong("an environment is a map of sections", ())
         return {}
     if "heat_template_version" in document.data:
-        wrong("this is a template, and no environment", ("heat_template_version",), "give it without -e")
+        wrong("this is a template, not an environment", ("heat_template_version",), "give it without -e")
         return {}
     maps = {}
     for name, section in document.data.items():
@@ -223,7 +223,7 @@ def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: b
     except (TypeError, ValueError, AttributeError):
         message = f"`{key}` can't be merged as {kind}"
         if not kind:
-            message = f"the type of `{key}`, which is to be merged, is not known"
+            message = f"`{key}` can't be merged: its type is not known"
         report(Diagnostic("bad-environment", message, given.place))
 
 
@@ -286,7 +286,7 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
                     target[key] = [value for value in values if value in allowed]
                     for item in values:
                         if item not in allowed:
-                            wrong(f"`{item}` is none of {', '.join(allowed)}", *at, key)
+                            wrong(f"`{item}` is not one of {', '.join(allowed)}", *at, key)
                 case dict():
                     known = target.get(key)
                     inner = known if isinstance(known, dict) else {}
@@ -300,7 +300,7 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
 
     match value:
         case _ if not isinstance(key, str):
-            wrong("a type must be a text", key)
+            wrong("a type must be a string", key)
         case str() if value and key != "base_url":
             registry.types[key] = entry(value)
         case None if key.endswith("*"):
@@ -312,7 +312,7 @@ def _add_mapping(registry: Registry, key: str, value: Data, document: Document, 
                 if isinstance(entries, dict) and isinstance(name, str):
                     within(registry.resources.setdefault(name, {}), entries, key, name)
                 else:
-                    wrong(f"`{name}` must hold a map", key, name)
+                    wrong(f"`{name}` must be a map", key, name)
         case _ if key != "base_url":
             wrong(f"`{key}` must be mapped to a type or a template", key)
 

@@ -328,7 +328,7 @@ def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) ->
             skipped.add(str(name))
     variable = properties.get("index_var", "%index%")
     if not isinstance(variable, str) or not variable:
-        tree.report("bad-template", "`index_var` must be a known text", where(("properties", "index_var")))
+        tree.report("bad-template", "`index_var` must be a known string", where(("properties", "index_var")))
         variable = "%index%"
     place = where.within("resource_def")
     return _members(properties.get("resource_def"), size, skipped, variable, place, unsure, tree)
@@ -398,7 +398,7 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
         return Group((), place)
     unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
     if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:
-        tree.report("bad-template", f"`{wrong[0]}` is not a type of a chain's member", place(("type",)))
+        tree.report("bad-template", f"`{wrong[0]}` can't be the type of a member of a chain", place(("type",)))
     concurrent = properties.get("concurrent") is True
     members = [
         Member(str(at), kind, shared, None, str(at - 1) if at and not concurrent else None)
@@ -426,7 +426,7 @@ def _deployments(kind: str, properties: Mapping[str, Data], where: Where, tree: 
     del shared["servers"]
     for name in servers:
         if not isinstance(name, str) or "/" in name:
-            message = f"a resource's name is a text without a slash: `{name}`"
+            message = f"a resource's name must be a string without a slash: `{name}`"
             tree.report("bad-template", message, where(("properties", "servers", name)))
     kind = model.DEPLOYMENTS[kind]
     members = (Member(str(name), kind, {**shared, "server": server}) for name, server in servers.items())

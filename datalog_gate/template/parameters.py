@@ -160,7 +160,7 @@ def _parameter(
     kind = _type(definition, dialect)
     if kind not in TYPES:
         known = ", ".join(TYPES if dialect.hot else CFN_TYPES)
-        report("bad-template", f"the type of parameter `{name}` is none of {known}", name, None)
+        report("bad-template", f"the type of parameter `{name}` is not one of {known}", name, None)
         kind = "string"
     default_key = dialect.key("default")
     rest = {key: value for key, value in definition.items() if key not in (dialect.key("type"), default_key)}
@@ -279,7 +279,7 @@ def _as_property(kind: str, value: Data) -> Data:
         case "comma_delimited_list", [dict(), *_] as members:
             maps = [member for member in members if isinstance(member, dict)]
             if len(maps) < len(members):
-                raise _RefusedError("it is a list of maps and others")
+                raise _RefusedError("it is a list of maps and other values")
             pairs = [(at, key, part) for at, member in enumerate(maps) for key, part in member.items()]
             return ",".join(f".member.{at}.{key}={part}" for at, key, part in pairs)
         case "comma_delimited_list", list() as items:
@@ -371,7 +371,7 @@ def _constraints(definition: Mapping[str, Data], kind: str, dialect: Dialect) ->
         try:
             yield name, _limit(name, entry[name])
         except (ValueError, TypeError, ArithmeticError, AttributeError, re.error):
-            raise _RefusedError(f"the constraint `{name}` has a wrong form") from None
+            raise _RefusedError(f"the constraint `{name}` has the wrong form") from None
 
 
 def _limit(name: str, limit: Data) -> Data:
@@ -402,7 +402,8 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
             amount = len(value) if constraint == "length" else convert("number", value)
             if (low is not None and amount < low) or (high is not None and amount > high):
                 what = "length" if constraint == "length" else "value"
-                raise _RefusedError(f"its {what} is not within {low} and {high}")
+                bound = f"at most {high}" if low is None else f"at least {low}" if high is None else ""
+                raise _RefusedError(f"its {what} is not {bound or f'from {low} to {high}'}")
         case "modulo":
             step, offset = limit
             if convert("number", value) % step != offset:
@@ -413,7 +414,7 @@ def _check(constraint: str, limit: Any, kind: str, value: Any) -> None:
             else:
                 allowed = convert(kind, value) in [convert(kind, item) for item in limit]
             if not allowed:
-                raise _RefusedError(f"it is none of {', '.join(map(str, limit))[:200]}")
+                raise _RefusedError(f"it is not one of {', '.join(map(str, limit))[:200]}")
         case "allowed_pattern":
             if not isinstance(value, str):
                 raise _RefusedError("it is not a string")

@@ -132,7 +132,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         inside = Nesting(name, name, None, 0, source.file, given.registry, given, (source.file,), _read_stack)
         stack = _read_stack(tree, document, inside, given.parameters)
     except RecursionError:
-        tree.stop("too-large", "the template's references lead too deep", None)
+        tree.stop("too-large", "the references of the template are nested too deeply", None)
     except InputError as error:
         tree.redact()
         raise InputError([*tree.problems, *error.diagnostics], {**tree.sources, **error.sources}) from None
@@ -192,7 +192,7 @@ def _read_stack(tree: Tree, document: Document, inside: Nesting, given: Mapping[
     if isinstance(dialect, str) or not isinstance(data, dict):
         at = next((name for name in _VERSIONS if isinstance(data, dict) and name in data), None)
         is_environment = isinstance(data, dict) and data and data.keys() <= set(SECTIONS)
-        advice = f"it may be an environment: give it by -e {document.file}" if is_environment else None
+        advice = f"it may be an environment: give it with -e {document.file}" if is_environment else None
         place = document.place((at,) if at else ())
         if place is None and document.text is not None:  # it is empty
             place = Span(document.file, 1, 1, 1, 1)

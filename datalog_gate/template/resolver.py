@@ -164,7 +164,7 @@ class Scope:
                 return self._resolve(list(data), path, names)
             case bool() | int() | float() | str() | ResourceId() | Unknown():
                 return data
-        self._wrong("yaml", f"a template holds no {type(data).__name__}", path)
+        self._wrong("yaml", f"a template can't contain a {type(data).__name__}", path)
         return None
 
     def condition(self, data: Data, path: Path) -> bool | Unknown:
@@ -270,7 +270,9 @@ class Scope:
         if isinstance(value, _CONTAINERS):
             size = size_of(value)
             if size is None:
-                self.tree.stop("too-large", "this function gives too much, or too deep", self.document.place(path))
+                self.tree.stop(
+                    "too-large", "the result of this function is too large or too deep", self.document.place(path)
+                )
             self.tree.spend(size)
         elif isinstance(value, str):
             self.tree.spend(len(value) // 16)

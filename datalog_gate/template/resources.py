@@ -46,7 +46,7 @@ def read_resources(scope: Scope) -> Resources:
         if name not in simple.ids and (resource := scope.read(scope, name)):
             others[name] = resource
     for circle in _circles(others):
-        message = f"resources need each other: {' -> '.join(circle)}"
+        message = f"resources depend on each other: {' -> '.join(circle)}"
         scope.tree.report("bad-reference", message, others[circle[0]].locate(()))
     return with_changes(simple, others=others)
 
@@ -97,7 +97,7 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         tree.report("bad-template", f"the resource `{name}` needs a `{dialect.key('type')}`", where(()))
         return None
     if "/" in name:
-        tree.report("bad-template", f"a resource's name holds no slash: `{name}`", where(()))
+        tree.report("bad-template", f"a resource's name can't contain a slash: `{name}`", where(()))
     tree.spend(1)
     tree.count(1, where)
     if "depends_on" in content:
@@ -139,7 +139,7 @@ def _depends_on(scope: Scope, data: Data, path: Path) -> None:
     for index, name in enumerate(names):
         place = scope.document.place((*at, index) if isinstance(data, list | tuple) else at)
         if not isinstance(name, str):  # Heat resolves no function here (heat/engine/template_common.py:93)
-            scope.tree.report("bad-template", f"`{at[-1]}` takes a name or a list of names, and no function", place)
+            scope.tree.report("bad-template", f"`{at[-1]}` takes a name or a list of names, not a function", place)
         elif name not in scope.definitions:
             near = scope.tree.near(name, scope.definitions)
             scope.tree.report("bad-reference", f"there is no resource `{name}`", place, near)
@@ -329,7 +329,7 @@ def _below(
             passed[name] = Given(value, "parent", where(()))
     for name in SECTIONS:
         if given.get(name) is not None:  # the parameters would be an environment (heat/engine/environment.py:805)
-            message = f"Heat reads what a nested template is given as `{name}` as that section of an environment"
+            message = f"Heat reads the parameter `{name}` of a nested template as that section of an environment"
             tree.report("bad-template", message, places[name], "give the parameter another name")
     written = where.hides(("properties", "template") if at == "parameters" else ("type",), True)
     inside = with_changes(below, base=base, ancestors=(*below.ancestors, file), hidden=below.hidden or written)

@@ -89,7 +89,7 @@ class Tree:
         """If `what` came from a hidden parameter, only report that there are problems in it."""
         outer = self.shade
         if hidden and outer is None:
-            message = f"{what} came from a hidden parameter, and Heat does not take it"
+            message = f"{what} came from a hidden parameter, and Heat does not accept it"
             self.shade = Diagnostic("bad-template", message, span, "try it with a value that is not hidden")
         try:
             yield

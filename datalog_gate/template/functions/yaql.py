@@ -53,14 +53,14 @@ _FAILURES = (
 )  # fmt: skip
 """Exceptions of functions that the library does not catch."""
 _REASONS = {
-    "KeyError": "a key is not there",
-    "IndexError": "an item is not there",
+    "KeyError": "a key is missing",
+    "IndexError": "an item is missing",
     "StopIteration": "a list has no item",
     "AssertionError": "an assertion does not hold",
-    "NoFunctionRegisteredException": "it calls a function that there is not",
-    "NoMethodRegisteredException": "it calls a method that there is not",
-    "NoMatchingFunctionException": "a function does not take these arguments",
-    "NoMatchingMethodException": "a method does not take these arguments",
+    "NoFunctionRegisteredException": "it calls a function that does not exist",
+    "NoMethodRegisteredException": "it calls a method that does not exist",
+    "NoMatchingFunctionException": "a function does not accept these arguments",
+    "NoMatchingMethodException": "a method does not accept these arguments",
 }
 
 
