@@ -162,18 +162,18 @@ def test_several_stacks_are_judged_as_one_set_of_facts_if_their_names_differ(ask
         ({"against": [dg.read_stack(BASTION)] * 2},
          "the older state is of bastion, bastion, not of bastion: give it the same name"),
         ({"against": dg.read_stack(BASTION), "action": "delete"},
-         "delete has no older state to judge against: update and restore have one"),
-        ({"action": "creat"}, "there is no action creat: one of create, update, adopt, restore, delete, suspend, "
+         "delete can't be judged against an older state: only update and restore can"),
+        ({"action": "creat"}, "there is no action creat: use one of create, update, adopt, restore, delete, suspend, "
                               "resume, check, snapshot, rollback"),
         ({"now": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))},
          "0001-01-01 00:00:00+09:00 is not a time in UTC"),
         ({"now": "tomorrow"}, "tomorrow is not a time in UTC"),
-        ({"mode": "off"}, "there is no mode off: one of record, warn, enforce"),
-        ({"engine": "fast"}, "there is no engine fast: one of native, pydatalog"),
+        ({"mode": "off"}, "there is no mode off: use one of record, warn, enforce"),
+        ({"engine": "fast"}, "there is no engine fast: use one of native, pydatalog"),
         ({"caller": {"name": "ann", "role": "x"}}, "a caller has user, project, domain and roles, not name, role"),
-        ({"caller": {"user": 1}}, "user, project and domain of a caller are texts"),
-        ({"caller": {"roles": "admin"}}, "roles of a caller are a list of texts"),
-        ({"caller": {"roles": [1]}}, "roles of a caller are a list of texts"),
+        ({"caller": {"user": 1}}, "user, project and domain of a caller must be strings"),
+        ({"caller": {"roles": "admin"}}, "the roles of a caller must be a list of strings"),
+        ({"caller": {"roles": [1]}}, "the roles of a caller must be a list of strings"),
     ],
 )  # fmt: skip
 def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, arguments: dict[str, Any], message: str) -> None:
@@ -187,7 +187,7 @@ def test_a_call_that_makes_no_sense_is_a_usage_error(asks: dg.Rules, arguments: 
     [
         ({"knwon": [("ann",)]}, "no rule declares the relation knwon", "did you mean known?"),
         ({"m:knwon": [("ann",)]}, "no rule declares the relation m:knwon", "did you mean m:known?"),
-        ({"known": [("ann", "x")]}, "m:known has 1 column, here 2", None),
+        ({"known": [("ann", "x")]}, "m:known has 1 column, found 2", None),
         ({"known": [{"usre": "ann"}]}, "m:known has no column usre", "did you mean user?"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_query_that_can_not_be_answered_raises() -> None:
     assert str(error.value).partition(" ")[0] == "<rules>:1:15:"
     with pytest.raises(dg.UsageError):
         dg.query("p(1).", "p(x)", engine="both")
-    with pytest.raises(dg.UsageError, match="undefined is error or empty"):
+    with pytest.raises(dg.UsageError, match="undefined must be error or empty"):
         dg.query("p(1).", "p(x)", undefined="warn")
     with pytest.raises(dg.InputError, match="nan is not a number"):
         dg.query("", "p(x)", facts={"p": [(float("nan"),)]})
@@ -274,17 +274,18 @@ SERVER = '{"relation": "nova:servers", "row": ["s", "db", null, "ACTIVE", "t", n
          ("no rule declares the relation nova:srv", "did you mean nova:servers?")),
         ('{"relation": "nova:servers", "row": {"idd": "s"}}',
          ("nova:servers has no column idd", "did you mean id?")),
-        ('{"relation": "nova:servers", "row": {"name": "db"}}', ("nova:servers.id is string, here null", None)),
-        ('{"relation": "nova:servers", "row": ["s"]}', ("nova:servers has 15 columns, here 1", None)),
+        ('{"relation": "nova:servers", "row": {"name": "db"}}', ("nova:servers.id is string, found null", None)),
+        ('{"relation": "nova:servers", "row": ["s"]}', ("nova:servers has 15 columns, found 1", None)),
         ('{"relation": "cinder:volumes", "row": {"id": "s", "size": "20"}}',
-         ("cinder:volumes.size is number, here string", None)),
+         ("cinder:volumes.size is number, found string", None)),
         ('{"relation": "neutronv2:ports", "row": {"id": "p", "admin_state_up": "True"}}',
-         ("neutronv2:ports.admin_state_up is boolean or null, here string", "write true")),
+         ("neutronv2:ports.admin_state_up is boolean or null, found string", "write true")),
         ('{"relation": "cinder:volumes", "row": {"id": "v", "size": 20, "bootable": "false"}}',
-         ("cinder:volumes.bootable is boolean or null, here string", "write false")),
+         ("cinder:volumes.bootable is boolean or null, found string", "write false")),
         ('{"relation": "nova:flavors", "row": {"id": "f", "vcpus": "2"}}',
-         ("nova:flavors.vcpus is number, here string", None)),
-        ('{"relation": "m:rack", "row": {"host": "c", "number": "2"}}', ("m:rack.number is number, here string", None)),
+         ("nova:flavors.vcpus is number, found string", None)),
+        ('{"relation": "m:rack", "row": {"host": "c", "number": '
+        '"2"}}', ("m:rack.number is number, found string", None)),
     ],
 )  # fmt: skip
 def test_what_is_in_the_cloud_is_typed(line: str, expected: str | tuple[str, str | None], tmp_path: Path) -> None:
@@ -349,5 +350,5 @@ def test_where_one_engine_refuses_nothing_was_compared(tmp_path: Path) -> None:
         dg.load_rules(tmp_path / "m.dl").decide(dg.read_stack(BASTION), engine="both")
     assert str(error.value) == (
         f"pyDatalog refuses the rule of m:p at {tmp_path}/m.dl:2:1: an expression in it fails; the native engine "
-        "(--engine native) tells where and for what"
+        "(--engine native) shows where and why"
     )

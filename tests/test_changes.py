@@ -338,7 +338,10 @@ def test_rules_that_read_an_old_state_without_one_are_noted(folder: Path) -> Non
     update, compared = (rules.decide(stack({}), action="update", against=old, now=NOW) for old in ((), stack({})))
     create = rules.decide(stack({}), now=NOW)
     inputs: set[RelationRef] = {old_version("os:nova:server"), "heat:change", "gate:request", "heat:stack"}
-    message = "the rules read heat:change, old:os:nova:server, and nothing says what the stack was: give --against OLD"
+    message = (
+        "the rules read heat:change, old:os:nova:server, but the state of the stack before is not given: "
+        "use --against OLD"
+    )
     assert list(format_comparison_notes(inputs, [create, update, compared])) == [message]
     assert list(format_comparison_notes(inputs, [create, compared])) == []
     assert list(format_comparison_notes({"gate:request"}, [update])) == []

@@ -263,10 +263,10 @@ def test_rules_that_read_a_cloud_which_nobody_describes_are_warned_of(capsys: py
     printed = capsys.readouterr()
     assert (codes, [json.loads(line)["outcome"] for line in printed.out.splitlines()]) == ([0, 1], ["allow", "deny"])
     assert printed.err == (
-        "warning[no-inventory] the rules read cinder:volumes, nova:servers, which nothing fills\n"
+        "warning[no-inventory] the rules read cinder:volumes, nova:servers, but there is no inventory\n"
         "  help  give --inventory FILE.jsonl\n"
-        "warning[unfilled] the rules read cinder:volumes, of which i.jsonl has no row\n"
-        "  help  collect them, unless there are none\n"
+        "warning[unfilled] the rules read cinder:volumes, but i.jsonl has no rows of it\n"
+        "  help  collect them again, unless the cloud has none\n"
     )
 
 
@@ -276,10 +276,10 @@ def test_a_column_that_is_null_in_every_row_is_warned_of_with_its_place(capsys: 
     assert run("check ok.yaml --rules c.dl --inventory i.jsonl") == 0
     assert capsys.readouterr().err == (
         "c.dl:2:9: warning[unfilled] nova:servers.zone is null in every row of the inventory: "
-        "what joins or compares it never holds\n"
+        "no condition on it holds\n"
         '  2 | p(s) :- nova:servers(id=s, zone="z1").\n'
         "    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-        '  help  say what null means, as in `zone ?? "none"`, or collect it\n'
+        '  help  give it a default, `zone ?? "none"`, or collect it\n'
     )
 
 
@@ -290,10 +290,10 @@ def test_ages_that_the_inventory_does_not_say_are_warned_of(capsys: pytest.Captu
     given = ["", "--inventory i.jsonl", "--inventory r.jsonl"]
     assert [run(f"check ok.yaml --rules c.dl --now 2027-03-01T12:02 {more}") for more in given] == [0, 0, 1]
     assert capsys.readouterr().err == (
-        "warning[no-inventory] the rules read gate:inventory_age, which nothing fills\n"
+        "warning[no-inventory] the rules read gate:inventory_age, but there is no inventory\n"
         "  help  give --inventory FILE.jsonl\n"
-        "warning[unfilled] the rules read gate:inventory_age, and i.jsonl does not say when its tables were read\n"
-        "  help  write it by `datalog-gate inventory pull`\n"
+        "warning[unfilled] the rules read gate:inventory_age, but i.jsonl does not say when its tables were read\n"
+        "  help  write it with `datalog-gate inventory pull`\n"
     )
 
 
@@ -307,7 +307,8 @@ def test_a_pack_may_say_that_it_does_without_an_inventory(
     write_files(Path("pack"), {"c.dl": policy, "pack.yaml": f'version: "1"\nsummary: one\n{about}'})
     assert run("check ok.yaml --rules pack") == 0
     assert capsys.readouterr().err == warned * (
-        "warning[no-inventory] the rules read nova:servers, which nothing fills\n  help  give --inventory FILE.jsonl\n"
+        "warning[no-inventory] the rules read nova:servers, but there is no inventory\n  help  give --inventory "
+        "FILE.jsonl\n"
     )
 
 
@@ -316,8 +317,8 @@ def test_a_pack_may_say_that_it_does_without_an_inventory(
     [
         ('["a", "blue"]', (0, "a\tblue\n", "")),
         ('{"tag": "blue", "server_id": "a"}', (0, "a\tblue\n", "")),
-        ('["a", 1]', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, here number\n")),
-        ('{"server_id": "a"}', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, here null\n")),
+        ('["a", 1]', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, found number\n")),
+        ('{"server_id": "a"}', (3, "", "i.jsonl:1:1: error[bad-facts] nova:tags.tag is string, found null\n")),
     ],
 )
 def test_a_query_reads_a_cloud_as_it_is_typed(

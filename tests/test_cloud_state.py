@@ -180,7 +180,7 @@ FLAVORS: dict[str, list[list[object]]] = {
     "nova:servers": [["s-1", "web", None, None, None, None, None, None, None, None, None]],
     "nova:flavors": [["f-1", "small", 1, 1, 1, 0, 1]],
 }
-NULL = "what joins or compares it never holds"
+NULL = "no condition on it holds"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_the_warning_of_a_null_column_has_its_place_and_what_to_write() -> None:
         for warning in rules.inventory({"nova:servers": rows}).warnings
     ] == [
         ("m.dl:2:9", "read host_name", "warning"),
-        ("m.dl:2:9", 'say what null means, as in `zone ?? "none"`, or collect it', "warning"),
+        ("m.dl:2:9", 'give it a default, `zone ?? "none"`, or collect it', "warning"),
     ]
 
 
@@ -236,7 +236,7 @@ def test_a_table_that_nobody_read_is_warned_of_where_a_rule_asks_for_its_reading
     rules = dg.Rules(load([RuleFile("m", "m.dl", f'{text}named("a").\n')]))
     assert [(str(warning.span), warning.message, warning.suggestion) for warning in rules.inventory(READ).warnings] == [
         ("m.dl:2:27", "the inventory does not say when nova:services was read", "did you mean nova:servers?"),
-        ("m.dl:3:27", "the inventory does not say when cinder:volumes was read", "have it pulled too"),
+        ("m.dl:3:27", "the inventory does not say when cinder:volumes was read", "pull that table too"),
     ]
     assert rules.inventory({}).warnings == ()
 

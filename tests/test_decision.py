@@ -281,34 +281,34 @@ DISK = "os:nova:server.block_device_mapping_v2(_id=s, _index=k, volume_size=v), 
 ENTRY = "os:nova:server.metadata(_id=s, _key=k, _value=v), v != null"
 DAY = "the text is not a date such as 2027-03-01 or 2027-03-01T12:00:00Z"
 FROM_STACK = [
-    ("p(s) :- {d}, v > 3.", "0x40x", "'0x40x' > 3: string and number have no order", "0x40x"),
-    ("p(s) :- {d}, 3 <= v.", "many", "3 <= 'many': number and string have no order", "many"),
+    ("p(s) :- {d}, v > 3.", "0x40x", "'0x40x' > 3: string and number can't be ordered", "0x40x"),
+    ("p(s) :- {d}, 3 <= v.", "many", "3 <= 'many': number and string can't be ordered", "many"),
     ("p(s) :- {m}, is_number(v), 10 / v = 1.", "{a: 0}", "/(10, 0): division by zero", "0}"),
     ("p(s) :- {m}, is_number(v), 10 % v = 1.", "{a: 0}", "%(10, 0): division by zero", "0}"),
     ("p(s) :- {m}, is_number(v), v * 1e999 * 1e999 * 1e999 * 1e999 > 1.", "{a: 100000}",
-     "* gives a number of more than 4000 digits",
+     "the result of * has more than 4000 digits",
      "100000"),
     ("p(s) :- {m}, is_string(v), days_until(v, d), d < 3.", "{a: soon}", f"days_until('soon'): {DAY}", "soon"),
     ('p(s) :- {m}, is_string(v), cidr_contains("10.0.0.0/8", v).', "{a: x}",
      "cidr_contains('10.0.0.0/8', 'x'): the text is not a "
      "network", "x}"),
     ('p(s) :- {m}, is_string(v), matches("x", v).', "{a: '('}",
-     "matches('x', '('): the pattern is not RE2's: missing ): (", "'('"),
+     "matches('x', '('): the pattern is not valid in RE2: missing ): (", "'('"),
     ('p(s) :- {m}, is_string(v), split(v, ":", 1, x), x = "a".', "{a: ab}",
      "split('ab', ':', 1): it has 1 part, counted from 0",
      "ab"),
     ("p(s) :- {m}, not (is_string(v), len(v, l), 1 / (l - 2) > 0).", "{a: ab}", "/(1, 0): division by zero", "ab"),
-    ("p(s) :- q(s, x), x > 2. q(s, v) :- {d}.", "b", "'b' > 2: string and number have no order", "b}"),
+    ("p(s) :- q(s, x), x > 2. q(s, v) :- {d}.", "b", "'b' > 2: string and number can't be ordered", "b}"),
     ("p(s) :- os:nova:server(_id=s), q(s, 5). q(s, x) :- {m}, is_string(v), int(v, x).", "{a: 5, b: c}",
      "int('c'): the text is not "
      "a number", "c}"),
     ("p(n) :- n = sum{{ v, s, k : {d} }}, n > 3.", "5, c", "sum: 'c' is string, not number", "c}"),
-    ("p(n) :- n = max{{ v : {d} }}, n > 3.", "5, c", "max: number and string have no order", "c}"),
+    ("p(n) :- n = max{{ v : {d} }}, n > 3.", "5, c", "max: number and string can't be ordered", "c}"),
     ("p(n) :- n = sum{{ v, s, k : {e}, is_number(v) }}, 1 / n > 3.", "{a: 1, b: -1}",
      "/(1, 0): division by zero", "1,"),
     ("p(n) :- n = max{{ v : {d} }}, n > 3.", "5, c, {get_param: f}",
-     "max: number and string have no order", "c}"),
-    ("p(s) :- {d}, limit(l), v > l.", "b", "'b' > 3: string and number have no order", "b}"),
+     "max: number and string can't be ordered", "c}"),
+    ("p(s) :- {d}, limit(l), v > l.", "b", "'b' > 3: string and number can't be ordered", "b}"),
 ]  # fmt: skip
 
 
@@ -361,7 +361,7 @@ def test_a_value_of_the_older_stack_is_told_from_one_of_the_newer() -> None:
     before = read_stack(template=HEAD + server(block_device_mapping_v2="[{volume_size: b}]"), stack_name="s")
     [error] = judge(rules, server(), against=[before], action="update").errors
     assert (error.message, str(error.place), error.blames_stack) == (
-        "as it was: 'b' > 3: string and number have no order", "<template>:4:115", True)  # fmt: skip
+        "as it was: 'b' > 3: string and number can't be ordered", "<template>:4:115", True)  # fmt: skip
 
 
 def test_what_nothing_in_the_stack_gives_is_at_its_beginning() -> None:
@@ -378,14 +378,14 @@ edge(g) :- gate:grant(id=g), not gate:grant_option(id=g, path="refuse").
 address(ip) :- os:neutron:floating_ip(_id=ip), not gate:unlocked("edge", ip).
 """
 IPS = "".join(f"  {name}: {{type: OS::Neutron::FloatingIP, properties: {{floating_network: n}}}}\n" for name in "ab")
-LATE = ": write it, or take it from a parameter that is known and not hidden"
-LATER = ": leave the grant out, or take a later day"
+LATE = ": write the value, or use a parameter that is known and not hidden"
+LATER = ": remove the grant, or set a later date"
 RACK = (
-    "the service rack is not enabled here, or not for this caller: it takes --services rack at the command line, and "
-    "at the gate the operator and the policy datalog_gate:grant:rack"
+    "the service rack is not enabled here, or not for this caller: use --services rack on the command line, or ask "
+    "the operator to enable it, and to allow it in the policy datalog_gate:grant:rack"
 )
-UNGIVEN = "it hangs on parameters, and not all have a value yet"
-NONE = ", and there is no such resource"
+UNGIVEN = "it depends on parameters, and not all of them have a value yet"
+NONE = ", which is not a resource of the stack"
 ASKED: tuple[tuple[str, str, list[str]], ...] = (
     ("service: edge", "unlocked", []),
     ("service: edge, scope: [a]", "unlocked", ["s/b"]),
@@ -394,36 +394,36 @@ ASKED: tuple[tuple[str, str, list[str]], ...] = (
     ("service: edge, scope: {get_param: l}", "unlocked", ["s/b"]),
     ("service: edge, scope: [absent]", "nothing is in its scope", ["s/a", "s/b"]),
     ("service: edge, scope: []", "nothing is in its scope", ["s/a", "s/b"]),
-    ("service: edge, scope: [perhaps]", "whether what is in its scope is in the template is not known yet",
+    ("service: edge, scope: [perhaps]", "whether the resources in its scope are in the template is not known yet",
      ["s/a", "s/b"]),
     ("service: edge, scope: [a, cc]", f"its scope names cc{NONE}", ["s/a", "s/b"]),
     ("service: edge, scope: [a, abset]", f"its scope names abset{NONE}: did you mean absent?", ["s/a", "s/b"]),
     ("service: edge, scope: a", "its scope is not a list of names", ["s/a", "s/b"]),
-    ("service: edge, scope: {get_attr: [a, show]}", f"its scope hangs on {{get_attr: [a, show]}} in s{LATE}",
+    ("service: edge, scope: {get_attr: [a, show]}", f"its scope depends on {{get_attr: [a, show]}} in s{LATE}",
      ["s/a", "s/b"]),
     ("service: edge, scope: [{get_resource: a}]",
-     "its scope refers to a, so that each waits for the other: write the name alone", ["s/a", "s/b"]),
+     "its scope refers to a, so each would wait for the other: write only the name", ["s/a", "s/b"]),
     ("service: edge, scope: [a, b]}, depends_on: [a], metadata: {",
-     "its scope names a, which the grant itself waits for: take it out of either", ["s/a", "s/b"]),
+     "its scope names a, but the grant depends on it: remove one of the two", ["s/a", "s/b"]),
     ("service: edge, options: {refuse: 1}", "no rule unlocks it", ["s/a", "s/b"]),
     ("service: edge, expires: 2027-03-02", "unlocked", []),
     ("service: edge, expires: 2027-03-01", f"expired 2027-03-01{LATER}", ["s/a", "s/b"]),
     ("service: edge, expires: '2027-03-01T13:00+02:00'", f"expired 2027-03-01T13:00+02:00{LATER}", ["s/a", "s/b"]),
     ("service: edge, expires: soon", "expires is not a date: soon", ["s/a", "s/b"]),
-    ("service: edge, expires: {get_attr: [a, show]}", f"its day of expiry hangs on {{get_attr: [a, show]}} in s{LATE}",
+    ("service: edge, expires: {get_attr: [a, show]}", f"its expiry date depends on {{get_attr: [a, show]}} in s{LATE}",
      ["s/a", "s/b"]),
     ("service: edge, expires: {get_param: f}", UNGIVEN, ["s/a", "s/b"]),
     ("service: edge, scope: [a, {get_param: f}]", UNGIVEN, ["s/a", "s/b"]),
     ("service: edge}, deletion_policy: Retain, metadata: {",
-     "its deletion_policy is Retain, by which nothing would be given back: leave it out", ["s/a", "s/b"]),
-    ("service: edge}, external_id: x, metadata: {", "its external_id names something that exists: leave it out",
+     "its deletion_policy is Retain, which would never release the grant: remove it", ["s/a", "s/b"]),
+    ("service: edge}, external_id: x, metadata: {", "its external_id names an existing resource: remove it",
      ["s/a", "s/b"]),
     ("service: rack", RACK, ["s/a", "s/b"]),
     ("service: rack, scope: a", f"{RACK}; its scope is not a list of names", ["s/a", "s/b"]),
     ("service: {get_param: f}", UNGIVEN, ["s/a", "s/b"]),
-    ("service: {get_attr: [a, show]}", f"its service hangs on {{get_attr: [a, show]}} in s{LATE}", ["s/a", "s/b"]),
-    ("service: {get_param: h}", f"its service hangs on hidden value of a parameter{LATE}", ["s/a", "s/b"]),
-    ("service: edge, scope: [{get_param: h}]", f"its scope hangs on hidden value of a parameter{LATE}",
+    ("service: {get_attr: [a, show]}", f"its service depends on {{get_attr: [a, show]}} in s{LATE}", ["s/a", "s/b"]),
+    ("service: {get_param: h}", f"its service depends on hidden value of a parameter{LATE}", ["s/a", "s/b"]),
+    ("service: edge, scope: [{get_param: h}]", f"its scope depends on hidden value of a parameter{LATE}",
      ["s/a", "s/b"]),
 )  # fmt: skip
 

@@ -207,9 +207,9 @@ def test_a_rename_reaches_tests_as_they_are_written_and_not_as_they_were_saved(w
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("export", "with that name the rules would be wrong: found `(`, expected the name of a relation"),
+        ("export", "with that name the rules would not load: found `(`, expected the name of a relation"),
         ("own", "above has another relation or builtin own"),
-        ("other", "with that name the rules would be wrong: other is below:other and third:other"),
+        ("other", "with that name the rules would not load: other is below:other and third:other"),
     ],
 )
 def test_a_rename_changes_no_meaning_in_other_modules_and_beside_tests(
@@ -335,7 +335,7 @@ def test_a_template_tells_what_its_rules_read_and_the_configuration_does_not_giv
     rules.mkdir()
     (rules / "own.dl").write_text('@deny("own", "") p(s) :- os:nova:server(_id=s, name=n), nova:servers(name=n).\n')
     workspace.edit(web, HOT)
-    message = "the rules read nova:servers, which nothing fills"
+    message = "the rules read nova:servers, but there is no inventory"
     (problem,) = workspace.judge(web)[str(web)]
     assert (problem.code, problem.severity, problem.message) == ("no-inventory", "warning", message)
     assert (problem.range.start, problem.help) == (0, "give --inventory FILE.jsonl")

@@ -104,7 +104,7 @@ def test_an_update_changes_only_the_expectations_that_differ(folder: Path, befor
     ],
 )
 def test_what_an_update_could_lose_is_left_to_its_author(folder: Path, expect: str) -> None:
-    with pytest.raises(UsageError, match="is better edited by hand: with anchors, or in brackets"):
+    with pytest.raises(UsageError, match="must be edited by hand, since it uses anchors or brackets"):
         update(folder, f"{START}      {expect}\n")
 
 
@@ -170,7 +170,7 @@ def test_the_command_shows_an_update_and_writes_it_only_with_yes(
         "-        - {policy: flavor, resource: web, line: 3}",
         f"+        - {WEB}",
     ]
-    assert printed.err == "datalog-gate: nothing is written: say --yes\n"
+    assert printed.err == "datalog-gate: nothing is written: give --yes\n"
     assert (main(["test", "--update", "--yes", "."]), file.read_text()) == (0, START + ALL)
     assert (main(["test", "--update", "."]), file.read_text()) == (0, START + ALL)
 

@@ -267,7 +267,7 @@ e(s) :- os:nova:server(_id=s, flavor=f), is_string(f), int(f, n), n > 2.
 @pytest.mark.parametrize(
     ("relation", "row", "expected"),
     [
-        ("m:p", ["s/web", 2], [("not 2 = 1", 2), ("there is q(s/web)", 3), ("the rule gives no such row", 4)]),
+        ("m:p", ["s/web", 2], [("not 2 = 1", 2), ("there is q(s/web)", 3), ("the rule does not derive this row", 4)]),
         ("m:p", ["s/db", ...], [
             ("there is no os:nova:server(_id=s/db, flavor=f)", 2),
             ("there is no os:nova:server(_id=s/db, flavor=f)", 3),
@@ -289,7 +289,7 @@ def test_only_of_a_relation_that_rules_derive_it_is_asked_why_not_and_by_whole_r
     explanation = judge(QUESTION, HEAD + server()).explanation
     with pytest.raises(KeyError):
         explanation.why_not("os:nova:server", [...])
-    with pytest.raises(ValueError, match=r"^m:p has 2 columns, here 1$"):
+    with pytest.raises(ValueError, match=r"^m:p has 2 columns, found 1$"):
         explanation.why_not("m:p", ["s/web"])
 
 

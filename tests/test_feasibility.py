@@ -119,12 +119,12 @@ def raises(error: Exception) -> Callable[[Request], None]:
     return say
 
 
-NO = "the grant s/g unlocks nothing of "
-LATE = "hangs on {get_attr: [a, name]} in s: write it, or take it from a parameter that is known and not hidden"
+NO = "the grant s/g does not unlock "
+LATE = "depends on {get_attr: [a, name]} in s: write the value, or use a parameter that is known and not hidden"
 REFUSED = [
-    (grant(scope=["nothing"]), f"{NO}edge: its scope names nothing, and there is no such resource"),
-    (grant("egde"), f"{NO}egde: the service egde is not enabled here, or not for this caller: it takes --services egde"
-     " at the command line, and at the gate the operator and the policy datalog_gate:grant:egde"),
+    (grant(scope=["nothing"]), f"{NO}edge: its scope names nothing, which is not a resource of the stack"),
+    (grant("egde"), f"{NO}egde: the service egde is not enabled here, or not for this caller: use --services egde"
+     " on the command line, or ask the operator to enable it, and to allow it in the policy datalog_gate:grant:egde"),
     (grant(options={"locked": 1}), f"{NO}edge: no rule unlocks it"),
     (grant({"get_attr": ["a", "name"]}), f"{NO}?({{get_attr: [a, name]}} in s): its service {LATE}"),
 ]  # fmt: skip
@@ -182,10 +182,10 @@ def test_without_services_a_grant_is_refused_where_policies_judge(tmp_path: Path
 ANSWERS = [
     (lambda _request: None, "allowed", ""),
     (raises(RefusedError("the edge\nis full")), "denied", "edge refuses the grant s/g: the edge is full"),
-    (raises(UnavailableError("down")), "undecided", "edge could not be asked for the grant s/g: down"),
-    (raises(KeyError("s3cret")), "undecided", "edge could not be asked for the grant s/g: is broken (KeyError)"),
+    (raises(UnavailableError("down")), "undecided", "edge could not be consulted on the grant s/g: down"),
+    (raises(KeyError("s3cret")), "undecided", "edge could not be consulted on the grant s/g: is broken (KeyError)"),
     (lambda _request: time.sleep(5), "undecided",
-     "edge could not be asked for the grant s/g: did not answer within 0.2 seconds"),
+     "edge could not be consulted on the grant s/g: did not answer within 0.2 seconds"),
 ]  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def test_no_service_is_asked_without_a_grant_nor_of_a_stack_that_policies_deny(r
 def test_all_services_of_a_request_are_asked_within_one_step(rig: Rig) -> None:
     rig.broker.ticks = lambda: 0.2 * len(rig.edge.requests)
     answer = rig.ask({**{f"g{at}": grant(scope=["a"]) for at in range(3)}, **AB})
-    assert answer == ("undecided", "edge could not be asked for the grant s/g2: has used up its time")
+    assert answer == ("undecided", "edge could not be consulted on the grant s/g2: has used up its time")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_a_stack_that_is_known_by_its_name_alone_has_its_claims_too(rig: Rig) ->
     assert [request.replaces for request in rig.edge.requests] == [(key,)]
 
 
-STAYS = "the grant s/g of seats can't go while s/a stays"
+STAYS = "the grant s/g of seats can't be removed while s/a stays"
 SEATS = grant("seats", scope=["a"])
 CHANGED: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, str]]] = [
     ({"g": SEATS, **AB}, ("a",), ("allowed", "")),
@@ -300,8 +300,8 @@ CHANGED: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, str]]] = [
     ({"g": grant("seats", scope=["b"]), **AB}, ("a", "b"), ("denied", STAYS)),
     ({"g": grant("edge", scope=["a"]), **AB}, ("a",), ("denied", STAYS)),
     ({"g": SEATS, **AB}, (), ("allowed", "")),
-    ({"other": SEATS, **AB}, (), ("denied", "the grant s/g of seats can't go while s stays")),
-    (AB, (), ("denied", "the grant s/g of seats can't go while s stays")),
+    ({"other": SEATS, **AB}, (), ("denied", "the grant s/g of seats can't be removed while s stays")),
+    (AB, (), ("denied", "the grant s/g of seats can't be removed while s stays")),
 ]
 
 
@@ -326,13 +326,16 @@ def test_a_grant_of_any_other_service_may_go(rig: Rig) -> None:
 def test_a_journal_that_can_not_be_read_leaves_the_update_undecided(rig: Rig, tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("no journal at all, but long enough to be one" * 50)
     verdict, reason = rig.ask({"g": grant(), **AB}, "update")
-    assert (verdict, reason) == ("undecided", "what the stack holds can't be read: journal: file is not a database")
+    assert (verdict, reason) == (
+        "undecided",
+        "the contents of the stack can't be read: journal: file is not a database",
+    )
 
 
 def test_a_store_that_can_not_be_reached_stops_grants_alone(tmp_path: Path) -> None:
     rig = Rig(tmp_path, store="mysql+pymysql://gate:hush@127.0.0.1:1/gate")
     rig.point.broker = create_broker(rig.point.settings)
-    unreachable = ("undecided", "what the stack holds can't be read: the store can't be reached")
+    unreachable = ("undecided", "the contents of the stack can't be read: the store can't be reached")
     granted = {"g": grant(), **AB}
     assert [rig.ask(granted, action) for action in ("create", "update", "adopt")] == [unreachable] * 3
     assert [rig.ask(AB), rig.ask(AB, "update"), rig.ask(granted, "delete")] == [("allowed", "")] * 3

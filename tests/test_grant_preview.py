@@ -25,7 +25,7 @@ resources:
     type: OS::Heat::ResourceGroup
     properties: {{count: 2, resource_def: {{type: OS::Nova::KeyPair, properties: {{name: k}}}}}}
 """
-NONE = "grant s/g unlocks nothing of rack: "
+NONE = "grant s/g does not unlock rack: "
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ NONE = "grant s/g unlocks nothing of rack: "
         (
             "",
             "other",
-            f"{NONE}the service rack is not enabled here, or not for this caller: it takes --services rack at the "
-            "command line, and at the gate the operator and the policy datalog_gate:grant:rack",
+            f"{NONE}the service rack is not enabled here, or not for this caller: use --services rack on the "
+            "command line, or ask the operator to enable it, and to allow it in the policy datalog_gate:grant:rack",
         ),
     ],
 )

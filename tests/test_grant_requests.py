@@ -182,13 +182,13 @@ def test_without_services_there_is_no_journal(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        ({"service_journal": ""}, ValueError, "services need service_journal, the file in which is written down what"),
+        ({"service_journal": ""}, ValueError, "services need the option store or service_journal"),
         ({"service_option": ("edge",)}, ValueError, "service_option edge is not NAME.KEY=VALUE"),
         ({"services": ("gone",), "service_option": ()}, GateError, "can't be loaded: gone is not installed"),
-        ({"services": ()}, GateError, "can't be loaded: edge has settings and is not enabled"),
-        ({"service_option": ()}, GateError, "edge can't be made: ValueError: the service needs a file"),
-        ({"service_lease_seconds": 25.0}, ValueError, "a call must take no longer than a step, and a step less than"),
-        ({"service_journal": "/nowhere/j"}, JournalError, "/nowhere/j can't be made"),
+        ({"services": ()}, GateError, "can't be loaded: edge has settings, but is not enabled"),
+        ({"service_option": ()}, GateError, "edge can't be created: ValueError: the service needs a file"),
+        ({"service_lease_seconds": 25.0}, ValueError, "service_call_seconds must not exceed service_step_seconds"),
+        ({"service_journal": "/nowhere/j"}, JournalError, "/nowhere/j can't be created"),
     ],
 )
 def test_services_that_can_not_be_put_to_work_stop_with_a_reason(

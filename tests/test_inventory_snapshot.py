@@ -89,7 +89,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ('{"relation": "nova:tags"', "c.jsonl:1:1: error[bad-facts] this is not JSON"),
-        ('{"relation": "nova:tags", "row": ["s-1"]}', "c.jsonl:1:1: error[bad-facts] nova:tags has 2 columns, here 1"),
+        ('{"relation": "nova:tags", "row": ["s-1"]}', "c.jsonl:1:1: error[bad-facts] nova:tags has 2 columns, found 1"),
         (
             '{"relation": "gate:inventory", "row": {"table": "nova:tags", "read": "noon"}}',
             "c.jsonl:1:1: error[bad-facts] noon is not a time",

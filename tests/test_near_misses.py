@@ -12,7 +12,7 @@ from datalog_gate.decision.policy_set import RuleFile, load
 from datalog_gate.files.templates import read_stack
 from tests.mistakes import ASSOCIATED, GROUP, INSTANCE, POLICY, TEMPLATE
 
-SLIP = 'm.dl:2:9 near-miss: flavor in web/server is "m1.huge", and the rule asks for "M1.HUGE"'
+SLIP = 'm.dl:2:9 near-miss: flavor in web/server is "m1.huge", but the rule asks for "M1.HUGE"'
 VOLUMES = "n = count{ v : os:cinder:volume(_id=v, _stack=x) }"
 KEY = "{type: string, default: ops"
 
@@ -34,7 +34,7 @@ def test_a_slip_is_reported_where_it_was_asked_for() -> None:
 def test_what_to_write_is_written_as_rules_write_it() -> None:
     template = TEMPLATE.replace("{public: true", "{a.b: c, public: true")
     assert near_misses('os:nova:server.metadata(_id=x, _key="a.b")', template) == [
-        'm.dl:2:9 near-miss: _key in web/server is "a\\\\.b", and the rule asks for "a.b"'
+        'm.dl:2:9 near-miss: _key in web/server is "a\\\\.b", but the rule asks for "a.b"'
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_policy_with_a_finding_is_not_reviewed() -> None:
 
 def test_a_hidden_value_is_not_compared() -> None:
     text = 'heat:parameter(stack=x, name="key", value="OPS")'
-    shown = 'm.dl:2:9 near-miss: value is "ops", and the rule asks for "OPS"'
+    shown = 'm.dl:2:9 near-miss: value is "ops", but the rule asks for "OPS"'
     assert near_misses(text) == [shown]
     assert near_misses(text, TEMPLATE.replace(KEY, f"{KEY}, hidden: true")) == []
 
@@ -88,14 +88,14 @@ def test_a_hidden_value_is_not_compared() -> None:
 @pytest.mark.parametrize("root", ["heat:root(stack=x)", "heat:stack(id=x, depth=0)", "heat:stack(id=x, parent=null)"])
 def test_a_count_of_the_root_alone_is_reported_where_nested_stacks_hold_more(root: str) -> None:
     place = f"m.dl:2:{len(f'p(x) :- {root}, n = count{{ v : ') + 1}"
-    where = "stacks within it hold 20 rows of os:cinder:volume"
-    message = f"near-miss: count takes what the root itself lists, and {where}"
+    where = "its nested stacks have 20 rows of os:cinder:volume"
+    message = f"near-miss: count reads the root stack only, but {where}"
     assert near_misses(f"{root}, {VOLUMES}, n > 9", GROUP) == [f"{place} {message}"]
     assert near_misses(f"{root}, n = count{{ v : os:cinder:volume(_id=v) }}, n > 99", GROUP) == []
 
 
 def test_another_form_is_reported_where_the_stack_has_it() -> None:
-    reads = "one-form: the rules read os:nova:server, and this stack has aws:ec2:instance too, which they don't read"
+    reads = "one-form: the rules read os:nova:server, but not aws:ec2:instance, which this stack has too"
     assert near_misses('os:nova:server(_id=x, flavor="m1")', INSTANCE) == [f"m.dl:2:9 {reads}"]
     both = '(os:nova:server(_id=x, flavor="m1") or aws:ec2:instance(_id=x, InstanceType="m1"))'
     assert near_misses(both, INSTANCE) == []
@@ -103,7 +103,7 @@ def test_another_form_is_reported_where_the_stack_has_it() -> None:
 
 
 def test_a_second_resource_that_fills_a_column_counts_where_the_column_is_read() -> None:
-    link = "os:neutron:floating_ip_association too, which they don't read"
-    message = f"one-form: the rules read os:neutron:floating_ip, and this stack has {link}"
+    link = "os:neutron:floating_ip_association, which this stack has too"
+    message = f"one-form: the rules read os:neutron:floating_ip, but not {link}"
     assert near_misses("os:neutron:floating_ip(_id=x, port_id=p), p != null", ASSOCIATED) == [f"m.dl:2:9 {message}"]
     assert near_misses('os:neutron:floating_ip(_id=x, dns_name="web")', ASSOCIATED) == []

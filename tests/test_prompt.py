@@ -55,10 +55,10 @@ def prompt(tmp_path: Path) -> Prompt:
             ":whynot reach(3, _)",
             ["  fails there is no link(3, y)    m.dl:3", "        there is no reach(3, y)   m.dl:4"],
         ),
-        (":whynot reach(1, 2)", ["there is such a row: ask :why"]),
-        (":why reach(3, _)", ["no row of m:reach is like that: ask :whynot"]),
+        (":whynot reach(1, 2)", ["there is a matching row: ask :why"]),
+        (":why reach(3, _)", ["no row of m:reach matches: ask :whynot"]),
         (":why link(1, _)", ["m:link(1, 2)", "  a fact"]),
-        (":why rech", ["write one atom of a relation that there is, as :why open_ssh(group, src)"]),
+        (":why rech", ["write one atom of an existing relation, such as :why open_ssh(group, src)"]),
         (":wy", ["there is no command :wy: did you mean :why?"]),
         (
             ":relations",
@@ -66,11 +66,11 @@ def prompt(tmp_path: Path) -> Prompt:
                 "m:link",
                 "m:reach",
                 "m:far",
-                "701 more have no row here: :relations PATTERN shows some, as os:nova:*",
+                "701 more have no row here: list them with :relations PATTERN, such as os:nova:*",
             ],
         ),
         ("heat:stack", ["0 rows"]),
-        ("link", ["there are rows: name columns to see them, m:link(a=x)"]),
+        ("link", ["there are rows; name columns to see them: m:link(a=x)"]),
         (":relations far", ["m:far", "  x        number", "  column2  string"]),
         (":relations link", ["m:link", "  a  number", "  b  number"]),
         (
@@ -148,7 +148,7 @@ def test_a_pipe_is_answered_line_by_line(
         "-------  -",
         "web/web  w",
         "1 row",
-        "an editor needs a terminal: :rules alone reads the rules again",
+        "an editor needs a terminal: use :rules without a file to read the rules again",
     ]
 
 

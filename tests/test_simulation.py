@@ -117,14 +117,14 @@ def test_a_policy_of_our_own_language_is_updated_too(tmp_path: Path, capsys: pyt
 
 
 WRONG: list[tuple[str, str, str]] = [
-    ("p(x)", "q(1)", "<sequence>:1:1 q is no update and no action of t: write q+(...) to add a row"),
-    ("p(x)", "cler(1)", "<sequence>:1:1 cler is no update and no action of t: did you mean clear?"),
-    ("p(x)", "clear(x)", "<sequence>:1:1 nothing gives the variables of clear a value: write a condition behind `:-`"),
+    ("p(x)", "q(1)", "<sequence>:1:1 q is neither an update nor an action of t: write q+(...) to add a row"),
+    ("p(x)", "cler(1)", "<sequence>:1:1 cler is neither an update nor an action of t: did you mean clear?"),
+    ("p(x)", "clear(x)", "<sequence>:1:1 the variables of clear have no value: write a condition after `:-`"),
     ("p(x)", "p+(1", "<sequence>:1:5 found the end of the text, expected `,` or `)`: None"),
     (
         "p(x)",
         "p+(1), q+(1)",
-        "<sequence>:1:13 found the end of the text behind several heads: write `:- true` behind what is one step",
+        "<sequence>:1:13 found the end of the text after several heads: write `:- true` after the heads of one step",
     ),
     ("p(x) q(x)", "", "None a query is one atom or rule: write p(x)"),
     (
@@ -135,7 +135,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "p(x)",
         "nova:tags+(x)",
-        "<sequence>:1:1 nova:tags holds facts: an update of it gives all columns a value: write nova:tags+(...)",
+        "<sequence>:1:1 nova:tags holds facts: an update must give all columns a value: write nova:tags+(...)",
     ),
 ]
 
@@ -154,7 +154,7 @@ def test_a_policy_that_is_missing_and_a_row_that_is_too_short_are_errors() -> No
         dg.simulate({"t": "p(1)"}, "tt", "p(x)", "")
     with pytest.raises(UsageError, match=r"^there is no policy a: there are t$"):
         dg.simulate({"t": "p(1)"}, "t", "p(x)", "", "a")
-    with pytest.raises(InputError, match="nova:tags has 2 columns, here 1"):
+    with pytest.raises(InputError, match="nova:tags has 2 columns, found 1"):
         dg.simulate({"t": "p(x) :- nova:tags(x, y)"}, "t", "p(x)", "nova:tags+(1)")
 
 

@@ -28,7 +28,7 @@ waivers:
 """
 CHECK = ("check", "s.yaml", "--now", "2027-03-01T12:00", "--waivers", "waivers.yaml")
 WHO = ("--owner", "net", "--reason", "it: stays", "--expires", "2027-06-01")
-UNREAD = "waivers.yaml: nothing can be added below: write the list with a dash for each waiver"
+UNREAD = "waivers.yaml: no waiver can be appended: write the list with a dash for each waiver"
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def test_a_file_of_waivers_may_be_named_by_the_environment(
 def test_waivers_without_a_violation_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.yaml").write_text(TEMPLATE[: TEMPLATE.index("  web")] + TEMPLATE[TEMPLATE.index("  db") :])
     code, _, err = run(capsys, *CHECK)
-    assert (code, err) == (1, "datalog-gate: 1 of 1 waivers met nothing here: W-7\n")
+    assert (code, err) == (1, "datalog-gate: 1 of 1 waivers matched nothing here: W-7\n")
 
 
 def test_a_waiver_is_written_below_those_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +155,7 @@ def test_a_waiver_for_a_number_says_how_to_bound_it(capsys: pytest.CaptureFixtur
 """
     code, out, err = run(capsys, "waive", "d.json", "3", *WHO)
     assert (code, out, Path("waivers.yaml").exists()) == (3, "", False)
-    assert err.splitlines()[0] == "waivers.yaml:2:5: error[bad-waiver] it would waive all that the policy finds"
+    assert err.splitlines()[0] == "waivers.yaml:2:5: error[bad-waiver] it would waive everything that the policy finds"
     assert run(capsys, "waive", "d.json", "3", *WHO, "--while", "n <= 3") == (0, bounded, "")
     assert run(capsys, *CHECK, "--format", "compact")[1].splitlines()[-2:-1] == ["s.yaml:4:3: waived[many] 2 servers"]
 
@@ -177,8 +177,8 @@ def test_what_a_waiver_leaves_open_is_reported(capsys: pytest.CaptureFixture[str
     code, out, err = run(capsys, "waive", "d.json", "2", *WHO)
     assert (code, out.splitlines()[1:3], err) == (
         0, ['  policy: "full"', '  key: {"s": "s"}'],
-        "datalog-gate: z is hidden or not known: the waiver holds whatever it is\n"
-        "datalog-gate: the waiver holds however n changes: bound it, --while 'n <= 2'\n",
+        "datalog-gate: z is hidden or not known: the waiver holds for any value\n"
+        "datalog-gate: the waiver holds for any n: bound it with --while 'n <= 2'\n",
     )  # fmt: skip
 
 
@@ -201,7 +201,7 @@ def test_a_waiver_of_a_logged_decision_is_for_the_project_that_asked(capsys: pyt
 @pytest.mark.parametrize(
     ("arguments", "text", "expected"),
     [
-        (("d.json", "0"), FILE, (64, "the decision has no violation 0, but 3 of them")),
+        (("d.json", "0"), FILE, (64, "the decision has no violation 0, only 3")),
         (("s.yaml", "1"), FILE,
          (3, "error[unreadable] s.yaml is not a decision as `check --format json` writes it")),
         (("7f3a91", "1"), FILE, (64, "waive: name the decision log with --log, or in DATALOG_GATE_LOG")),
@@ -210,7 +210,7 @@ def test_a_waiver_of_a_logged_decision_is_for_the_project_that_asked(capsys: pyt
         (("d.json", "1", "--expires", "never"), FILE,
          (3, "waivers.yaml:16:12: error[bad-waiver] never is not a date")),
         (("d.json", "1", "--rules", "other.dl"), FILE,
-         (64, "the rules have no policy flavor like the one that found it: name them by --rules")),
+         (64, "the rules have no policy flavor like the one that found it: give them with --rules")),
     ],
 )  # fmt: skip
 def test_what_can_t_be_waived_leaves_the_file_as_it_is(

@@ -248,24 +248,25 @@ waivers:
 @pytest.mark.parametrize(
     ("old", "new", "diagnostics"),
     [
-        ("waivers:", "waiver:", ["1:1 here stands the one key `waivers` with a list"
-                                 " | write `waivers:`, and each with a dash"]),
+        ("waivers:", "waiver:", ["1:1 the file must have a single key, `waivers`, with a list"
+                                 " | write `waivers:`, and each waiver with a dash"]),
         ("subject", "subjct", ["4:5 a waiver has no key `subjct` | did you mean subject?"]),
-        ("    expires: 2027-03-08\n", "", ["2:5 `expires` is missing here: no waiver lasts for ever"]),
-        ("2027-03-08", "soon", ["8:14 soon is not a date | write one like 2027-03-01, the first day without it"]),
-        ("owner: net", "owner: 17", ['6:12 `owner` is a text | write "17" in quotes']),
-        ("owner: net", "owner:", ["6:11 `owner` is a text"]),
+        ("    expires: 2027-03-08\n", "", ["2:5 `expires` is missing here: a waiver must end"]),
+        ("2027-03-08", "soon", ["8:14 soon is not a date | write one like 2027-03-01, the first day on which it "
+        "no longer holds"]),
+        ("owner: net", "owner: 17", ['6:12 `owner` must be a string | write "17" in quotes']),
+        ("owner: net", "owner:", ["6:11 `owner` must be a string"]),
         ("policy: flavor", "policy: flavour", ["3:13 there is no policy flavour | did you mean flavor?"]),
         ("    subject: web\n    key: {f: huge}\n", "",
-         ["2:5 it would waive all that the policy finds | name one at least of subject, key, project, while"]),
-        ("{f: huge}", "f", ["5:10 `key` is a mapping of columns to values"]),
-        ("{f: huge}", "{f: [huge]}", ["5:14 `f` is a text, a number, true, false or null"]),
+         ["2:5 it would waive everything that the policy finds | give at least one of subject, key, project, while"]),
+        ("{f: huge}", "f", ["5:10 `key` must be a mapping of columns to values"]),
+        ("{f: huge}", "{f: [huge]}", ["5:14 `f` must be a string, a number, true, false or null"]),
         ("{f: huge}", "{fl: huge}", ["5:11 flavor has no column fl | did you mean f?"]),
-        ("policy: flavor", "policy: many", ["4:14 many blames no resource | leave `subject` out",
+        ("policy: flavor", "policy: many", ["4:14 many blames no resource | remove `subject`",
                                             "5:11 many has no column f | its key columns are none"]),
         ("policy: flavor\n    subject: web\n    key: {f: huge}", "policy: many\n    key: {n: 2}",
-         ['4:11 n is no key column of many: it may change and the violation be the same'
-          ' | bound it, `while: "n <= 2"`']),
+         ['4:11 n is not a key column of many: the violation stays the same when it changes'
+          ' | bound it instead, `while: "n <= 2"`']),
         ("owner", "while: f == huge\n    owner",
          ["6:12 `while` can't be `f == huge`: found `==`, expected a comparison"
           ' | write one like `while: "n <= 120"`']),
@@ -279,9 +280,11 @@ waivers:
         ("  - id: W-1",
          "  - W-0\n  - {id: W-1, policy: flavor, key: {f: a}, owner: a, reason: a, expires: 2027-03-01}\n"
          "  - id: W-1",
-         ["2:5 a waiver is a mapping | of id, policy, subject, project, owner, reason, ticket, expires, while, key",
-          "3:10 W-1 is the id of more than one waiver | give each its own",
-          "4:9 W-1 is the id of more than one waiver | give each its own"]),
+         ["2:5 a waiver must be a mapping | with the keys id, policy, subject, project, owner, reason, ticket, "
+         "expires, "
+         "while, key",
+          "3:10 W-1 is the id of more than one waiver | give each its own id",
+          "4:9 W-1 is the id of more than one waiver | give each its own id"]),
     ],
 )  # fmt: skip
 def test_errors_of_a_file_are_reported_with_their_place(
@@ -298,7 +301,7 @@ def test_errors_of_a_file_are_reported_with_their_place(
 
 def test_entries_without_a_text_are_reported_by_their_number() -> None:
     waivers = [FLAVOR | {"subject": "web"}, FLAVOR | {"id": "W-2"}]
-    message = "waivers[1]: it would waive all that the policy finds"
+    message = "waivers[1]: it would waive everything that the policy finds"
     assert refusals(lambda: rules_of().waivers(waivers), "message") == [message]
 
 

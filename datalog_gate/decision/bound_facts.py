@@ -28,7 +28,7 @@ def bind(
         cloud_table = cloud.relation(line.relation)
         try:
             if "#" in line.relation:
-                raise ValueError(f"{line.relation} is not a name of a relation")
+                raise ValueError(f"{line.relation} is not the name of a relation")
             target = find_input(program, line.relation)
             if target is not None:
                 row_of = line.positional if lenient and not cloud_table else line.typed
@@ -36,7 +36,7 @@ def bind(
             elif cloud_table:
                 line.typed(cloud_table)
             elif line.relation in BUILTINS:
-                message = f"{line.relation} is a builtin, and no rule declares such a relation"
+                message = f"{line.relation} is a builtin, and not declared as a relation"
                 diagnostics.append(Diagnostic("bad-facts", message, line.span, "give the relation another name"))
             elif not lenient and catalogue.relation(line.relation) is None:
                 message = f"no rule declares the relation {line.relation}"

@@ -137,8 +137,8 @@ def _null_columns(program: CheckedProgram, tables: Mapping[RelationRef, Rows]) -
         filled = [column for place, column in enumerate(columns) if any(row[place] is not None for row in rows)]
         word = columns[at].partition("_")[0]
         near = next((column for column in filled if column.partition("_")[0] == word), None)
-        message = f"{name}.{columns[at]} is null in every row of the inventory: what joins or compares it never holds"
-        otherwise = f'say what null means, as in `{columns[at]} ?? "none"`, or collect it'
+        message = f"{name}.{columns[at]} is null in every row of the inventory: no condition on it holds"
+        otherwise = f'give it a default, `{columns[at]} ?? "none"`, or collect it'
         yield Diagnostic("unfilled", message, span, f"read {near}" if near else otherwise, "warning")
 
 
@@ -150,7 +150,7 @@ def _unread_tables(program: CheckedProgram, readings: Mapping[str, Reading]) -> 
         table = match.arguments[0] if match.relation in (AGES, READINGS) else None
         if isinstance(table, Const) and table.value not in readings:
             message = f"the inventory does not say when {table.value} was read"
-            suggestion = did_you_mean(str(table.value), readings) or "have it pulled too"
+            suggestion = did_you_mean(str(table.value), readings) or "pull that table too"
             yield Diagnostic("unfilled", message, match.span, suggestion, "warning")
 
 

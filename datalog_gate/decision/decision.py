@@ -260,8 +260,8 @@ class PolicyError:
 
 PERHAPS = (
     "whether the grant is in the template is not known yet",
-    "whether what is in its scope is in the template is not known yet",
-    "it hangs on parameters, and not all have a value yet",
+    "whether the resources in its scope are in the template is not known yet",
+    "it depends on parameters, and not all of them have a value yet",
 )
 """The reasons for which a grant unlocks nothing yet, but may later. A door refuses any other reason."""
 
@@ -280,7 +280,7 @@ class Grant:
         """The message that it unlocks nothing, and why, for its author; empty if it does, or may later."""
         if self.unlocked or self.reason in PERHAPS:
             return ""
-        return f"the grant {self.grant.path} unlocks nothing of {self.service}: {self.reason}"
+        return f"the grant {self.grant.path} does not unlock {self.service}: {self.reason}"
 
     def to_json(self) -> dict[str, object]:
         return {"grant": self.grant.path, "service": self.service, "unlocked": self.unlocked, "reason": self.reason}

@@ -16,7 +16,7 @@ from datalog_gate.facts.stack_relations import find_required
 from datalog_gate.stack.model import Data, Resource, Stack
 
 PROPERTIES = ("service", "scope", "options", "expires")
-LATE = "write it, or take it from a parameter that is known and not hidden"
+LATE = "write the value, or use a parameter that is known and not hidden"
 
 
 def effective(facts: FactSet, stacks: Sequence[Stack], services: Collection[str], now: datetime) -> list[ResourceId]:
@@ -86,11 +86,11 @@ def _problems(
     caller."""
     problems = []
     if isinstance(service, Unknown):
-        problems.append(f"its service hangs on {service.expression}: {LATE}")
+        problems.append(f"its service depends on {service.expression}: {LATE}")
     elif service not in services:
         problems.append(
-            f"the service {service} is not enabled here, or not for this caller: it takes --services {service} at the "
-            f"command line, and at the gate the operator and the policy datalog_gate:grant:{service}"
+            f"the service {service} is not enabled here, or not for this caller: use --services {service} on the "
+            f"command line; at the gate the operator enables it, and the policy datalog_gate:grant:{service} allows it"
         )
     named = {resource.name: resource for resource in home.resources}
     own = home.template if home.template and home.template.stack == home.id else None
@@ -104,17 +104,17 @@ def _problems(
     if expires is not None and (why := _expiry(expires, now)):
         problems.append(why)
     if grant.written(("external_id",), frozenset()).get("external_id") is not None:
-        problems.append("its external_id names something that exists: leave it out")
+        problems.append("its external_id names an existing resource: remove it")
     elif grant.deletion_policy not in (None, "Delete"):
         policy = grant.deletion_policy
-        problems.append(f"its deletion_policy is {policy}, by which nothing would be given back: leave it out")
+        problems.append(f"its deletion_policy is {policy}, which would never release the grant: remove it")
     return problems
 
 
 def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[str]) -> Iterator[str]:
     """Find problems of a scope. `names` are the resources of the stack; `needed` are those that the grant requires."""
     if isinstance(scope, Unknown):
-        yield f"its scope hangs on {scope.expression}: {LATE}"
+        yield f"its scope depends on {scope.expression}: {LATE}"
     elif not isinstance(scope, list | None):
         yield "its scope is not a list of names"
     if not isinstance(scope, list):
@@ -122,24 +122,24 @@ def find_scope_problems(scope: Data, names: Collection[str], needed: Collection[
     for entry in scope:
         name = str(entry) if str(entry) in names else str(entry).partition(".")[0]
         if isinstance(entry, Unknown):
-            yield f"its scope hangs on {entry.expression}: {LATE}"
+            yield f"its scope depends on {entry.expression}: {LATE}"
         elif isinstance(entry, ResourceId):
-            yield f"its scope refers to {entry.name}, so that each waits for the other: write the name alone"
+            yield f"its scope refers to {entry.name}, so each would wait for the other: write only the name"
         elif name not in names:
             near = closest(name, names)
-            yield f"its scope names {entry}, and there is no such resource" + (
+            yield f"its scope names {entry}, which is not a resource of the stack" + (
                 f": did you mean {near}?" if near else ""
             )
         elif name in needed:
-            yield f"its scope names {name}, which the grant itself waits for: take it out of either"
+            yield f"its scope names {name}, but the grant depends on it: remove one of the two"
 
 
 def _expiry(expires: Data, now: datetime) -> str:
     """Why the grant has expired; empty if it has not. A date holds through the day before it, in UTC."""
     if isinstance(expires, Unknown):
-        return f"its day of expiry hangs on {expires.expression}: {LATE}"
+        return f"its expiry date depends on {expires.expression}: {LATE}"
     try:
         until = read_instant(str(expires))
     except ValueError:
         return f"expires is not a date: {expires}"
-    return f"expired {expires}: leave the grant out, or take a later day" if now >= until else ""
+    return f"expired {expires}: remove the grant, or set a later date" if now >= until else ""

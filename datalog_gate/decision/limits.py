@@ -19,7 +19,7 @@ def add_limits(module: Module, file: str, text: str) -> tuple[Module, tuple[Diag
     """
     document = read_document(text, file)
     if not isinstance(document.data, dict):
-        message = f"{LIMITS_FILE} is a mapping of relations to their rows"
+        message = f"{LIMITS_FILE} must be a mapping of relations to their rows"
         return module, (Diagnostic("bad-limits", message, document.place(()), "write `most_servers: 100`"),)
     declared = {statement.name: statement for statement in module.statements if isinstance(statement, Declaration)}
     diagnostics: list[Diagnostic] = []
@@ -33,8 +33,8 @@ def add_limits(module: Module, file: str, text: str) -> tuple[Module, tuple[Diag
         advice = did_you_mean(name, declared, f"it declares {', '.join(sorted(declared)) or 'none'}")
         diagnostics.append(Diagnostic("bad-limits", message, document.key_place((name,)), advice))
     for name in (name for name in declared if name not in map(str, document.data)):
-        advice = f"write `{name}:` there, with [] for none"
-        diagnostics.append(Diagnostic("bad-limits", f"{LIMITS_FILE} gives no {name}", declared[name].span, advice))
+        advice = f"add `{name}:` to it, with [] for no rows"
+        diagnostics.append(Diagnostic("bad-limits", f"{LIMITS_FILE} does not set {name}", declared[name].span, advice))
     return replace(module, statements=(*module.statements, *facts)), tuple(diagnostics)
 
 

@@ -194,7 +194,7 @@ class _MissReview:
             other = self._names.get(resource)
             what, advice = "the property name is", 'read its own relation, os:...(_id=x, name="{}")'
         elif str(match.relation).startswith("os:") and match.relation in self._rows:
-            other, what, advice = resource.name, "the template calls it", 'write heat:resource(id=x, name="{}")'
+            other, what, advice = resource.name, "its name in the template is", 'write heat:resource(id=x, name="{}")'
         else:
             return []
         if not isinstance(other, str) or other not in missed.given:
@@ -280,15 +280,15 @@ class _MissReview:
             shown = self._secrets.row(match.relation, row)[at] == row[at]
             value = row[at]
             if shown and isinstance(value, str) and value not in known and fold(value) in folded:
-                message = f"{column} is {quoted(value)}, and {join.own} of {relation} is"
+                message = f"{column} is {quoted(value)}, but {join.own} of {relation} is"
                 message = f"{message} {quoted(folded[fold(value)])}"
-                advice = f"join what lower gives of both, `lower({column}, low)`"
+                advice = f"join on lower case of both, `lower({column}, low)`"
                 yield _near_miss(message, span, advice)
                 break
             if shown and value in names and value not in known:
                 message = f"{column} is {quoted(value)}, the {join.other} of a row of {relation}"
-                advice = f"join it with {join.other} too: either may stand in a template"
-                yield _near_miss(f"{message}, and the rule asks for the {join.own}", span, advice)
+                advice = f"join it with {join.other} too: a template may use either"
+                yield _near_miss(f"{message}, but the rule asks for the {join.own}", span, advice)
                 break
 
     def _null_joins(
@@ -299,7 +299,7 @@ class _MissReview:
         for name, columns in self._joins[ids]:
             several = [literal for literal, at in columns if self._holds_null(literal, at)]
             if len(several) > 1:
-                message = f"{name} is null in rows of both sides, and two nulls never join"
+                message = f"{name} is null on both sides, but null never joins null"
                 yield Diagnostic(
                     "null-join", message, several[1].span, f'give both a default, `{name} ?? "none"`', "warning"
                 )
@@ -358,9 +358,9 @@ class _MissReview:
             deeper = sum(row[at] not in root_ids for row in self._rows[match.relation])
             if deeper:
                 rows = f"{deeper} rows" if deeper > 1 else "one row"
-                where = f"stacks within it hold {rows} of {match.relation}"
-                message = f"{fold.function} takes what the root itself lists, and {where}"
-                advice = "leave the stack out of it, or join it with `within` as docs/language.md shows"
+                where = f"its nested stacks have {rows} of {match.relation}"
+                message = f"{fold.function} reads the root stack only, but {where}"
+                advice = "remove the stack from it, or join it with `within` as docs/language.md shows"
                 yield _near_miss(message, match.span, advice)
 
     def forms(self) -> Iterator[Diagnostic]:
@@ -374,9 +374,9 @@ class _MissReview:
                 at = self._program.relations[form].positions[column] if reading else 0
                 reading = [match for match in reading if match.arguments[at] is not None]
             if reading:
-                message = f"the rules read {form}, and this stack has {other} too, which they don't read"
+                message = f"the rules read {form}, but not {other}, which this stack has too"
                 span = min(match.span for match in reading)
-                yield Diagnostic("one-form", message, span, f"read {other} too, in a second rule", "warning")
+                yield Diagnostic("one-form", message, span, f"add a second rule that reads {other}", "warning")
 
     @cached_property
     def _used_properties(self) -> Set[tuple[str, str]]:

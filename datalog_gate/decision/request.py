@@ -59,12 +59,12 @@ def read_action(action: str | None, stacks: Sequence[Stack], against: Sequence[S
     that can't be judged together or against this older state."""
     action = action or ("update" if against else "create")
     if action not in ACTIONS:
-        raise UsageError(f"there is no action {action}: one of {', '.join(ACTIONS)}")
+        raise UsageError(f"there is no action {action}: use one of {', '.join(ACTIONS)}")
     if against and action not in CHANGING:
-        raise UsageError(f"{action} has no older state to judge against: {' and '.join(CHANGING)} have one")
+        raise UsageError(f"{action} can't be judged against an older state: only {' and '.join(CHANGING)} can")
     ids = [stack.id for stack in stacks]
     if not ids or len(set(ids)) < len(ids):
-        raise UsageError(f"stacks that are judged together need a name each, not {', '.join(ids) or 'none'}")
+        raise UsageError(f"stacks that are judged together need different names, not {', '.join(ids) or 'none'}")
     old = [stack.id for stack in against]
     if len(set(old)) < len(old) or not set(old) <= set(ids):
         raise UsageError(f"the older state is of {', '.join(old)}, not of {', '.join(ids)}: give it the same name")
@@ -80,9 +80,9 @@ def read_caller(caller: Mapping[str, object] | None) -> Caller | None:
     texts = {name: caller.get(name) for name in ("user", "project", "domain")}
     roles = caller.get("roles", ())
     if not all(value is None or isinstance(value, str) for value in texts.values()):
-        raise UsageError("user, project and domain of a caller are texts")
+        raise UsageError("user, project and domain of a caller must be strings")
     if not isinstance(roles, list | tuple) or not all(isinstance(role, str) for role in roles):
-        raise UsageError("roles of a caller are a list of texts")
+        raise UsageError("the roles of a caller must be a list of strings")
     return Caller(**{name: str(value) for name, value in texts.items() if value is not None}, roles=tuple(roles))
 
 
@@ -90,7 +90,7 @@ def read_mode(mode: str) -> Mode:
     """Read a mode by its name. Errors: UsageError."""
     if mode in MODES:
         return mode
-    raise UsageError(f"there is no mode {mode}: one of {', '.join(MODES)}")
+    raise UsageError(f"there is no mode {mode}: use one of {', '.join(MODES)}")
 
 
 def read_time(time: datetime | str) -> datetime:

@@ -256,7 +256,7 @@ class _Simulator:
             updates = list(step)
             for rule in step:
                 if not _update(rule.head.name):
-                    message = f"{rule.head.name} is no update and no action of {self.actions}"
+                    message = f"{rule.head.name} is neither an update nor an action of {self.actions}"
                     advice = did_you_mean(rule.head.name, names, f"write {rule.head.name}+(...) to add a row")
                     raise RulesError([Diagnostic("syntax", message, rule.head.name_span, advice)])
         for rule in updates:
@@ -269,8 +269,8 @@ class _Simulator:
         heads = self._choose_actions(state, step) if step[0].body else [rule.head for rule in step]
         facts = [Rule(head, span=head.span) for head in heads]
         if wrong := [head for head in heads if not all(isinstance(term, Constant) for term in terms(head))]:
-            message = f"nothing gives the variables of {wrong[0].name} a value"
-            raise RulesError([Diagnostic("unsafe-variable", message, wrong[0].span, "write a condition behind `:-`")])
+            message = f"the variables of {wrong[0].name} have no value"
+            raise RulesError([Diagnostic("unsafe-variable", message, wrong[0].span, "write a condition after `:-`")])
         if not facts:
             return []
         state = self._with_actions(state, facts)
@@ -342,7 +342,7 @@ class _Simulator:
             return state.with_rules(owner, [*rules, rule] if sign == "+" else rules)
         values = tuple(term.value for term in rule.head.arguments if isinstance(term, Constant))
         if rule.body or len(values) != len(terms(rule.head)):
-            message = f"{relation} holds facts: an update of it gives all columns a value"
+            message = f"{relation} holds facts: an update must give all columns a value"
             raise RulesError([Diagnostic("syntax", message, rule.head.span, f"write {relation}{sign}(...)")])
         described = self.catalogue.relation(relation)
         kept = [

@@ -67,19 +67,19 @@ class Asked:
         """The required values that probably mean this one."""
         name = self.column.name.strip("_")
         for given, span in self.given.items():
-            message = f"is {quoted(value)}, and the rule asks for {quoted(given)}"
+            message = f"is {quoted(value)}, but the rule asks for {quoted(given)}"
             match given, value:
                 case str(), None if not given or (given in WORLD and self.column.name == "remote_ip_prefix"):
-                    message = "is left out, which lets everyone in" if given else "is left out, which is null"
+                    message = "is not set, which lets everyone in" if given else "is not set, so it is null"
                     advice = f'give it that default, `{name} ?? "{given}"`'
                 case str(), str() if _is_file_of(given, value):
-                    advice = f"write {quoted(value)}: a stack's name is not a file's"
+                    advice = f"write {quoted(value)}: it is the name of a stack, not of a file"
                 case str(), str() if fold(given) == fold(value) or _is_part(given, value):
-                    advice = f"write {quoted(value)} beside it, or in its place"
+                    advice = f"write {quoted(value)} as well, or instead"
                 case str(), str() if (
                     name != "path" and _letters(given) == _letters(value) != "" and NUMBERS(given) == NUMBERS(value)
                 ):
-                    advice = f"write {quoted(value)} beside it, or in its place"
+                    advice = f"write {quoted(value)} as well, or instead"
                 case str(), str() if sorted(given) == sorted(value) and Slips([value]).of(given):
                     advice = f"write {quoted(value)}: two letters are swapped"
                 case str(), str() if name == "path" and value == re.sub(r"[/\[\]]+", ".", given).strip("."):
@@ -90,10 +90,10 @@ class Asked:
                         f"write {quoted(value)}, or starts_with",
                     )
                 case str(), str() if self.column.custom and _lies_in(value, given):
-                    message = f"is {quoted(value)}, which lies in {quoted(given)}"
+                    message = f"is {quoted(value)}, which is within {quoted(given)}"
                     advice = f'write cidr_contains("{given}", {name})'
                 case str(), str() if value != given and value in re.split(r"[,;|\s]+", given):
-                    advice = f"state each by itself, {quoted(value)} among them"
+                    advice = f"write each value as a separate text, {quoted(value)} among them"
                 case str(), ResourceId() if given == value.path or fold(given) == fold(value.name):
                     advice = f'join it: `heat:resource(id={name}, name="{value.name}")`'
                 case _ if value in twins(given) or given in twins(value):
@@ -111,7 +111,7 @@ def find_exchanged(missed: Sequence[Asked], row: Row) -> Iterator[Slip]:
         first = missed[0]
         other = next(column for column in missed if row[column.at] in first.given)
         span = next(iter(first.given.values()))
-        message = f"is {quoted(row[first.at])}, and the rule asks for that as {other.column.name}"
+        message = f"is {quoted(row[first.at])}, but the rule asks for that in {other.column.name}"
         yield Slip(first.at, None, span, message, f"name the columns, {first.column.name}=..., {other.column.name}=...")
 
 
@@ -159,21 +159,21 @@ def find_slip(at: int, column: Column, literal: ir.Call | ir.Compare, value: Val
     place in a map, whose value must be of one kind."""
     match literal, value:
         case ir.Call(name, (text, ir.Const(str() as part))), str() if _differs_in_case(name, value, part):
-            message = f"is {quoted(value)}: {name} with {quoted(part)} minds case"
+            message = f"is {quoted(value)}: {name} with {quoted(part)} is case-sensitive"
             folded = f'lower({name_of(text)}, low), {name}(low, "{part.lower()}")'
             advice = f'write "(?i){part}"' if name == "matches" else f"write {folded}"
             return Slip(at, part, literal.span, message, advice)
         case ir.Call("matches", (_, ir.Const(str() as pattern))), str() if meant := _other_pattern(pattern, value):
-            message = f"is {quoted(value)}, which {quoted(pattern)} does not match, and {quoted(meant)} does"
+            message = f"is {quoted(value)}: {quoted(pattern)} does not match it, but {quoted(meant)} does"
             return Slip(at, pattern, literal.span, message, f'write "{meant}"')
         case ir.Call(name, (ir.Var(),)), str() | int() | Boolean() if placed and not kind_of(value) & GUARDS[name]:
             kind = kind_of(value).describe()
-            message = f"is {quoted(value)}, a {kind}, which {name} leaves out"
+            message = f"is {quoted(value)}, a {kind}, which {name} excludes"
             return Slip(at, name, literal.span, message, f"write a second rule with is_{kind}")
         case ir.Compare(), None:
             wide = 0 if "min" in column.name else 65535
-            advice = f"give it the widest default, `{column.name} ?? {wide}`, in place of `!= null`"
-            return Slip(at, None, literal.span, "is left out, which means no bound", advice)
+            advice = f"give it the widest default, `{column.name} ?? {wide}`, instead of `!= null`"
+            return Slip(at, None, literal.span, "is not set, which means no bound", advice)
     return None
 
 

@@ -92,41 +92,49 @@ class _Reader:
         data: Any = self.document.data
         entries = data.get("waivers", ()) if isinstance(data, dict) else ()
         if not isinstance(data, dict) or list(data) != ["waivers"] or not isinstance(entries, list | None):
-            self._bad("here stands the one key `waivers` with a list", (), "write `waivers:`, and each with a dash")
+            self._bad(
+                "the file must have a single key, `waivers`, with a list",
+                (),
+                "write `waivers:`, and each waiver with a dash",
+            )
             return
         ids = Counter(str(entry["id"]) for entry in entries or () if isinstance(entry, dict) and "id" in entry)
         for at, entry in enumerate(entries or ()):
             before = len(self.problems)
             self._check(at, entry)
             if isinstance(entry, dict) and ids[str(entry.get("id"))] > 1:
-                self._bad(f"{entry['id']} is the id of more than one waiver", (at, "id"), "give each its own")
+                self._bad(f"{entry['id']} is the id of more than one waiver", (at, "id"), "give each its own id")
             if len(self.problems) == before:
                 yield Waiver.from_json(entry)
 
     def _check(self, at: int, entry: Any) -> None:
         if not isinstance(entry, dict):
-            self._bad("a waiver is a mapping", (at,), f"of {', '.join(KEYS)}")
+            self._bad("a waiver must be a mapping", (at,), f"with the keys {', '.join(KEYS)}")
             return
         for key, value in entry.items():
             if key not in KEYS:
                 known = "one of " + ", ".join(KEYS)
                 self._bad(f"a waiver has no key `{key}`", (at, key), did_you_mean(str(key), KEYS, known), True)
             elif key == "key" and not isinstance(value, dict):
-                self._bad("`key` is a mapping of columns to values", (at, key))
+                self._bad("`key` must be a mapping of columns to values", (at, key))
             elif key in TEXTS and (not isinstance(value, str) or not value):
-                self._bad(f"`{key}` is a text", (at, key), f'write "{value}" in quotes' if value else None)
+                self._bad(f"`{key}` must be a string", (at, key), f'write "{value}" in quotes' if value else None)
         for key in NEEDED:
             if key not in entry:
-                more = ": no waiver lasts for ever" if key == "expires" else ""
+                more = ": a waiver must end" if key == "expires" else ""
                 self._bad(f"`{key}` is missing here{more}", (at,))
         if not any(entry.get(key) for key in BOUNDS):
-            self._bad("it would waive all that the policy finds", (at,), f"name one at least of {', '.join(BOUNDS)}")
+            self._bad(
+                "it would waive everything that the policy finds", (at,), f"give at least one of {', '.join(BOUNDS)}"
+            )
         if isinstance(date := entry.get("expires"), str):
             try:
                 read_instant(date)
             except ValueError:
                 self._bad(
-                    f"{date} is not a date", (at, "expires"), "write one like 2027-03-01, the first day without it"
+                    f"{date} is not a date",
+                    (at, "expires"),
+                    "write one like 2027-03-01, the first day on which it no longer holds",
                 )
         name = entry.get("policy")
         if policy := self.policies.get(name) if isinstance(name, str) else None:
@@ -136,19 +144,19 @@ class _Reader:
 
     def _check_by(self, policy: Policy, at: int, entry: Mapping[str, Any]) -> None:
         if "subject" in entry and policy.subject is None:
-            self._bad(f"{policy.id} blames no resource", (at, "subject"), "leave `subject` out")
+            self._bad(f"{policy.id} blames no resource", (at, "subject"), "remove `subject`")
         columns = [name for name in policy.columns if name]
         keys = key_columns(policy, self.worked_out)
         given = entry.get("key")
         for name, value in given.items() if isinstance(given, dict) else ():
             if name in columns and name not in keys:
-                why = f"{name} is no key column of {policy.id}: it may change and the violation be the same"
-                self._bad(why, (at, "key", name), f'bound it, `while: "{name} <= {value}"`', True)
+                why = f"{name} is not a key column of {policy.id}: the violation stays the same when it changes"
+                self._bad(why, (at, "key", name), f'bound it instead, `while: "{name} <= {value}"`', True)
             elif name not in keys:
                 suggestion = did_you_mean(str(name), keys, f"its key columns are {', '.join(keys) or 'none'}")
                 self._bad(f"{policy.id} has no column {name}", (at, "key", name), suggestion, True)
             elif isinstance(value, dict | list):
-                self._bad(f"`{name}` is a text, a number, true, false or null", (at, "key", name))
+                self._bad(f"`{name}` must be a string, a number, true, false or null", (at, "key", name))
         if isinstance(text := entry.get("while"), str) and text:
             from datalog_gate.decision.waiver_bounds import comparison, names_of
 

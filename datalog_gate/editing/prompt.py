@@ -30,7 +30,7 @@ from datalog_gate.schema.descriptions import describe_relations
 
 COMMANDS = {
     ":why": "ATOM: why its rows hold",
-    ":whynot": "ATOM: at which condition each rule fails to give it",
+    ":whynot": "ATOM: the condition at which each rule fails",
     ":rules": "[FILE]: edit a rule file, and read all rules again",
     ":relations": "[NAME|PATTERN]: what rules can read",
     ":help": "the commands",
@@ -111,7 +111,7 @@ class Prompt:
         else:
             names = list(shared(question))
         if isinstance(question, Atom) and meaning and rows and not rows[0]:
-            yield f"there are rows: name columns to see them, {meaning.name}({meaning.columns[0].name}=x)"
+            yield f"there are rows; name columns to see them: {meaning.name}({meaning.columns[0].name}=x)"
             return
         yield from table(names, [[show(value) for value in row] for row in rows], self.width)
         yield from (f"{error.span}: {error.message}" for error in answer.errors)
@@ -133,7 +133,7 @@ class Prompt:
         meaning, _, explanation = self._explanation(text)
         rows = self._ask(text).rows
         if not rows:
-            yield f"no row of {meaning.name} is like that: ask :whynot"
+            yield f"no row of {meaning.name} matches: ask :whynot"
         strata = explanation.why.provenance.program.strata
         derived = any(meaning.ref in stratum.relations for stratum in strata)
         for row in rows[:FIRST]:
@@ -156,9 +156,9 @@ class Prompt:
         )
         failures = explanation.failures(meaning.ref, pattern)
         if failures is None:
-            yield "there is such a row: ask :why"
+            yield "there is a matching row: ask :why"
         elif not failures:
-            yield f"no rule gives {meaning.name}: it has the rows of facts alone"
+            yield f"no rule derives {meaning.name}: all its rows are facts"
         else:
             yield from format_lines(failures, "fails")
 
@@ -169,7 +169,7 @@ class Prompt:
             raise RulesError(diagnostics, {"<query>": text})
         meaning = self._meaning(atom) if isinstance(atom, Atom) else None
         if not isinstance(atom, Atom) or meaning is None:
-            raise UsageError("write one atom of a relation that there is, as :why open_ssh(group, src)")
+            raise UsageError("write one atom of an existing relation, such as :why open_ssh(group, src)")
         files = list(self.folder.all())
         problems: list[Diagnostic] = [diagnostic for parsed in files for diagnostic in parsed.diagnostics]
         run = evaluate(
@@ -211,7 +211,10 @@ class Prompt:
             shown = [description.relation for description in described if description.relation.name in filled]
             for relation in (*own.values(), *shown):
                 yield shorten(f"{relation.name}  {relation.meaning}".rstrip(), self.width)
-            yield f"{len(described) - len(shown)} more have no row here: :relations PATTERN shows some, as os:nova:*"
+            yield (
+                f"{len(described) - len(shown)} more have no row here: list them with :relations PATTERN, such "
+                "as os:nova:*"
+            )
             return
         named = [
             relation for name, relation in own.items() if fnmatchcase(name, pattern) or name.endswith(f":{pattern}")

@@ -149,7 +149,7 @@ def rename(use: NameUse | None, name: str, read: Callable[[Path], SourceText]) -
     folder = use.folder
     if use.role == "variable":
         if name in use.parsed.tokens.variables(use.index):
-            raise UsageError(f"the rule has a variable {name} already")
+            raise UsageError(f"the rule already has a variable {name}")
         edits = [*_rename_variable(use, name)]
         _check_errors(folder, edits)
         return edits
@@ -158,7 +158,7 @@ def rename(use: NameUse | None, name: str, read: Callable[[Path], SourceText]) -
     if meaning is None or owner is None:
         raise UsageError(f"{use.text} is not a relation of these rules")
     if folder.meaning(name, owner.module.name):
-        raise UsageError(f"{owner.module.name} has a relation or builtin {name} already")
+        raise UsageError(f"{owner.module.name} already has a relation or builtin {name}")
     edits = [*_rename_relation(folder, meaning.name, owner, name, read)]
     _check_errors(folder, edits)
     _check_uses(folder, edits, owner.module.name, name)
@@ -208,7 +208,7 @@ def _check_errors(folder: RuleFolder, edits: Sequence[TextEdit]) -> None:
     if any(Path(edit.range.file).name == LIMITS_FILE for edit in edits):
         return  # limits are read from disk, where they still have the old name
     if wrong := find_new_errors(folder, _change_rules(folder, edits), None):
-        raise UsageError(f"with that name the rules would be wrong: {wrong[0].message}")
+        raise UsageError(f"with that name the rules would not load: {wrong[0].message}")
 
 
 def _check_uses(folder: RuleFolder, edits: Sequence[TextEdit], module: str, name: str) -> None:

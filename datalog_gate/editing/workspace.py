@@ -182,7 +182,7 @@ class Workspace:
             return self._problems(error.diagnostics, error.sources, path)
         except (RulesError, GateError) as error:
             where = TextRange(str(path), 0, 0)
-            message = f"nothing judges this template: {str(error).splitlines()[0]}"
+            message = f"this template can't be judged: {str(error).splitlines()[0]}"
             return {str(path): (TextProblem(where, "warning", "rules", message),)}
         findings = (*decision.violations, *decision.undetermined)
         self.judged[path] = JudgedTemplate(text, stack, decision, findings)

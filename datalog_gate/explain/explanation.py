@@ -101,7 +101,7 @@ class RowExplanation:
 
     def lines(self, tree: Node) -> tuple[ExplanationLine, ...]:
         if tree.rule is None:
-            return (ExplanationLine(0, "holds", "it would take too long to tell why", None),)
+            return (ExplanationLine(0, "holds", "the explanation would take too long", None),)
         lines: list[ExplanationLine] = []
         self._below(tree, 0, lines, set())
         return tuple(lines) or (ExplanationLine(0, "holds", "the rule has no conditions", tree.rule.span),)
@@ -120,7 +120,7 @@ class RowExplanation:
             return _line(0, "fails", self.messages.secrets.message(error), place)
         match failure.literal:
             case None:
-                text = "the rule gives no such row"
+                text = "the rule does not derive this row"
             case ir.Match():
                 text = f"there is no {messages.literal(failure.literal)}"
             case ir.Without(body):
@@ -217,7 +217,7 @@ class Explanation:
             raise KeyError(relation)
         columns = program.relations[relation].columns
         if len(row) != len(columns):
-            raise ValueError(f"{relation} has {format_count(len(columns), 'column')}, here {len(row)}")
+            raise ValueError(f"{relation} has {format_count(len(columns), 'column')}, found {len(row)}")
         stacks = [stack for root in self.judgement.reader.stacks for stack in root.walk()]
         paths = {resource.id.path for stack in stacks for resource in stack.resources}
         wanted = tuple(_to_pattern(value, column.kinds, paths) for value, column in zip(row, columns, strict=True))

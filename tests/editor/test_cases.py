@@ -52,7 +52,7 @@ async def test_names_lead_to_the_policy_and_the_stack(editor: Editor) -> None:
 
 async def test_what_is_wrong_with_a_test_is_told(editor: Editor) -> None:
     assert await editor.open(TEST, CASES.replace("policy: net.open_ssh", "policy: net.open_shs")) == [
-        "6:20-32 error [bad-test] no policy net.open_shs stands beside this file / did you mean net.open_ssh?"
+        "6:20-32 error [bad-test] there is no policy net.open_shs beside this file / did you mean net.open_ssh?"
     ]
     assert await editor.open(TEST, CASES.replace("expect: {}", "expcet: {}")) == [
         "7:5-10:1 error [bad-test] `expect` is missing here",

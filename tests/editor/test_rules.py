@@ -49,7 +49,7 @@ async def test_a_mistake_is_told_at_once_with_an_edit_that_was_tried(editor: Edi
             "min <= 22",
             "min ?? 0 <= 22",
             "7:89-98 error [nullable] min may be null here"
-            " / give a default that the rule finds, `min ?? 0`; `min != null` lets null pass",
+            " / give a default for which the rule matches, `min ?? 0`; with `min != null` a missing value passes",
             "give the default min ?? 0",
         ),
         (
