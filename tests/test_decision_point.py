@@ -148,10 +148,12 @@ def test_a_reason_is_one_printable_line_within_its_bound(make_point: PointFactor
         ({"mode": "record", "project_modes": "p1:enforce"}, {}, "denied", ""),
         ({"policy_modes": "flavor:off"}, {}, "allowed", ""),
         ({"policy_modes": "flavor:record"}, {}, "allowed", ""),
-        ({}, {"credentials": None}, "undecided", "Nobody vouches for who asks: no authtoken came before the gate."),
-        ({"mode": "record"}, {"credentials": None}, "allowed", "the mode is record: Nobody vouches"),
-        ({"exempt_projects": "p1"}, {"credentials": None}, "undecided", "Nobody vouches"),
-        ({}, {"credentials": None, "action": "delete"}, "allowed", "delete goes on where it can't be judged: Nobody"),
+        ({}, {"credentials": None}, "undecided", "The caller is not authenticated: no authtoken comes before the "
+        "gate."),
+        ({"mode": "record"}, {"credentials": None}, "allowed", "the mode is record: The caller is not"),
+        ({"exempt_projects": "p1"}, {"credentials": None}, "undecided", "The caller is not"),
+        ({}, {"credentials": None, "action": "delete"}, "allowed", "delete is allowed when it can't be judged: "
+        "The caller"),
     ],
 )  # fmt: skip
 def test_what_passes_unjudged_says_why(
@@ -187,7 +189,7 @@ def test_a_grant_that_unlocks_nothing_is_denied_where_no_resource_asks_yet(
     options = {"service_option": f"edge.file={tmp_path}/edge", "service_journal": f"{tmp_path}/journal"}
     grant = {"type": "DatalogGate::Policy", "properties": {"service": "edge"}}
     answer = make_point(services="edge", **options).judge(make_operation(template(resources={"g": grant}), door=door))
-    reason = "the grant s/g unlocks nothing of edge: nothing is in its scope"
+    reason = "the grant s/g does not unlock edge: nothing is in its scope"
     assert (answer.verdict, answer.reason) == (verdict, reason if verdict == "denied" else "")
 
 
@@ -200,7 +202,10 @@ def test_only_a_policy_that_denies_stops_an_update_of_which_the_door_cannot_say_
 ) -> None:
     (tmp_path / "rules" / "m.dl").write_text(RESIZED.format(level=level))
     answer = make_point().judge(make_operation(template("small"), door="cfn", action="update"))
-    reason = "policies judge what this changes, and nothing here says what the stack was (use the orchestration API)"
+    reason = (
+        "policies judge the changes of this operation, but the state of the stack before it is not known "
+        "here (use the orchestration API)"
+    )
     assert (answer.verdict, answer.reason.partition(": ")[2].partition(" [")[0]) == (
         verdict, reason if level == "deny" else "")  # fmt: skip
 
@@ -496,7 +501,7 @@ def test_plugins_run_after_the_policies_and_hear_the_answer_of_the_host(make_poi
         server.answers = [says(b"", 500)] * 3
         answers += [point.judge(make_operation(small, action="delete"))]
         paths = [path for path, *_ in server.requests]
-    silent = "licence could not be consulted: the licence server gave no answer that can be read, with status 500"
+    silent = "licence could not be consulted: the licence server gave an unreadable answer, with status 500"
     assert first.allowed
     assert [(answer.verdict, answer.reason.partition(" [")[0]) for answer in answers] == [
         ("allowed", ""),
@@ -546,7 +551,7 @@ def test_an_operation_that_can_not_be_kept_is_in_the_log_and_plugins_hear_that_i
         paths = [path for path, *_ in server.requests]
     assert (record["id"], record["problems"], paths) == (
         answer.id,
-        ["nobody will be told what becomes of the operation: journal: file is not a database"],
+        ["plugins will not be told the outcome of the operation: journal: file is not a database"],
         ["/licences", "/licences/outcome"],
     )
 

@@ -211,11 +211,11 @@ def test_break_glass_and_rules_that_anybody_writes_are_findings(folder: Path) ->
     assert [line for line in run_doctor(folder) if line not in well] == [
         "DIR/heat.conf:8: finding[break_glass] break-glass is in force until 2027-03-01T18:00:00+00:00 (the licence "
         "server is down): refused requests may pass",
-        "  fix   remove DIR/glass when it is not needed any more",
+        "  fix   remove DIR/glass when it is no longer needed",
         "DIR/heat.conf:7: finding[rules] users other than the owner may write DIR/rules and 1 more below it",
         "  fix   chmod -R go-w DIR/rules",
         "DIR/heat.conf:9: ok[log] DIR/log can be written",
-        "DIR/heat.conf:1: note[policy_file] policy.yaml is missing, so that the defaults hold: any admin may break the "
+        "DIR/heat.conf:1: note[policy_file] policy.yaml is missing, so the defaults apply: any admin may break the "
         "glass",
         '  fix   write `"datalog_gate:break_glass": "role:admin"` into policy.yaml beside heat.conf, or another rule',
         "2 findings, 3 notes, 4 in order",
@@ -292,12 +292,14 @@ def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_starte
         lines = {good: f"{at}ok[engine] heat-engine {good} runs with its door, in Heat 27.0.1 (converge_stack "
                  "c0ffeec0ffee)",
                  bad: f"{at}finding[engine] heat-engine {bad} started without its door: what it builds is judged by no "
-                 "engine\n  fix   restart it; if it stays so, look for datalog_gate in its log, and that it may write "
+                 "engine\n  fix   restart it; if that does not help, search its log for datalog_gate, and check "
+                 "that it may write "
                  "DIR/log"}  # fmt: skip
         assert about_engine(folder) == [line for _, line in sorted(lines.items())]
     edit(folder, "heat.conf", "decision_log", "# decision_log")
     assert about_engine(folder) == [
-        f"{at}finding[engine] nobody can say which engines run with their door: they write it into the decision log"
+        f"{at}finding[engine] it is not known which engines run with their door, since they write that into the "
+        "decision log"
         "\n  fix   set decision_log, and restart heat-engine"
     ]
 
@@ -370,7 +372,8 @@ def test_an_api_that_is_not_deployed_needs_no_door(folder: Path) -> None:
     edit(folder, "api-paste.ini", "context datalog_gate_cfn", "context")
     lines = [line for line in run_doctor(folder, cfn=False) if "cfn" in line or "finding" in line]
     assert lines == [
-        "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is not checked: by --no-cfn it is not deployed",
+        "DIR/api-paste.ini:13: note[door] [composite:api-cfn] default is not checked: with --no-cfn it counts as "
+        "not deployed",
         "0 findings, 3 notes, 3 in order",
     ]
 

@@ -461,10 +461,15 @@ def test_no_result_shows_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("status", "roles", "expected"),
     [
-        (200, ["Admin", "reader"], ["finding[policy_file] datalog_gate:grant:approval asks for the role member, which "
-         "Keystone does not have: nobody satisfies it\n  fix   `openstack role create member`, or write another"]),
-        (200, ["admin", "members"], ["finding[policy_file] datalog_gate:grant:approval asks for the role member, which "
-         "Keystone does not have: nobody satisfies it\n  fix   write role:members in place of role:member"]),
+        (200, ["Admin", "reader"], ["finding[policy_file] datalog_gate:grant:approval requires the role member, "
+        "which "
+         "does not exist in Keystone: nobody satisfies it\n  fix   `openstack role create member`, or write "
+         "another"]),
+        (200, ["admin", "members"], ["finding[policy_file] datalog_gate:grant:approval requires the role member, "
+        ""
+        "which "
+         "does not exist in Keystone: nobody satisfies it\n  fix   write role:members in place of "
+         "role:member"]),
         (200, ["admin", "member"], []),
         (403, [], []),
     ],
@@ -489,8 +494,10 @@ def test_a_role_that_is_nearly_one_of_keystones_own_is_a_note(tmp_path: Path, mo
     written("policy.yaml", POLICY.replace("role:member", "role:membr or role:cloud_admins"))(tmp_path)
     results = [result for result in examine(tmp_path / "heat.conf", now=NOW) if result.about == "policy_file"]
     assert [str(result).partition(": ")[2] for result in results] == [
-        "note[policy_file] datalog_gate:grant:approval asks for the role membr, and Keystone was not asked whether "
-        "there is one\n  fix   write role:member in place of role:membr if that is meant"
+        "note[policy_file] datalog_gate:grant:approval requires the role membr, and Keystone was not asked "
+        "whether "
+        "it exists\n  fix   write role:member in place of role:membr if that is "
+        "meant"
     ]
 
 
@@ -511,7 +518,7 @@ def test_a_check_that_fails_is_a_finding_and_ends_no_other() -> None:
     assert results == [
         "ok[rules] this much is well",
         "finding[rules] this could not be checked: RuntimeError: no way\n"
-        "  fix   correct what it names, or report it as a fault of the doctor",
+        "  fix   correct what it names, or report it as a bug of the doctor",
         "finding[rules] /etc/heat can't be read: Permission denied\n"
         "  fix   run the doctor as the user of Heat's services",
         "finding[rules] it is wrong\n  fix   write it anew",
@@ -546,7 +553,7 @@ def test_a_server_of_a_store_that_does_not_answer_is_named_with_the_drivers_word
         "/etc/heat/heat.conf:26: finding[store] the store postgresql+psycopg://127.0.0.1:1/gate is unreachable: "
         'connection failed: connection to server at "127.0.0.1", port 1 failed: Connection refused Is the server '
         "running on that host and accepting TCP/IP connections?\n"
-        "  fix   start the database, or correct the option: what needs it fails until then"
+        "  fix   start the database, or correct the option: everything that needs it fails until then"
     ]
 
 
@@ -567,10 +574,10 @@ def test_the_port_of_the_metrics_tells_numbers_or_is_somebody_elses(
         program.give("GET /metrics", format_metrics([[("datalog_gate_processes", ("0.1.0", "f00d"), [1.0])]]).encode())
         gate = tell()
     assert other == [
-        f"finding[metrics] the port {port} is another program's: Prometheus gets no numbers of this host\n"
+        f"finding[metrics] the port {port} is used by another program: Prometheus gets no metrics of this host\n"
         "  fix   set metrics_port to a free port"
     ]
-    assert gate == [f"ok[metrics] the port {port} tells numbers of the gate"]
+    assert gate == [f"ok[metrics] the port {port} serves metrics of the gate"]
     assert tell() == [f"note[metrics] nobody listens on the port {port}: a running service of this host would"]
 
 
@@ -581,7 +588,8 @@ def test_a_log_that_everybody_may_read_is_a_note(tmp_path: Path, monkeypatch: py
     results = [str(result) for result in examine(tmp_path / "heat.conf", now=NOW) if result.about == "log"]
     lock = f"{tmp_path}/log/decisions.jsonl.lock"
     assert results[1] == (
-        f"{tmp_path}/heat.conf:27: note[log] everybody may read {lock}: it holds templates, and who reads its lock can "
+        f"{tmp_path}/heat.conf:27: note[log] everybody may read {lock}: it contains templates, and anyone who "
+        "can read its lock can "
         f"stop the log\n  fix   chmod o-rwx {lock}"
     )
 

@@ -127,10 +127,10 @@ def test_whoever_asks_may_show_a_token(cloud: Cloud, monkeypatch: pytest.MonkeyP
 
 
 SET = """
-  help  set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or whatever OS_AUTH_TYPE \
-takes; for a Heat without Keystone OS_AUTH_TYPE=none and OS_ENDPOINT"""
+  help  set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or the variables that \
+OS_AUTH_TYPE needs; for a Heat without Keystone set OS_AUTH_TYPE=none and OS_ENDPOINT"""
 NOT_REACHED = "Heat can't be reached with these credentials: "
-NEXT = "Heat answers with something else than its API says"
+NEXT = "Heat's answer does not match its API"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,8 @@ NEXT = "Heat answers with something else than its API says"
         ({"OS_AUTH_URL": "nothing"}, "", (),
          f"{NOT_REACHED}Could not find requested endpoint in Service Catalog.{SET}"),
         ({"OS_AUTH_TYPE": "nothing"}, "", (), f"{NOT_REACHED}The plugin nothing could not be found{SET}"),
-        ({"OS_AUTH_TYPE": "none"}, "", (), f"the credentials lead to no orchestration service{SET}"),
+        ({"OS_AUTH_TYPE": "none"}, "", (), "with these credentials there is no orchestration service in the "
+        f"catalogue{SET}"),
         ({"OS_CACERT": "/nothing.pem", "OS_AUTH_URL": "https://127.0.0.1:1/v3"}, "", (),
          f"{NOT_REACHED}Could not find a suitable TLS CA certificate bundle, invalid path: /nothing.pem{SET}"),
         ({"OS_REGION_NAME": "elsewhere"}, "", (),
@@ -155,10 +156,10 @@ NEXT = "Heat answers with something else than its API says"
          "the stack web is deleted"),
         ({}, f"{STACK}?resolve_outputs=False", (200, [], {}), NEXT),
         ({}, f"{STACK}/template", (403, {"error": {"message": "You are not authorized"}}, {}),
-         "Heat does not give stacks/web/6a/template: You are not authorized (HTTP 403)"),
+         "Heat does not return stacks/web/6a/template: You are not authorized (HTTP 403)"),
         ({}, f"{STACK}/template", (500, b"<html>", {}),
-         "Heat does not give stacks/web/6a/template: Internal Server Error (HTTP 500)"),
-        ({}, f"{STACK}/template", (200, b"{", {}), "Heat does not give stacks/web/6a/template: it is not JSON"),
+         "Heat does not return stacks/web/6a/template: Internal Server Error (HTTP 500)"),
+        ({}, f"{STACK}/template", (200, b"{", {}), "Heat's answer for stacks/web/6a/template is not JSON"),
         ({}, f"{STACK}/template", (200, EMPTY, {}), "the stack web leaves nothing to judge: it has no resource"),
         ({}, f"{STACK}/files", (200, {"db.yaml": 1}, {}), "Heat holds files of the stack web that are not text"),
         ({}, LISTED, (200, {"resources": [{"resource_name": "x", "links": []}]}, {}),

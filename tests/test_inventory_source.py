@@ -173,7 +173,7 @@ def test_what_did_not_change_is_not_loaded_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inventory", "store", "why"),
     [
-        ("store", "", "the inventory is to be in the store, and the option store names none"),
+        ("store", "", "the inventory should be in the store, but the option store is not set"),
         ("store", "DIR/store", "the store has no inventory"),
         ("store", "oracle://h/d",
          "the inventory can't be read: oracle is not a database for a store: sqlite, postgresql, mysql or mariadb is"),
@@ -246,6 +246,6 @@ def test_a_column_that_is_null_in_every_row_is_logged_once(
         point.judge(make_operation())
         point.wait_for_inventory(60)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    null = "is null in every row of the inventory: what joins or compares it never holds"
-    help_ = '(say what null means, as in `zone ?? "none"`, or collect it)'
+    null = "is null in every row of the inventory: no condition on it holds"
+    help_ = '(give it a default, `zone ?? "none"`, or collect it)'
     assert warnings == [f"{tmp_path}/rules/m.dl:2:9: nova:servers.zone {null} {help_}"]

@@ -131,7 +131,7 @@ def test_of_several_hosts_one_pulls_and_another_goes_on_in_its_place(store: Stor
     result = PullResult(Snapshot(), {}, {})
     lines = pull_repeatedly(results(result, result), turns, 50.0, sleep, lambda: 0.0)
     pulled = "pulled 0 tables with 0 rows in 0.0 s"
-    waiting = "waiting: host host2, process 17 does this, and this host waits"
+    waiting = "waiting: host host2, process 17 does this now, and this host waits"
     assert [next(lines) for _ in range(2)] == [waiting, pulled]
     assert (now, other.take()) == (150.0, other.take())
     assert other.take().startswith(f"{socket.gethostname()} {os.getpid()} ")
@@ -160,7 +160,7 @@ def test_a_service_that_is_ended_lets_another_host_go_on(store: Store) -> None:
         ("--store oracle://h/d",
          (3, "error[unreadable] oracle is not a database for a store: sqlite, postgresql, mysql or mariadb is\n")),
         ("--heat-conf DIR/heat.conf",
-         (3, "error[unreadable] DIR/heat.conf: no store is set, nor service_journal\n")),
+         (3, "error[unreadable] DIR/heat.conf: neither store nor service_journal is set\n")),
     ],
 )  # fmt: skip
 def test_a_pull_that_has_nowhere_to_go_does_not_begin(

@@ -101,9 +101,9 @@ def test_a_changed_option_counts_for_the_next_request_and_no_longer_once_it_is_t
         ("[datalog_gate]\nexempt_users = u1\nrules = FOLDER/none\n", "FOLDER/none can't be read"),
         ("[datalog_gate]\nexempt_users = u1\nwaivers = FOLDER/none\n", "FOLDER/none can't be read"),
         ("[datalog_gate]\nexempt_users = u1\nstore s3cret\n", "in line 3"),
-        ("[DEFAULT]\n", "the section [datalog_gate] is gone"),
+        ("[DEFAULT]\n", "the section [datalog_gate] is missing now"),
         ("", "FOLDER/heat.conf is empty now"),
-        (None, "FOLDER/heat.conf is gone"),
+        (None, "FOLDER/heat.conf is missing now"),
     ],
 )
 def test_options_that_do_not_load_change_nothing_and_are_an_error_each_time(
@@ -129,8 +129,8 @@ def test_options_that_count_at_a_start_are_named_without_their_values(
 ) -> None:
     site.write(mode="warn", preflight_option="licence.token=s3cret", body_limit="5")
     assert (site.ask(), site.point.settings.body_limit) == ("allowed", 1024 * 1024)
-    late = [record.getMessage() for record in caplog.records if "started again" in record.getMessage()]
-    assert late == ["changed options that count when this service is started again: preflight_option, body_limit"]
+    late = [record.getMessage() for record in caplog.records if "restarted" in record.getMessage()]
+    assert late == ["changed options take effect when this service is restarted: preflight_option, body_limit"]
 
 
 def test_an_option_of_the_paste_section_stays(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_policy_files_are_read_again_and_bad_ones_leave_the_last_good(
     assert allowed == [True, True, True, True, False]
     errors = [record.getMessage() for record in caplog.records if KEPT in record.getMessage()]
     assert [error.partition(" can't")[0] for error in errors] == ["the changed rules of oslo.policy"] * 3
-    assert f"{file} is gone" in errors[-1]
+    assert f"{file} is missing now" in errors[-1]
     file.write_text("- a list\n")
     with pytest.raises(InputError):
         Entitlements(read_conf(site.folder / "heat.conf"), ())

@@ -57,15 +57,15 @@ datalog_gate_decision_seconds_bucket{door="api",le="10.0"} 2
 datalog_gate_decision_seconds_bucket{door="api",le="+Inf"} 3
 datalog_gate_decision_seconds_sum{door="api"} 20.255
 datalog_gate_decision_seconds_count{door="api"} 3
-# HELP datalog_gate_policy_hits_total Answers with a finding of the policy, by what it did.
+# HELP datalog_gate_policy_hits_total Answers with a finding of the policy, by its result.
 # TYPE datalog_gate_policy_hits_total counter
 datalog_gate_policy_hits_total{policy="a \\"b\\" \\\\ \\n",result="warn"} 1
-# HELP datalog_gate_lifted_total Refusals that went on, by the mode, the action or break-glass.
+# HELP datalog_gate_lifted_total Refused operations that passed nevertheless, by the mode, the action or break-glass.
 # TYPE datalog_gate_lifted_total counter
 datalog_gate_lifted_total{by="action"} 0
 datalog_gate_lifted_total{by="break_glass"} 0
 datalog_gate_lifted_total{by="mode"} 0
-# HELP datalog_gate_load_failures_total Changed files that did not load, when they changed and each minute since.
+# HELP datalog_gate_load_failures_total Failed loads of changed files, at the change and every minute after it.
 # TYPE datalog_gate_load_failures_total counter
 datalog_gate_load_failures_total{source="options"} 0
 datalog_gate_load_failures_total{source="policy_file"} 0

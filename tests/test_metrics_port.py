@@ -239,7 +239,7 @@ def test_a_port_of_another_program_is_told_once(tmp_path: Path, caplog: pytest.L
         with running_port(port, tmp_path) as metrics:
             wait(lambda: bool(problems(caplog)))
             metrics._run_once()
-    assert problems(caplog) == [f"metrics: the port {port} is another program's, or of another metrics_folder"]
+    assert problems(caplog) == [f"metrics: the port {port} is used by another program, or for another metrics_folder"]
 
 
 def test_a_folder_that_cannot_be_written_stops_no_decision_and_is_told_once(
@@ -265,7 +265,7 @@ def test_a_folder_that_another_user_could_write_is_not_taken_for_ours(
     folder.mkdir()
     folder.chmod(0o777)
     MetricsPort("127.0.0.1", 7, "", lambda: None, list)._run_once()
-    assert problems(caplog) == [f"metrics: {folder} is not a folder of ours alone: set metrics_folder"]
+    assert problems(caplog) == [f"metrics: {folder} is not a folder that only this user can use: set metrics_folder"]
     assert list(folder.iterdir()) == []
 
 

@@ -126,7 +126,7 @@ def test_only_a_plugin_that_raises_hears_the_outcome_again(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("enabled", "problem"),
-    [(True, "nobody there"), pytest.param(False, "it is not enabled any more", marks=pytest.mark.slow)],
+    [(True, "nobody there"), pytest.param(False, "it is no longer enabled", marks=pytest.mark.slow)],
 )
 def test_a_plugin_that_always_raises_is_given_up_in_the_end(tmp_path: Path, enabled: bool, problem: str) -> None:
     outcomes, heard = kept(tmp_path, "a"), list[str]()
@@ -137,7 +137,7 @@ def test_a_plugin_that_always_raises_is_given_up_in_the_end(tmp_path: Path, enab
             times, last = [*times, at - NOW], settled
         at += 60.0
     assert times == [0, 60, 180, 420, 900, 1860, 3780, 7380, 10980, 14580]
-    why = f"a was not told that its create is complete: {problem}; nobody tells it any more"
+    why = f"a was not told that its create is complete: {problem}; there are no more attempts"
     assert (last, len(heard)) == ([ReconcileResult("d1", ID, "failed", why)], TRIES if enabled else 0)
 
 
@@ -186,7 +186,7 @@ def test_a_process_that_is_killed_each_time_is_not_killed_for_ever(tmp_path: Pat
         [pending] = outcomes.pending()
         assert outcomes.attempt(pending, "complete", NOW)
     [settled] = tell(outcomes, {"a": Teller("a", [], raises=1)}, nobody, NOW)
-    assert (settled.why.endswith("; nobody tells it any more"), outcomes.pending()) == (True, ())
+    assert (settled.why.endswith("; there are no more attempts"), outcomes.pending()) == (True, ())
 
 
 def test_a_file_that_is_no_journal_is_an_error(tmp_path: Path) -> None:

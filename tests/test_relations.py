@@ -164,7 +164,8 @@ def test_without_a_name_the_command_prints_a_line_for_each_relation(capsys: pyte
         "os:neutron:port.fixed_ips(_id*, _index*, ip_address?, subnet?, subnet_id?)  The members of fixed_ips.",
     ]
     assert printed.err == (
-        "datalog-gate: * is of the key, ? may be null, no kind is a text; `relations NAME` says more, with a row and a"
+        "datalog-gate: * is part of the key, ? may be null, the kind is string if none is shown; `relations "
+        "NAME` shows more, with a row and a"
         " rule\n"
     )
 

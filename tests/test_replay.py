@@ -118,7 +118,7 @@ def test_an_explanation_in_json_has_the_record_and_why(capsys: pytest.CaptureFix
 def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> None:
     Path("rules/m.dl").write_text(RULES.replace('"huge", ', ""))
     code, out, err = run(capsys, "explain", ids()[0], "--log", "log.jsonl")
-    assert (code, err) == (0, "datalog-gate: the rules have changed since: this is what they say now\n")
+    assert (code, err) == (0, "datalog-gate: the rules have changed since: this is their result now\n")
     assert out.splitlines()[-2].startswith(
         "0 denied, 0 warnings, 0 undetermined; 2 policies, 5 facts; allow; decision "
     )
@@ -128,7 +128,8 @@ def test_explain_warns_of_changed_rules(capsys: pytest.CaptureFixture[str]) -> N
     ("decision", "log", "message"),
     [
         ("zzz", "log.jsonl",
-         "error[unreadable] log.jsonl holds no decision zzz\n  help  a reason ends with 6 characters of the id\n"),
+         "error[unreadable] log.jsonl holds no decision zzz\n  help  a reason ends with the first 6 characters "
+         "of the id\n"),
         ("a", "none.jsonl", "error[unreadable] none.jsonl can't be read: No such file or directory\n"),
     ],
 )  # fmt: skip

@@ -200,7 +200,7 @@ def test_engines_judge_again_alike(capsys: pytest.CaptureFixture[str]) -> None:
     expected = run(capsys, "scan", "rejudge")
     assert run(capsys, "scan", "rejudge", "--engine", "native") == expected
     assert run(capsys, "scan", "rejudge", "--engine", "duckdb") == expected
-    message = "datalog-gate: the store is none of postgres: leave --engine out\n"
+    message = "datalog-gate: the store is not a store of postgres: remove --engine\n"
     assert run(capsys, "scan", "rejudge", "--engine", "postgres") == (64, "", message)
     assert expected[0] == 0
 
@@ -240,7 +240,7 @@ def test_a_store_that_is_missing_or_none_is_said(folder: Path, capsys: pytest.Ca
     assert run(capsys, "scan", "findings") == (
         3,
         "",
-        "error[unreadable] there is no store datalog-gate.duckdb\n  help  make one by `datalog-gate scan run`\n",
+        "error[unreadable] there is no store datalog-gate.duckdb\n  help  create one with `datalog-gate scan run`\n",
     )
     (folder / "text.duckdb").write_text("no store")
     code, _, err = run(capsys, "scan", "history", "--store", "text.duckdb")
@@ -312,7 +312,7 @@ def test_a_log_is_a_source_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_folder_does_not_tell_since_when(capsys: pytest.CaptureFixture[str]) -> None:
-    message = "datalog-gate: --since needs --cloud or --log: a folder does not tell when a template changed\n"
+    message = "datalog-gate: --since needs --cloud or --log: a folder does not say when a template changed\n"
     assert run(capsys, "scan", "run", "--folder", "stacks", "--since", "2027-03-01") == (64, "", message)
 
 

@@ -85,7 +85,7 @@ CLAIM = Claim(
     decision={},
 )
 ALARM = "not released for 3600 seconds: nobody there"
-UNSETTLED = "broken off 3600 seconds ago, and nobody has settled it: is `services reconcile` running?"
+UNSETTLED = "interrupted 3600 seconds ago, and not settled since: is `services reconcile` running?"
 RELEASING = replace(CLAIM, state="releasing", problem="nobody there")
 
 
@@ -158,7 +158,7 @@ def test_reconcile_settles_once_and_says_what_was_done(
     conf: Path, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal = claimed(conf, "u")
-    broken = "it was broken off while its service was asked"
+    broken = "it was interrupted while its service was being asked"
     assert run(capsys, "services", "reconcile", "--heat-conf", conf) == (
         0,
         f"releasing: u of stack 1b1b: {broken}\n",
@@ -205,7 +205,7 @@ def test_of_several_hosts_one_reconciles_and_the_others_wait_to_take_its_place(c
     now = time.time()
     runs = [settle_claims(conf, 60.0, lambda _: None, lambda: now) for _ in range(3)]
     results = [next(run) for run in (*runs, runs[1], runs[0])]
-    why = f"host {socket.gethostname()}, process {os.getpid()} does this, and this host waits"
+    why = f"host {socket.gethostname()}, process {os.getpid()} does this now, and this host waits"
     waiting = [ReconcileResult("", "", "waiting", why)]
     assert [settled.done for settled in results[0]] == ["releasing"]
     assert results[1:] == [waiting, waiting, [], []]
@@ -252,7 +252,7 @@ def test_a_heat_without_keystone_knows_nobody(
     monkeypatch.setenv("OS_AUTH_TYPE", "none")
     monkeypatch.setenv("OS_ENDPOINT", f"{cloud.url}/v1/p")
     code, out, err = run(capsys, "services", "list", "--for-me", "--heat-conf", conf)
-    assert (code, out, err.splitlines()[0]) == (3, "", "error[unreadable] the credentials name nobody")
+    assert (code, out, err.splitlines()[0]) == (3, "", "error[unreadable] the credentials do not name a user")
 
 
 def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
@@ -260,13 +260,13 @@ def test_an_interval_is_given_in_seconds_minutes_or_hours() -> None:
     assert intervals == list(EVERY.values())
 
 
-NO_JOURNAL = "services need service_journal, the file in which is written down what they hold, or store"
+NO_JOURNAL = "services need the option store or service_journal, where their claims are kept"
 
 
 @pytest.mark.parametrize(
     ("part", "options", "message"),
     [
-        ("status", [], ": no service_journal is set, nor a store"),
+        ("status", [], ": neither store nor service_journal is set"),
         ("status", ["service_journal = DIR/heat.conf"], ": heat.conf: file is not a database"),
         ("status", ["["], " can't be read: ..."),
         ("reconcile", ["preflight = licence", "preflight_option = licence.url=https://[::1]/"],
@@ -338,7 +338,7 @@ def test_a_request_is_listed_approved_and_gone_from_the_list(conf: Path, capsys:
     assert run(capsys, "approval", "refuse", "A-1", "--heat-conf", conf) == (
         3,
         "",
-        f"error[unreadable] A-1 can't be refused any more: it is used by {find_approver()}: for March\n",
+        f"error[unreadable] A-1 can no longer be refused: it is used by {find_approver()}: for March\n",
     )
 
 
@@ -357,7 +357,7 @@ def test_who_answers_with_credentials_is_whom_keystone_names(conf: Path, capsys:
     assert (code, out, re.sub("at .*", "at ...", err)) == (
         3,
         "",
-        "error[unreadable] A-1 was approved already, by u (Keystone user u) at ...\n",
+        "error[unreadable] A-1 was already approved, by u (Keystone user u) at ...\n",
     )
 
 
@@ -386,7 +386,10 @@ def test_a_request_is_refused_with_why(conf: Path, capsys: pytest.CaptureFixture
     [
         ("[datalog_gate]\n", "DIR/heat.conf has no service_option approval.file"),
         ("[datalog_gate]\nservice_option = x\n", "DIR/heat.conf: service_option x is not NAME.KEY=VALUE"),
-        ("[datalog_gate]\nservice_option = approval.file=DIR/none\n", "DIR/none is not there: nothing was asked yet"),
+        (
+            "[datalog_gate]\nservice_option = approval.file=DIR/none\n",
+            "DIR/none does not exist: there were no requests yet",
+        ),
         ("[datalog_gate]\nservice_option = approval.file=DIR/approvals\n", "there is no request A-9"),
         ("[datalog_gate]\nservice_option = approval.file=DIR/heat.conf\n", "heat.conf: file is not a database"),
     ],

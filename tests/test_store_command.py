@@ -56,7 +56,7 @@ def test_a_store_is_checked_made_and_checked(conf: Path, capsys: pytest.CaptureF
     with closing(sqlite3.connect(conf.parent / "store")) as rows:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
         rows.commit()
-    needed = f"{name}: revision 9, and this package needs 0004: run `datalog-gate store upgrade`\n"
+    needed = f"{name}: revision 9, but this package needs 0004: run `datalog-gate store upgrade`\n"
     assert run(capsys, "store", "check", "--heat-conf", conf) == (1, needed, "")
 
 
@@ -69,7 +69,7 @@ def test_claims_that_stayed_in_a_journal_are_a_finding_until_they_are_imported(
     code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
     left = f"{old} holds 2 claims that the store lacks: `datalog-gate store import {old}`"
     assert (code, out.splitlines()[1:]) == (1, [left])
-    added = f"{old}: 4 rows added, 0 were there\n"
+    added = f"{old}: 4 rows added, 0 existed already\n"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, added, "")
     code, out, _ = run(capsys, "store", "check", "--heat-conf", conf)
     assert (code, len(out.splitlines())) == (0, 1)
@@ -81,9 +81,9 @@ def test_files_of_version_0_1_are_imported_once_and_left_as_they_are(
     files = [old_file(conf.parent, name) for name in ("journal", "approvals", "claims")]
     before = [Path(path).read_bytes() for path in files]
     counts = [4, 6, 3]
-    expected = [f"{path}: {count} rows added, 0 were there\n" for path, count in zip(files, counts, strict=True)]
+    expected = [f"{path}: {count} rows added, 0 existed already\n" for path, count in zip(files, counts, strict=True)]
     assert run(capsys, "store", "import", *files, "--heat-conf", conf) == (0, "".join(expected), "")
-    again = [f"{path}: 0 rows added, {count} were there\n" for path, count in zip(files, counts, strict=True)]
+    again = [f"{path}: 0 rows added, {count} existed already\n" for path, count in zip(files, counts, strict=True)]
     assert run(capsys, "store", "import", *files, "--heat-conf", conf) == (0, "".join(again), "")
     assert [Path(path).read_bytes() for path in files] == before
     store = str(conf.parent / "store")
@@ -120,13 +120,13 @@ def test_requests_of_two_hosts_with_one_number_are_both_kept(
     here.use(request("mine", "m", service="approval"), NOW, 9e9)
     old = old_file(tmp_path, "approvals")
     renamed = "  the request A-1 is A-2 here\n  the request A-2 is A-3 here\n"
-    expected = f"{old}: 6 rows added, 0 were there\n{renamed}"
+    expected = f"{old}: 6 rows added, 0 existed already\n{renamed}"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, expected, "")
     assert [(item.name, item.state, len(item.verdicts)) for item in here.list(NOW)] == [
         ("A-1", "awaiting", 0), ("A-2", "used", 2), ("A-3", "awaiting", 0)
     ]  # fmt: skip
     assert here.use(request("u1", "a", service="approval"), NOW, 9.0)[1] == here.list(NOW)[1]
-    again = f"{old}: 0 rows added, 6 were there\n{renamed}"
+    again = f"{old}: 0 rows added, 6 existed already\n{renamed}"
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (0, again, "")
 
 
@@ -138,7 +138,7 @@ def test_what_the_store_holds_otherwise_is_not_imported_nor_anything_beside_it(
     store.begin(request("u3", "b"), "", None, NOW, 9.0)
     before = lines(tmp_path)
     assert run(capsys, "store", "import", old, "--heat-conf", conf) == (
-        3, "", f"error[unreadable] {conf}: journal u3 is another one in the store: nothing was imported\n",
+        3, "", f"error[unreadable] {conf}: journal u3 is different in the store: nothing was imported\n",
     )  # fmt: skip
     assert lines(tmp_path) == before
 
@@ -153,7 +153,7 @@ HEAD = '{"schema": "datalog-gate/store/1", "revision": "0001"}\n'
         ("", "DIR/file is not an export of a store"),
         ("[", "DIR/file is not an export of a store"),
         ('{"schema": "x"}', "DIR/file is not an export of a store"),
-        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, and this package 0004"),
+        (HEAD.replace("0001", "0009"), "DIR/file has the revision 0009, but this package needs 0004"),
         (f'{HEAD}{{"table": "locks", "row": {{}}}}', "DIR/file:2 is not a row of a store"),
         (f"{HEAD}[]", "DIR/file:2 is not a row of a store"),
         (f'{HEAD}{{"table": "journal", "row": {{"uuid": "u"}}}}', "DIR/file:2 is not a row of a store"),
@@ -172,7 +172,7 @@ def test_what_is_no_store_is_not_imported(
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("", "no store is set, nor service_journal"),
+        ("", "neither store nor service_journal is set"),
         ("store = mysql+pymysql://gate:hush@127.0.0.1:1/gate", "the store can't be reached"),
         ("store = mysql+none://gate:hush@db/gate",
          "the driver of the store is not installed: Can't load plugin: sqlalchemy.dialects:mysql.none"),
@@ -209,6 +209,6 @@ def test_what_the_server_keeps_is_exported_and_imported(tmp_path: Path) -> None:
     assert add_waiver(there, {"policy": "x"}, "eve", NOW).number > 2
     RuleStore(there).push("nova", "tags", [])
     before = list(export_rows(there))
-    with pytest.raises(ExchangeError, match="the store has other rules of the API: nothing was imported"):
+    with pytest.raises(ExchangeError, match="the store has different rules of the API: nothing was imported"):
         import_rows(there, read_rows(tmp_path / "export"))
     assert list(export_rows(there)) == before

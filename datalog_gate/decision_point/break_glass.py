@@ -43,7 +43,7 @@ def load_break_glass(path: str, now: datetime) -> BreakGlass | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise ValueError(f"it must hold a time like 2027-03-01T12:00, a space, and why: {error}") from None
+        raise ValueError(f"it must contain a time like 2027-03-01T12:00, a space, and the reason: {error}") from None
     if until > now + LONGEST:
         raise ValueError(f"{until.isoformat()} is more than a day ahead")
     return BreakGlass(until, why.strip() or "no reason given") if until > now else None

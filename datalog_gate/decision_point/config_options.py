@@ -61,12 +61,12 @@ class OptionFiles:
     def read(self) -> Settings:
         """Read the options. Errors: InputError, also if their section is missing, as in a half-written file."""
         if gone := [file for file in self._files if not Path(file).exists()]:
-            raise InputError.of(f"{gone[0]} is gone")
+            raise InputError.of(f"{gone[0]} is missing now")
         conf = cfg.ConfigOpts()
         try:
             conf([], default_config_files=self._files, default_config_dirs=self._folders)
             if self._has_section and GROUP not in conf.list_all_sections():
-                raise InputError.of(f"{', '.join(self._files)}: the section [{GROUP}] is gone")
+                raise InputError.of(f"{', '.join(self._files)}: the section [{GROUP}] is missing now")
             return build_settings(conf, self._paste_options)
         except cfg.ConfigFileParseError as error:
             problem: Any = error.__context__  # the text of the error quotes the line, which may hold a password

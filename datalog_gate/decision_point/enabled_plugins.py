@@ -41,7 +41,7 @@ def load_enabled_services(settings: Settings) -> dict[str, Service]:
     if not settings.services and not options:
         return {}
     if not settings.store_url:
-        raise ValueError("services need service_journal, the file in which is written down what they hold, or store")
+        raise ValueError("services need the option store or service_journal, where their claims are kept")
     return load_plugins(GROUP, Service, settings.services, options, partial(_complete, settings))
 
 

@@ -84,7 +84,7 @@ def find_objection(
     try:
         return _service_objection(broker, operation, stack, grants)
     except JournalError as error:
-        return "undecided", f"what the stack holds can't be read: {error}"
+        return "undecided", f"the contents of the stack can't be read: {error}"
 
 
 def _service_objection(
@@ -105,7 +105,7 @@ def _service_objection(
     current = claims if operation.action in CHANGES else ()
     for claim in current:
         if claim.service in broker.sticky and (resource := _uncovered(claim, stack, requests)):
-            return "denied", f"the grant {claim.path} of {claim.service} can't go while {resource} stays"
+            return "denied", f"the grant {claim.path} of {claim.service} can't be removed while {resource} stays"
     end = broker.ticks() + broker.limits.step
     for path, request in requests.items():
         if any(replace(request, uuid=claim.uuid).key == claim.key for claim in current if claim.path == path):
@@ -115,7 +115,7 @@ def _service_objection(
         except RefusedError as error:
             return "denied", f"{error.plugin} refuses the grant {path}: {error.reason}"
         except UnavailableError as error:
-            return "undecided", f"{error.plugin} could not be asked for the grant {path}: {error.reason}"
+            return "undecided", f"{error.plugin} could not be consulted on the grant {path}: {error.reason}"
     return None
 
 

@@ -74,7 +74,7 @@ def open_store(settings: Settings, what: str = "inventory") -> Store:
     from datalog_gate.store.transaction import Store
 
     if not settings.store_url:
-        raise InputError.of(f"the {what} is to be in the store, and the option store names none")
+        raise InputError.of(f"the {what} should be in the store, but the option store is not set")
     try:
         return Store(settings.store_url, lambda why: InputError.of(f"the {what} can't be read: {why}"), WAIT)
     except ValueError as error:

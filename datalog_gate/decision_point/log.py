@@ -141,7 +141,7 @@ class DecisionLog:
         try:
             self._queue.put_nowait(record)
         except Full:
-            self._drop(1, "records come faster than they can be written")
+            self._drop(1, "records arrive faster than they can be written")
 
     def flush(self, seconds: float) -> None:
         """Wait until all queued records are written, or the timeout ends."""
@@ -292,7 +292,9 @@ def find_record(path: Path, decision: str) -> Record:
     if len(matches) != 1:
         message = f"{path} holds {'several decisions' if matches else 'no decision'} {decision}"
         help_ = (
-            f"one of {', '.join(sorted(matches))}" if matches else f"a reason ends with {SHORT} characters of the id"
+            f"one of {', '.join(sorted(matches))}"
+            if matches
+            else f"a reason ends with the first {SHORT} characters of the id"
         )
         raise InputError.of(message, suggestion=help_)
     [record] = matches.values()

@@ -49,20 +49,20 @@ METRICS: Mapping[str, Metric] = {
         "histogram", "Seconds until an answer, with those of services and plugins.", ("door",)
     ),
     "datalog_gate_judgements_total": Metric(
-        "counter", "Answers of the policies; `undetermined` is yes where a finding is.", ("undetermined",)
+        "counter", "Answers of the policies; `undetermined` is yes if a finding is undetermined.", ("undetermined",)
     ),
     "datalog_gate_policy_hits_total": Metric(
-        "counter", "Answers with a finding of the policy, by what it did.", ("policy", "result")
+        "counter", "Answers with a finding of the policy, by its result.", ("policy", "result")
     ),
     "datalog_gate_lifted_total": Metric(
         "counter",
-        "Refusals that went on, by the mode, the action or break-glass.",
+        "Refused operations that passed nevertheless, by the mode, the action or break-glass.",
         ("by",),
         first=(("mode",), ("action",), ("break_glass",)),
     ),
     "datalog_gate_load_failures_total": Metric(
         "counter",
-        "Changed files that did not load, when they changed and each minute since.",
+        "Failed loads of changed files, at the change and every minute after it.",
         ("source",),
         first=(("rules",), ("options",), ("policy_file",)),
     ),
@@ -79,12 +79,12 @@ METRICS: Mapping[str, Metric] = {
         "gauge", "When a table of the inventory in force was read.", ("table",), of_host=True
     ),
     "datalog_gate_store_up": Metric("gauge", "Whether the store could be read."),
-    "datalog_gate_claims": Metric("gauge", "Claims of grants that are not over.", ("service", "state")),
+    "datalog_gate_claims": Metric("gauge", "Claims of grants that have not ended.", ("service", "state")),
     "datalog_gate_misplaced_claims": Metric(
-        "gauge", "Claims of complete stacks with resources elsewhere than decided.", ("service",)
+        "gauge", "Claims of complete stacks with resources in other places than decided.", ("service",)
     ),
     "datalog_gate_claims_since_timestamp_seconds": Metric(
-        "gauge", "Since when the oldest of these claims is in its state.", ("service", "state")
+        "gauge", "When the oldest of these claims came into its state.", ("service", "state")
     ),
     "datalog_gate_approvals_waiting": Metric(
         "gauge", "Requests for approval that nobody has answered, by whether an engine waits for them.", ("mode",)

@@ -170,7 +170,9 @@ class MetricsPort:
             self._listener = socket.create_server((self._host, self._port), family=family)
         except OSError as error:
             if error.errno == EADDRINUSE:
-                raise OSError(f"the port {self._port} is another program's, or of another metrics_folder") from None
+                raise OSError(
+                    f"the port {self._port} is used by another program, or for another metrics_folder"
+                ) from None
             raise
         self._listener.settimeout(INTERVAL)
 
@@ -266,5 +268,5 @@ def _make_private_folder(port: int) -> Path:
         folder.mkdir(mode=0o700)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise OSError(f"{folder} is not a folder of ours alone: set metrics_folder")
+        raise OSError(f"{folder} is not a folder that only this user can use: set metrics_folder")
     return folder

@@ -106,13 +106,13 @@ def _advise(unknown: Unknown, action: str) -> str:
         unknown = inner
     match unknown.function, unknown.arguments:
         case "get_param" | "Ref", str(name) if "::" in name:
-            return f"do without {name}, which Heat alone knows"
+            return f"do not use {name} here, which only Heat knows"
         case "get_param" | "Ref", name if action in ("create", "update"):
-            return f"send the value of the parameter {name}, which Heat does not tell, with the request"
+            return f"send the value of the parameter {name} with the request, since Heat does not show it"
         case "get_param" | "Ref", name:
-            return f"update the stack instead, with the value of the parameter {name}, which Heat does not tell"
+            return f"update the stack instead, with the value of the parameter {name}, since Heat does not show it"
         case "yaql", _:
-            return "write what it gives, or make it by other functions"
+            return "write its result, or use other functions"
         case function, _ if function == CONTENT:
             return "send that template among the files of the request, and name it as the type"
     return "write it out in the template"

@@ -48,7 +48,7 @@ from datalog_gate.services.journal_claim import JournalError
 from datalog_gate.stack.model import Stack
 
 LOG = logging.getLogger(__name__)
-UNVERIFIED = "Nobody vouches for who asks: no authtoken came before the gate."
+UNVERIFIED = "The caller is not authenticated: no authtoken comes before the gate."
 COUNTERS_INTERVAL = 300.0
 """Seconds between two lines of counters in the service's log."""
 _SOURCES: Mapping[Source, str] = {"rules": "rules", "options": "options", "policy_file": "rules of oslo.policy"}
@@ -223,7 +223,7 @@ class DecisionPoint:
             try:
                 self._outcomes.add(passed.snapshot, passed.plugins, answer.began)
             except JournalError as error:
-                problems = (f"nobody will be told what becomes of the operation: {error}",)
+                problems = (f"plugins will not be told the outcome of the operation: {error}",)
                 LOG.error("decision %s: %s", answer.id, problems[0])
         if problems := (*problems, *passed.after(outcome)):
             self._event("preflight", id=answer.id, problems=problems)
@@ -341,7 +341,7 @@ class DecisionPoint:
         if mode != "enforce":
             why, by = f"the mode is {mode}", "mode"
         elif answer.verdict != "denied" and operation.action not in CLOSED:
-            why, by = f"{operation.action} goes on where it can't be judged", "action"
+            why, by = f"{operation.action} is allowed when it can't be judged", "action"
             self._count("opened")
         elif (
             override := read_break_glass(self.settings.break_glass, self._now())
@@ -354,7 +354,7 @@ class DecisionPoint:
             return answer, ""
         if self._metrics:
             self._metrics.numbers.count("datalog_gate_lifted_total", by)
-        LOG.warning("decision %s is refused and goes on, since %s: %s", answer.id, why, answer.reason)
+        LOG.warning("decision %s refuses, but the request passes, since %s: %s", answer.id, why, answer.reason)
         allowed = replace(answer, verdict="allowed", reason="", warnings=(answer.reason, *answer.warnings))
         return allowed, f"{why}: {answer.reason}"
 
@@ -501,7 +501,9 @@ def _read_before(operation: Operation, rules: Rules) -> tuple[StackDefinition, S
         return None
     if operation.against is None:
         if rules.compares(operation.action):
-            message = "policies judge what this changes, and nothing here says what the stack was"
+            message = (
+                "policies judge the changes of this operation, but the state of the stack before it is not known here"
+            )
             raise InputError.of(message, "unsupported", "use the orchestration API")
         return None
     try:

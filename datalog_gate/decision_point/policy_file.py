@@ -52,13 +52,13 @@ def find_policy_problems(
     own = {rule.name for rule in list_rules()} | {f"{GRANT}:{service}" for service in services}
     paths, missing = _find_files(conf)
     for file in missing:
-        message = f"the policy file {file} is missing: the defaults hold, of Heat's rules too"
+        message = f"the policy file {file} is missing, so the defaults apply, also for Heat's own rules"
         command = f"oslopolicy-sample-generator --namespace heat --namespace datalog_gate --output-file {file}"
         yield PolicyProblem(message, None, f"correct policy_file under [oslo_policy], or write it: `{command}`")
     if not paths and not missing and (services or has_break_glass):
         rule = f'"{GRANT}:{services[0]}": "role:{services[0]}_user"' if services else f'"{BREAK_GLASS}": "role:admin"'
         who = "any member may grant every service" if services else "any admin may break the glass"
-        message = f"policy.yaml is missing, so that the defaults hold: {who}"
+        message = f"policy.yaml is missing, so the defaults apply: {who}"
         yield PolicyProblem(message, None, f"write `{rule}` into policy.yaml beside heat.conf, or another rule", False)
     rules: dict[str, Any] = {}
     documents: dict[str, Document] = {}
@@ -81,7 +81,7 @@ def find_policy_problems(
     checks = {name: policy.RuleDefault(str(name), text).check for name, text in rules.items() if _is_rule(text)}
     for name, text in rules.items():
         if name not in checks or (str(checks[name]) == "!" and text != "!"):
-            message = f"the rule {name} is invalid, so that nobody satisfies it: {text}"
+            message = f"the rule {name} is invalid, so nobody satisfies it: {text}"
             place = documents[name].place((name,))
             yield PolicyProblem(message, place, f'write a rule as `"{name}": "role:admin"`')
     known = own | rules.keys() | _heat_rules()
@@ -152,10 +152,10 @@ def _check_role(name: str, role: str, place: Span | None, roles: Set[str] | None
     near = closest(role, known)
     fix = f"write role:{near} in place of role:{role}" if near else f"`openstack role create {role}`, or write another"
     if roles is not None:
-        message = f"{name} asks for the role {role}, which Keystone does not have: nobody satisfies it"
+        message = f"{name} requires the role {role}, which does not exist in Keystone: nobody satisfies it"
         yield PolicyProblem(message, place, fix)
     elif near:
-        message = f"{name} asks for the role {role}, and Keystone was not asked whether there is one"
+        message = f"{name} requires the role {role}, and Keystone was not asked whether it exists"
         yield PolicyProblem(message, place, f"{fix} if that is meant", False)
 
 

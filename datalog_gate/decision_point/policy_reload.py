@@ -179,7 +179,7 @@ class PolicyReloader:
             settings = replace(before.settings, **{name: getattr(read, name) for name in LIVE_OPTIONS})
             names = [field.name for field in fields(read)]
             if late := [name for name in names if getattr(read, name) != getattr(settings, name)]:
-                LOG.warning("changed options that count when this service is started again: %s", ", ".join(late))
+                LOG.warning("changed options take effect when this service is restarted: %s", ", ".join(late))
             if all(getattr(settings, name) == getattr(before.settings, name) for name in _RULE_OPTIONS):
                 return before._replace(settings=settings if settings != before.settings else before.settings)
         states = partial(_read_rule_states, settings)

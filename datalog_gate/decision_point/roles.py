@@ -26,7 +26,7 @@ def list_rules() -> list[Any]:
     """
     return [
         policy.RuleDefault(
-            BREAK_GLASS, "role:admin", "Have a refused request pass while the operator has broken the glass."
+            BREAK_GLASS, "role:admin", "Let a refused request pass while the break-glass file is in force."
         ),
         policy.RuleDefault(GRANT, MEMBER, "Grant an opt-in service that has no rule of its own."),
     ]
@@ -70,7 +70,7 @@ class Entitlements:
     def _load(self, before: Any) -> Any:
         """Create an enforcer with all rules loaded, which checks no files later, since threads share it."""
         if before and before.policy_path and not Path(before.policy_path).exists():
-            raise InputError.of(f"{before.policy_path} is gone")
+            raise InputError.of(f"{before.policy_path} is missing now")
         enforcer = policy.Enforcer(self._conf)
         enforcer.register_defaults(self._defaults)
         for service in self._services:

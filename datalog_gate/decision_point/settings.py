@@ -25,8 +25,8 @@ class Settings:
 
     rules: tuple[str, ...] = _option(
         (),
-        "Rule files and folders, comma-separated. They are loaded again when they change; a set that does not load "
-        "leaves the one before in force. Without any the packs of the package are used.",
+        "Rule files and folders, comma-separated. They are reloaded when they change; if the new ones do not load, the "
+        "previous ones stay in force. If empty, the packs of the package are used.",
         mutable=True,
     )
     catalogue: tuple[str, ...] = _option(
@@ -34,40 +34,45 @@ class Settings:
     )
     inventory: str = _option(
         "",
-        "What there is in the cloud: a file of facts, one JSON object a line, or `store` for the newest that "
-        "`datalog-gate inventory pull` wrote into the store. It is loaded again on change, while requests go on with "
-        "the one before.",
+        "The contents of the cloud: a file of facts, one JSON object per line, or `store` for the newest "
+        "inventory that "
+        "`datalog-gate inventory pull` wrote into the store. It is reloaded when it changes; meanwhile requests "
+        "use the "
+        "previous one.",
         mutable=True,
     )
     waivers: str = _option(
         "",
-        "A file of waivers, as `check --waivers` reads it, loaded again on change together with the rules; or `store` "
-        "for those that people gave by the policy server.",
+        "A file of waivers, as `check --waivers` reads it, reloaded with the rules when it changes; or `store` for the "
+        "waivers that were given through the policy server.",
         mutable=True,
     )
     reload_seconds: float = _option(
         5.0,
-        "Options, rules, catalogue, inventory, waivers and rules of oslo.policy are looked at for changes no oftener.",
+        "Minimum number of seconds between checks whether the options, rules, catalogue, inventory, waivers or "
+        "rules of "
+        "oslo.policy have changed.",
         min=0,
         mutable=True,
     )
     mode: str = _option(
         "enforce",
-        "The most that a violation may do. Short of `enforce` nothing is refused, not even what can't be judged.",
+        "The strongest effect that a violation may have. In all modes but `enforce` nothing is refused, not even what "
+        "can't be judged.",
         choices=[
-            ("enforce", "what policies deny is refused"),
-            ("warn", "whoever asks is told"),
-            ("record", "the decision log is told"),
+            ("enforce", "operations that policies deny are refused"),
+            ("warn", "violations are reported to the caller"),
+            ("record", "violations are only written to the decision log"),
             ("off", "nothing is judged"),
         ],
         mutable=True,
     )
     project_modes: Mapping[str, str] = _option(
-        {}, "The mode of single projects in place of `mode`: PROJECT_ID:MODE, comma-separated.", mutable=True
+        {}, "Modes of single projects, used instead of `mode`: PROJECT_ID:MODE, comma-separated.", mutable=True
     )
     policy_modes: Mapping[str, str] = _option(
         {},
-        "Lower modes of single policies: POLICY_ID:MODE, comma-separated. A project's mode is the most.",
+        "Weaker modes of single policies: POLICY_ID:MODE, comma-separated. They can't exceed the mode of the project.",
         mutable=True,
     )
     exempt_projects: tuple[str, ...] = _option(
@@ -78,88 +83,98 @@ class Settings:
     )
     break_glass: str = _option(
         "",
-        "A file that an operator writes to let refused requests pass for a while, of callers that the policy "
-        "datalog_gate:break_glass names: a time in ISO 8601 until when, at most a day ahead, a space, and why.",
+        "A file that an operator writes to let refused requests pass for a while, if the policy "
+        "datalog_gate:break_glass "
+        "allows it to the caller. It contains the end time in ISO 8601, at most a day ahead, a space, and the reason.",
         mutable=True,
     )
     services: tuple[str, ...] = _option(
         (),
-        "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. Who may use one "
-        "is the policy datalog_gate:grant:SERVICE.",
+        "Opt-in services that grants may unlock, of the entry-point group datalog_gate.services. The policy "
+        "datalog_gate:grant:SERVICE says who may use a service.",
     )
     service_option: tuple[str, ...] = _option(
-        (), "A setting of a service, as preflight_option has it for plugins.", several=True
+        (), "A setting of a service: NAME.KEY=VALUE, as in preflight_option.", several=True
     )
     store: str = _option(
         "",
-        "The database in which is written down what services hold for grants, who approved them, and what plugins of "
-        "preflight are still to be told, for all hosts: postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or "
-        "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` makes its tables.",
+        "The database, shared by all hosts, for the claims of services, approvals, and the outcomes that preflight "
+        "plugins have not received yet: postgresql+psycopg://USER:PASSWORD@HOST/DATABASE or "
+        "mysql+pymysql://USER:PASSWORD@HOST/DATABASE. `datalog-gate store upgrade` creates its tables.",
         secret=True,
     )
     service_journal: str = _option(
         "",
-        "The file that is the store where `store` is not set: on a local disk, the same one for all processes of the "
-        "one host. No service is enabled without either.",
+        "The file that is used as the store if `store` is not set, for a single host: on a local disk, and the "
+        "same for "
+        "all processes. Services need one of the two options.",
     )
-    service_call_seconds: float = _option(10.0, "Seconds until a call of a service is given up.", min=0.1)
+    service_call_seconds: float = _option(10.0, "Timeout of a call to a service, in seconds.", min=0.1)
     service_step_seconds: float = _option(
-        25.0, "Seconds that all calls of a service for one grant may take together.", min=0.1
+        25.0, "Timeout of all calls to a service for one grant together, in seconds.", min=0.1
     )
     service_lease_seconds: float = _option(
         120.0,
-        "Seconds that a process has for a grant before another one may go on in its place; more than for a step.",
+        "Seconds for which a process holds a grant before another process may take over; more than "
+        "service_step_seconds.",
         min=1,
     )
     service_late_seconds: float = _option(
         300.0,
-        "Seconds in which a call that was given up may still take effect; what it may hold is released again then.",
+        "Seconds during which a call that timed out may still take effect; after that its claim is released.",
         min=0,
     )
     preflight: tuple[str, ...] = _option(
-        (), "Plugins of the entry-point group datalog_gate.preflight that are asked before each operation."
+        (), "Plugins of the entry-point group datalog_gate.preflight that are consulted before each operation."
     )
     preflight_option: tuple[str, ...] = _option(
         (),
-        "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, a line each.",
+        "A setting of a plugin: NAME.KEY=VALUE. May be given several times; in a paste section, one per line.",
         several=True,
     )
     budget_seconds: float = _option(
-        5.0, "Seconds that the policies of one level may take; past them they are indeterminate.", min=0, mutable=True
+        5.0, "Seconds that the policies of one level may take; after that they are indeterminate.", min=0, mutable=True
     )
     budget_facts: int = _option(1_000_000, "Facts that the policies of one level may derive.", min=1, mutable=True)
     decision_log: str = _option(
-        "", "The file that decisions are logged to, one JSON object a line. Without it none are."
+        "", "The file to which decisions are logged, one JSON object per line. If empty, decisions are not logged."
     )
     decision_log_bytes: int = _option(
-        100 * 1024 * 1024, "Bytes on disk that the log and the one older file beside it take together.", min=1024
+        100 * 1024 * 1024, "Bytes on disk that the log and its one older file may take together.", min=1024
     )
     metrics_port: int = _option(
         0,
-        "The port on which the numbers of all processes of the host are told to Prometheus; 0 tells none. The address, "
-        "the port and the folder are the same for all of them.",
+        "The port on which the metrics of all processes of the host are served to Prometheus; 0 serves none. The "
+        "address, the port and the folder must be the same for all processes.",
         min=0,
         max=65535,
     )
-    metrics_host: str = _option("127.0.0.1", "The address of the port; nobody who can reach it is asked who he is.")
+    metrics_host: str = _option("127.0.0.1", "The address of the port. There is no authentication.")
     metrics_folder: str = _option(
         "",
-        "A folder through which processes add up their numbers, on a local disk or in memory, that the users of all of "
-        "Heat's services can write. Without it the processes of one user that see the same temporary files do.",
+        "A folder through which processes add up their metrics, on a local disk or in memory, writable by the users of "
+        "all of Heat's services. If empty, only processes of the same user with the same temporary folder add up.",
     )
-    body_limit: int = _option(1024 * 1024, "Bytes of a request that can be judged; Heat's max_json_body_size.", min=1)
+    body_limit: int = _option(
+        1024 * 1024,
+        "Maximum size of a request that can be judged, in bytes; the same as Heat's max_json_body_size.",
+        min=1,
+    )
     create_denial: str = _option(
         "refuse",
-        "What becomes of a denied creation.",
+        "What happens to a denied creation.",
         choices=[
             ("refuse", "it is answered with 403"),
-            ("failed_stack", "a stack is made that fails with the reason; needs our resources in plugin_dirs"),
+            (
+                "failed_stack",
+                "a stack is created that fails with the reason; needs the gate's resources in plugin_dirs",
+            ),
         ],
     )
     keep_vetoed_stack: bool = _option(
         False,
-        "Keep a stack that the lifecycle plugin vetoes where its user asked for rollback: else it is deleted, and "
-        "the reason with it.",
+        "Keep a stack that the lifecycle plugin vetoes even if its user asked for rollback; otherwise it is deleted "
+        "together with the reason.",
     )
     allow_unverified_context: bool = _option(
         False, "Trust a context that no authtoken verified, as in the flavor noauth. For tests only."

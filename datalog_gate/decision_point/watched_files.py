@@ -80,7 +80,9 @@ def read_states(paths: Callable[[], Iterable[Path]]) -> FileStates:
 def _check_truncated(before: FileStates, after: FileStates) -> None:
     """Refuse a file that has become empty: it is being written, or the disk is full. Errors: InputError."""
     empty = [
-        Diagnostic("unreadable", f"{path} is empty now", None, "remove it, or write it elsewhere and move it here")
+        Diagnostic(
+            "unreadable", f"{path} is empty now", None, "remove it, or write the new file elsewhere and move it here"
+        )
         for path, (inode, size, _) in after.items()
         if inode and not size and before.get(path, (0, 0, 0))[1]
     ]

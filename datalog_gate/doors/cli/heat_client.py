@@ -32,8 +32,8 @@ TIMEOUT = 30
 """Seconds to wait for an answer."""
 SECRETS = ("OS_PASSWORD", "OS_TOKEN", "OS_APPLICATION_CREDENTIAL_SECRET", "OS_PASSCODE", "OS_CLIENT_SECRET")
 HELP = (
-    "set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or whatever OS_AUTH_TYPE "
-    "takes; for a Heat without Keystone OS_AUTH_TYPE=none and OS_ENDPOINT"
+    "set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and OS_USER_DOMAIN_NAME, or the variables that "
+    "OS_AUTH_TYPE needs; for a Heat without Keystone set OS_AUTH_TYPE=none and OS_ENDPOINT"
 )
 
 if TYPE_CHECKING:  # SQLAlchemy takes a while, and many commands ask Heat alone
@@ -77,7 +77,9 @@ class Heat:
                 region_name=os.environ.get("OS_REGION_NAME"),
             )
             if not self._adapter.get_endpoint():
-                raise InputError.of("the credentials lead to no orchestration service", suggestion=HELP)
+                raise InputError.of(
+                    "with these credentials there is no orchestration service in the catalogue", suggestion=HELP
+                )
         except self._errors as error:
             raise InputError.of(
                 f"Heat can't be reached with these credentials: {_format_error(error)}", suggestion=HELP
@@ -89,11 +91,11 @@ class Heat:
         try:
             return json_object(self._adapter.get(path, headers={"Accept": "application/json"}).json())
         except ValueError:
-            raise InputError.of(f"Heat does not give {resource}: it is not JSON") from None
+            raise InputError.of(f"Heat's answer for {resource} is not JSON") from None
         except self._errors as error:
             if getattr(error, "http_status", 0) == 404:
                 raise InputError.of(f"Heat has no {resource}") from None
-            raise InputError.of(f"Heat does not give {resource}: {_format_error(error)}") from None
+            raise InputError.of(f"Heat does not return {resource}: {_format_error(error)}") from None
 
     def caller(self) -> dict[str, object]:
         """The credentials of the caller for oslo.policy. Errors: InputError."""
@@ -111,11 +113,11 @@ class Heat:
         session = self._adapter.session
         auth: Any = session.auth
         if not hasattr(auth, "get_access"):
-            raise InputError.of("the credentials name nobody", suggestion=HELP)
+            raise InputError.of("the credentials do not name a user", suggestion=HELP)
         try:
             return auth.get_access(session)
         except self._errors as error:
-            message = f"Keystone does not say whom the credentials name: {_format_error(error)}"
+            message = f"Keystone does not return the user of the credentials: {_format_error(error)}"
             raise InputError.of(message, suggestion=HELP) from None
 
     def roles(self) -> frozenset[str] | None:
@@ -135,7 +137,7 @@ class Heat:
         try:
             return answer.status_code, json_object(answer.json() if answer.status_code == 200 else {})
         except ValueError:
-            raise InputError.of(f"Heat does not give {path.strip('/')}: it is not JSON") from None
+            raise InputError.of(f"Heat's answer for {path.strip('/')} is not JSON") from None
 
     def post(self, path: str, body: Mapping[str, object]) -> tuple[int, Mapping[str, str]]:
         """Post a JSON object; return the status and headers of any answer. Errors: InputError."""

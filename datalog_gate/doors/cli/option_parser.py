@@ -42,21 +42,21 @@ COMMANDS = {
     "explain": ("explain a decision of a decision log", "7f3a91 --log decisions.jsonl --rules rules"),
     "replay": ("print the decisions of a log that these rules would change", "decisions.jsonl --rules rules"),
     "waive": (
-        "waive a violation of a decision until a day",
+        "waive a violation of a decision until a date",
         "7f3a91 1 --owner net --reason scanner --expires 2027-03-01",
     ),
     "waivers": ("list waivers that are expired, end soon, or are unused", "check waivers.yaml --log decisions.jsonl"),
     "lint": ("print what is valid in rules, but probably a mistake", "rules/"),
     "services": ("list and reconcile the claims of services", "status --heat-conf heat.conf"),
     "approval": ("approve or refuse requests of grants", "approve A-12 --why 'for March' --heat-conf heat.conf"),
-    "reconcile": ("settle what grants left open, and tell plugins outcomes", "--every 60s --heat-conf heat.conf"),
-    "store": ("make, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
-    "inventory": ("read what there is in the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
-    "doctor": ("check that the gate stands in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
+    "reconcile": ("settle open claims of grants, and report outcomes to plugins", "--every 60s --heat-conf heat.conf"),
+    "store": ("create, check, export or fill the store of grants", "upgrade --heat-conf heat.conf"),
+    "inventory": ("read the contents of the cloud, for rules", "pull --cloud prod --output cloud.jsonl"),
+    "doctor": ("check that the gate is in front of Heat and works", "--heat-conf /etc/heat/heat.conf"),
     "serve": ("run the policy server", "--config /etc/datalog-gate/server.conf --host 127.0.0.1 --port 1789"),
-    "repl": ("ask queries of the facts of templates, and of rules", "web.yaml --rules rules/"),
+    "repl": ("query the facts of templates and the rows of rules", "web.yaml --rules rules/"),
     "lsp": ("serve an editor: rules, templates and policy tests, on stdin and stdout", ""),
-    "scan": ("judge every stack, and list what is wrong since when", "run --folder templates --rules rules"),
+    "scan": ("judge every stack, and list findings and since when they exist", "run --folder templates --rules rules"),
 }
 """The description of each command, and an example of its arguments."""
 
@@ -294,10 +294,14 @@ def _add_log_and_waivers(commands: argparse._SubParsersAction[argparse.ArgumentP
     waive.add_argument("--log", metavar="FILE.jsonl", help="the decision log (default: $DATALOG_GATE_LOG)")
     waive.add_argument("--owner", required=True, metavar="TEXT", help="who answers for it")
     waive.add_argument("--reason", required=True, metavar="TEXT", help="why")
-    waive.add_argument("--expires", required=True, metavar="TEXT", help="the first day without it")
+    waive.add_argument("--expires", required=True, metavar="TEXT", help="the first day on which it no longer holds")
     waive.add_argument("--ticket", default="", metavar="TEXT", help="where it was agreed")
     waive.add_argument(
-        "--while", dest="bound", default="", metavar="EXPR", help="a bound, like 'servers <= 120', beyond which it ends"
+        "--while",
+        dest="bound",
+        default="",
+        metavar="EXPR",
+        help="a bound, like 'servers <= 120': the waiver ends when it is exceeded",
     )
     default = os.environ.get(WAIVERS, "waivers.yaml")
     help_ = f"the file (default: ${WAIVERS}, else waivers.yaml)"
@@ -324,7 +328,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     services = _add_command(commands, "services", "services")
     parts = services.add_subparsers(dest="part", required=True, metavar="PART")
     _add_heat_conf(_add_part(parts, "status", "list the claims of services; exit 1 if one needs attention"))
-    _add_reconcile(_add_part(parts, "reconcile", "as the command reconcile"))
+    _add_reconcile(_add_part(parts, "reconcile", "the same as the command reconcile"))
     names = _add_part(parts, "list", "list the enabled services")
     names.add_argument("--for-me", action="store_true", help="only those that the user of OS_* may grant")
     _add_heat_conf(names)
@@ -337,7 +341,7 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
     _add_conf(_add_part(parts, "check", "print what the store holds; exit 1 if this version can't use it"))
     _add_conf(_add_part(parts, "export", "print all rows, one JSON object a line"))
     add = _add_part(parts, "import", "add the rows of exports, of other SQLite stores, and of files of version 0.1")
-    add.add_argument("file", nargs="+", type=Path, metavar="FILE", help="no service may be writing it any more")
+    add.add_argument("file", nargs="+", type=Path, metavar="FILE", help="no service may write it any longer")
     _add_conf(add)
 
     inventory = _add_command(commands, "inventory", "cloud_inventory")
@@ -367,13 +371,13 @@ def _add_lint_and_services(commands: argparse._SubParsersAction[argparse.Argumen
 def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     pull = _add_part(parts, "pull", "read the tables of an inventory from the APIs of the cloud")
     pull.description = (
-        "Read the tables of an inventory from the APIs of the cloud. A table that can't be read keeps the rows of the "
-        "pull before with their age and is named; exit 3 if there are none."
+        "Read the tables of an inventory from the APIs of the cloud. A table that can't be read is reported and "
+        "keeps the rows of the previous pull with their age; exit 3 if it has none."
     )
     pull.epilog = "example: datalog-gate inventory pull --tables 'nova:*,cinder:volumes' --output cloud.jsonl"
     help_ = "an entry of clouds.yaml (default: $OS_CLOUD, else OS_*)"
     pull.add_argument("--cloud", metavar="NAME", help=help_)
-    help_ = "only these tables, or those that a pattern meets (default: all)"
+    help_ = "only these tables, or those that match a pattern (default: all)"
     pull.add_argument("--tables", type=read_list, default=(), metavar="A,B", help=help_)
     target = pull.add_mutually_exclusive_group()
     help_ = "the file, which is replaced atomically (default: stdout)"
@@ -382,7 +386,7 @@ def _add_pull(parts: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     target.add_argument(
         "--heat-conf", type=Path, metavar="FILE", help="heat.conf of the services: the store that it names"
     )
-    help_ = "repeat at this interval, as 5m; of several hosts with one store one pulls, and the others wait"
+    help_ = "repeat at this interval, such as 5m; if several hosts share a store, one pulls and the others wait"
     pull.add_argument("--every", type=_seconds, metavar="TIME", help=help_)
     pull.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
 
@@ -397,7 +401,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _add_editor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lsp = _add_command(commands, "lsp", "editor_tools")
-    lsp.add_argument("--stdio", action="store_true", help="what it does anyway; some editors say it")
+    lsp.add_argument("--stdio", action="store_true", help="accepted for editors that give it; has no effect")
     repl = _add_command(commands, "repl", "editor_tools")
     repl.add_argument("template", nargs="*", metavar="TEMPLATE", help="template file, or a folder of them")
     help_ = "rules, a folder or a file (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)"
@@ -426,10 +430,14 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         source.add_argument("--log", type=Path, metavar="FILE", help="the stacks of a decision log")
         part.add_argument("--rate", type=_rate, metavar="N/s", help="requests a second at most (default: any)")
         _add_check_options(part, "waivers")
-    help_ = "what judges: native the stacks, the others what is stored (default: the store's database, and native)"
+    help_ = (
+        "the engine: native judges stacks, the others judge stored facts (default: the store's database, and native)"
+    )
     rejudge.add_argument("--engine", choices=("native", "duckdb", "postgres", "spark"), help=help_)
     for part in (run, watch):
-        part.add_argument("--engine", choices=("native",), default="native", help="what judges stacks: native")
+        part.add_argument(
+            "--engine", choices=("native",), default="native", help="the engine that judges stacks: native"
+        )
     for part in (run, watch, rejudge):
         help_ = "processes that judge (default: 1)"
         part.add_argument("--processes", type=_reader(read_jobs), default=1, metavar="N", help=help_)
@@ -442,7 +450,7 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     findings.add_argument("--since", type=_reader(read_iso_time), metavar="ISO", help=help_)
     findings.add_argument("--format", choices=("text", "json", "csv", "sarif"), default="text")
     _add_rules(findings)
-    history = _add_part(parts, "history", "print how many findings each day had new, resolved and open")
+    history = _add_part(parts, "history", "print the number of new, resolved and open findings of each day")
     for part in (findings, history):
         part.add_argument("--policy", metavar="ID", help="only those of this policy")
     query = _add_part(parts, "query", "query the stored facts of all stacks")
@@ -454,15 +462,17 @@ def _add_scan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     for part in (run, watch, rejudge, verify, findings, history, query, export):
         help_ = "a file of DuckDB, or postgresql://... (default: datalog-gate.duckdb)"
         part.add_argument("--store", default="datalog-gate.duckdb", metavar="URL", help=help_)
-        part.add_argument("--memory", default="1GB", metavar="SIZE", help="what DuckDB may take (default: 1GB)")
+        part.add_argument(
+            "--memory", default="1GB", metavar="SIZE", help="the memory that DuckDB may use (default: 1GB)"
+        )
 
 
 def _add_reconcile(command: argparse.ArgumentParser) -> None:
     command.description = (
-        "Settle claims that a crash left open, by the state of their stacks. OS_* name an admin, who sees all stacks. "
-        "With --every one host does so and the others wait to take its place."
+        "Settle claims that a crash left open, by the state of their stacks. The credentials in OS_* must be "
+        "those of an admin, who sees all stacks. With --every one host does so, and the others wait to take over."
     )
-    help_ = "repeat at this interval, as 60s or 5m"
+    help_ = "repeat at this interval, such as 60s or 5m"
     command.add_argument("--every", type=_seconds, metavar="TIME", help=help_)
     _add_heat_conf(command)
 

@@ -43,7 +43,7 @@ def map_in_processes(work: Callable[[Item], Answer], items: Sequence[Item], jobs
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         yield from answers
     except BrokenProcessPool:
-        raise EngineError("a process was ended from outside, probably for want of memory: give fewer --jobs") from None
+        raise EngineError("a process was killed, probably because memory ran out: use fewer --jobs") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         gc.unfreeze()

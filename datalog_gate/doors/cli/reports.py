@@ -445,7 +445,7 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
     lines += grant_requests
     for grant in decision.grants:
         if not grant.unlocked:
-            lines.append(f"grant {grant.grant.path} unlocks nothing of {grant.service}: {grant.reason}")
+            lines.append(f"grant {grant.grant.path} does not unlock {grant.service}: {grant.reason}")
     by_policy = Counter(violation.policy for violation, _ in _worded(decision))
     if by_policy.total() > MANY:
         lines.append(f"by policy: {', '.join(f'{policy} {count}' for policy, count in by_policy.most_common())}")
@@ -500,14 +500,14 @@ def format_waiver_notes(waivers: Sequence[Waiver], decisions: Sequence[Decision]
             yield f"waiver {waiver.id} ends soon: {waiver.left(now)}"
     if unused := [waiver.id for waiver in waivers if waiver not in used]:
         more = ", ..." if unused[10:] else ""
-        yield f"{len(unused)} of {len(waivers)} waivers met nothing here: {', '.join(unused[:10])}{more}"
+        yield f"{len(unused)} of {len(waivers)} waivers matched nothing here: {', '.join(unused[:10])}{more}"
 
 
 def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence[Decision]) -> Iterator[str]:
     """Format a note if rules read the changes of an update, but no old stack is given."""
     read = sorted(str(relation) for relation in inputs if compares_states([relation]))
     if read and any(decision.action in CHANGING and not decision.compared for decision in decisions):
-        yield f"the rules read {', '.join(read)}, and nothing says what the stack was: give --against OLD"
+        yield f"the rules read {', '.join(read)}, but the state of the stack before is not given: use --against OLD"
 
 
 def _format_violation(

@@ -72,7 +72,7 @@ def note_gone(baseline: Baseline, entries: Sequence[ReportEntry]) -> str:
     if not gone:
         return ""
     are = "finding of {} is gone" if gone == 1 else "findings of {} are gone"
-    return f"{gone} {are.format(baseline.file)}: write it again by --output baseline={baseline.file}"
+    return f"{gone} {are.format(baseline.file)}: write it again with --output baseline={baseline.file}"
 
 
 def find_keys(entries: Sequence[ReportEntry]) -> Iterator[tuple[str, str]]:

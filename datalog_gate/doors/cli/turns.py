@@ -28,7 +28,7 @@ class Turns:
         before, self._owner = self._owner, owner
         if not owner:
             return None
-        return "" if owner == before else f"host {owner.replace(' ', ', process ')} does this, and this host waits"
+        return "" if owner == before else f"host {owner.replace(' ', ', process ')} does this now, and this host waits"
 
     def end(self) -> None:
         """Let another host take over at once."""

@@ -283,10 +283,10 @@ def _find_idle_options(rules: Rules, options: argparse.Namespace) -> Iterator[Di
     judged = [policy.id for policy in rules.policies if action in policy.on]
     if not judged:
         message = f"no policy is judged on {action}: everything passes"
-        yield Diagnostic("no-policy", message, None, f'write on=["{action}"] where one is meant to', "warning")
+        yield Diagnostic("no-policy", message, None, f'write on=["{action}"] in the policies that should be', "warning")
     elif rules.cloud_wide.issuperset(judged) and not options.together:
         message = f"all policies on {action} judge the whole cloud: everything passes"
-        yield Diagnostic("no-policy", message, None, "give all its templates, with --together", "warning")
+        yield Diagnostic("no-policy", message, None, "give all templates of the cloud, with --together", "warning")
     constants = {
         argument.value
         for rule in (rules.program.rules if options.services else ())
@@ -307,7 +307,7 @@ def _find_distant_policies(rules: Rules, today: date) -> Iterator[Diagnostic]:
     for policy in rules.policies:
         if policy.enforce_from and (policy.enforce_from - today).days > LONGEST_WAIT:
             message = f"{policy.id} only warns until {policy.enforce_from}"
-            yield Diagnostic("far-date", message, policy.span, "write the day from which it is to deny", "warning")
+            yield Diagnostic("far-date", message, policy.span, "write the date from which it should deny", "warning")
 
 
 def _find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Diagnostic]:
@@ -315,7 +315,7 @@ def _find_distant_waivers(waivers: Sequence[Waiver], today: date) -> Iterator[Di
     for waiver in waivers:
         if (waiver.until.date() - today).days > LONGEST_WAIVER:
             message = f"{waiver.id} waives {waiver.policy} until {waiver.expires}"
-            yield Diagnostic("far-date", message, None, "write a day by which somebody looks again", "warning")
+            yield Diagnostic("far-date", message, None, "write a date by which it should be reviewed", "warning")
 
 
 def _find_distant_times(rules: Rules, today: date) -> Iterator[Diagnostic]:
@@ -329,7 +329,10 @@ def _find_distant_times(rules: Rules, today: date) -> Iterator[Diagnostic]:
                 case Compare(">" | ">=", time, Const(str() as text)) | Compare("<" | "<=", Const(str() as text), time):
                     day = read_day(text) if time in times else None
                     if day and (day - today).days > LONGEST_WAIT:
-                        message, advice = f"this holds only from {day} on", "write the day from which it is to hold"
+                        message, advice = (
+                            f"this condition holds only from {day} on",
+                            "write the date from which it should hold",
+                        )
                         yield Diagnostic("far-date", message, literal.span, advice, "warning")
 
 

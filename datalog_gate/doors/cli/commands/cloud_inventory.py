@@ -80,7 +80,7 @@ def _open_target(options: argparse.Namespace) -> Target | None:
         settings, _ = read_settings(options.heat_conf)
         url = settings.store_url
         if not url:
-            raise InputError.of(f"{options.heat_conf}: no store is set, nor service_journal")
+            raise InputError.of(f"{options.heat_conf}: neither store nor service_journal is set")
     if url:
         try:
             from datalog_gate.store.transaction import Store

@@ -134,7 +134,7 @@ def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed
     known = {root: stack.listing for root, stack in store.known(name).items()}
     if options.folder:
         if options.since:
-            raise UsageError("--since needs --cloud or --log: a folder does not tell when a template changed")
+            raise UsageError("--since needs --cloud or --log: a folder does not say when a template changed")
         from datalog_gate.scan.folder_feed import FolderFeed
 
         return FolderFeed(options.folder, known, _find_others(store, name))
@@ -292,7 +292,7 @@ def _rejudge(options: argparse.Namespace) -> int:
     else:
         with Judges(request, options.processes) as judges, _open_store(options, rules) as store:
             if options.engine not in (None, "native", store.database.dialect):
-                raise UsageError(f"the store is none of {options.engine}: leave --engine out")
+                raise UsageError(f"the store is not a store of {options.engine}: remove --engine")
             forecasts = rejudge(store, request, judges, ask_facts=options.engine != "native")
     rows = [("project", "policy", "findings", "stacks")]
     rows += [(row.project or "-", row.policy, str(row.findings), str(row.stacks)) for row in forecasts]
@@ -364,7 +364,7 @@ def _open_store(options: argparse.Namespace, rules: Rules | None) -> Iterator[Sc
     from datalog_gate.schema.catalogue import SHIPPED
 
     if options.part not in ("run", "watch") and "://" not in options.store and not Path(options.store).exists():
-        raise InputError.of(f"there is no store {options.store}", suggestion="make one by `datalog-gate scan run`")
+        raise InputError.of(f"there is no store {options.store}", suggestion="create one with `datalog-gate scan run`")
     before = os.umask(0o077)  # definitions may hold what only their owners should read
     try:
         with open_database(options.store, memory=options.memory) as database:

@@ -96,7 +96,9 @@ def _examine(
         paste_ini, has_paste = read_ini(paste_file), True
     except InputError as error:
         fix = (
-            "name it with --paste" if paste else "correct api_paste_config under [paste_deploy]: no API starts without"
+            "name it with --paste"
+            if paste
+            else "correct api_paste_config under [paste_deploy]: no API starts without it"
         )
         yield CheckResult("finding", "files" if paste else "door", format_first(error), None, fix)
     door_options = find_door_options(paste_ini, flavor)

@@ -70,7 +70,7 @@ def _edit(path: Path) -> None:
     """Open a file in the user's editor. Errors: UsageError."""
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     if not sys.stdin.isatty():
-        raise UsageError("an editor needs a terminal: :rules alone reads the rules again")
+        raise UsageError("an editor needs a terminal: use :rules without a file to read the rules again")
     try:
         subprocess.run([*command, str(path)], check=False)
     except OSError as error:

@@ -50,7 +50,8 @@ def relations(options: argparse.Namespace) -> int:
     else:
         print(*(f"{description.signature()}  {description.relation.meaning}" for description in described), sep="\n")
         print_note(
-            "* is of the key, ? may be null, no kind is a text; `relations NAME` says more, with a row and a rule"
+            "* is part of the key, ? may be null, the kind is string if none is shown; `relations NAME` shows "
+            "more, with a row and a rule"
         )
     return OK
 

@@ -40,7 +40,7 @@ def explain(options: argparse.Namespace) -> int:
     else:
         print("\n".join(_explanation_lines(record, result)))
     if result and decided["digests"]["rules"] != rules.digest:
-        print_note("the rules have changed since: this is what they say now")
+        print_note("the rules have changed since: this is their result now")
     return OK
 
 
@@ -75,7 +75,7 @@ def _explanation_lines(record: Record, result: ReplayResult | None) -> list[str]
     if result and result.decision:
         lines.append(format_decision(result.decision))
     elif result:
-        lines.append(f"it can't be decided again: {result.why}")
+        lines.append(f"the decision can't be repeated: {result.why}")
     if record.get("redacted"):
         lines.append(f"hidden, and not in the log: {_hidden_names(record)}")
     return lines
@@ -138,21 +138,21 @@ def _create_waiver(rules: Rules, options: argparse.Namespace) -> tuple[dict[str,
     violations = dict(enumerate(decision["violations"], 1))
     violation = violations.get(options.number)
     if violation is None:
-        raise UsageError(f"the decision has no violation {options.number}, but {len(violations)} of them")
+        raise UsageError(f"the decision has no violation {options.number}, only {len(violations)}")
     policy = next((policy for policy in rules.policies if policy.id == violation["policy"]), None)
     if policy is None or len(policy.columns) != len(violation["row"]):
-        message = f"the rules have no policy {violation['policy']} like the one that found it: name them by --rules"
+        message = f"the rules have no policy {violation['policy']} like the one that found it: give them with --rules"
         raise UsageError(message)
     row = {name: value for name, value in zip(policy.columns, violation["row"], strict=True) if name}
     subject = policy.columns[policy.subject] if policy.subject is not None and violation["resource"] else ""
     keys = key_columns(policy, computed_cells(rules.program))
     hidden = [name for name in keys if isinstance(row[name], dict)]
     key = {name: row[name] for name in keys if name not in (subject, *hidden)}
-    notes = [f"{name} is hidden or not known: the waiver holds whatever it is" for name in hidden]
+    notes = [f"{name} is hidden or not known: the waiver holds for any value" for name in hidden]
     if not options.bound:
         for name, value in row.items():
             if name not in keys and type(value) in (int, float):
-                notes.append(f"the waiver holds however {name} changes: bound it, --while '{name} <= {value}'")
+                notes.append(f"the waiver holds for any {name}: bound it with --while '{name} <= {value}'")
     fields = {
         "policy": policy.id,
         "subject": violation["resource"],
@@ -206,7 +206,7 @@ def _append_waiver(file: Path, rules: Rules, fields: dict[str, Any]) -> tuple[st
         if all(diagnostic.code == "bad-waiver" for diagnostic in error.diagnostics):
             raise
     if after != (*before, Waiver.from_json(fields)):
-        raise UsageError(f"{file}: nothing can be added below: write the list with a dash for each waiver")
+        raise UsageError(f"{file}: no waiver can be appended: write the list with a dash for each waiver")
     return new_text, entry
 
 

@@ -27,7 +27,7 @@ def test(options: argparse.Namespace) -> int:
     """Run the policy tests below the paths, measure them, or write them."""
     measured = options.coverage or options.mutate or options.min_coverage is not None or options.min_score is not None
     if options.pytest and (measured or options.init or options.update):
-        raise UsageError(f"test: {' '.join(options.pytest)} is for pytest, which only runs the cases")
+        raise UsageError(f"test: {' '.join(options.pytest)} is an option of pytest, which is not run here")
     if options.init:
         return _init(options)
     if options.update:
@@ -61,7 +61,7 @@ def _init(options: argparse.Namespace) -> int:
     from datalog_gate.policytest.editor import add_case
 
     if len(options.path) != 1:
-        raise UsageError("test --init: name the one folder of rules that the case is for")
+        raise UsageError("test --init: give exactly one folder of rules, the one that the case is for")
     folder = Path(options.path[0])
     file = folder if folder.suffix in (".yaml", ".yml") else folder / "test.yaml"
     if not any(file.parent.glob("*.dl")):
@@ -109,7 +109,7 @@ def _run(suite: Suite, case: Case) -> CaseResult | None:
 
 def _confirm() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print_note("nothing is written: say --yes")
+        print_note("nothing is written: give --yes")
         return False
     return input("Write this? [y/N] ").strip().lower() in ("y", "yes")
 

@@ -113,7 +113,7 @@ def copy_packs(folder: Path, target: Path, names: Sequence[str]) -> list[Path]:
             raise UsageError(f"there is no pack {name}: {similar}")
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise UsageError(f"{target} is there already, and nothing of it is overwritten: name a new folder")
+            raise UsageError(f"{target} exists already and is not overwritten: give a new folder")
         return [_copy_pack(folders[name], target / name) for name in names or folders]
     except (OSError, ValueError) as error:
         raise UsageError(f"{target} can't be written: {error}") from None

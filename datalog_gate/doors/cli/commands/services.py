@@ -62,7 +62,7 @@ def read_claims(heat_conf: Path) -> tuple[Claim, ...]:
     """Read the claims of all services, the oldest first. Errors: InputError, UsageError."""
     settings, _ = read_settings(heat_conf)
     if not settings.store_url:
-        raise InputError.of(f"{heat_conf}: no service_journal is set, nor a store")
+        raise InputError.of(f"{heat_conf}: neither store nor service_journal is set")
     try:
         return () if Store(settings.store_url).missing else Journal(settings.store_url).claims()
     except (JournalError, ValueError) as error:
@@ -93,7 +93,7 @@ def _find_alarm(claim: Claim, now: float) -> str:
         return ""
     if claim.state == "releasing":
         return f"not released for {age:.0f} seconds: {claim.problem or 'is `services reconcile` running?'}"
-    return f"broken off {age:.0f} seconds ago, and nobody has settled it: is `services reconcile` running?"
+    return f"interrupted {age:.0f} seconds ago, and not settled since: is `services reconcile` running?"
 
 
 def _to_json(claim: Claim, now: float) -> dict[str, object]:
@@ -133,7 +133,7 @@ def approval(options: argparse.Namespace) -> int:
             verdict: Literal["approved", "refused"] = "approved" if options.part == "approve" else "refused"
             requests = [approvals.say(options.request, verdict, find_approver(), options.why, now)]
             if problem := tell_verdict(settings, verdict, requests[0]):
-                print_note(f"the webhook was not told: {problem}")
+                print_note(f"the webhook was not notified: {problem}")
     except (ApprovalError, ValueError) as error:
         raise InputError.of(str(error)) from None
     for line in _format_requests(requests, options.format):
@@ -152,7 +152,7 @@ def open_approvals(heat_conf: Path) -> tuple[Mapping[str, str], Approvals]:
     if not store:
         raise InputError.of(f"{heat_conf} has no service_option approval.file")
     if (shared := Store(store)).missing:
-        raise InputError.of(f"{shared.file} is not there: nothing was asked yet")
+        raise InputError.of(f"{shared.file} does not exist: there were no requests yet")
     return settings, Approvals(store)
 
 

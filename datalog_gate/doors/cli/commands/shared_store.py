@@ -22,7 +22,7 @@ def store(options: argparse.Namespace) -> int:
     """Run a part of the command. Errors: InputError, UsageError."""
     settings, _ = read_settings(options.heat_conf)
     if not settings.store_url:
-        raise InputError.of(f"{options.heat_conf}: no store is set, nor service_journal")
+        raise InputError.of(f"{options.heat_conf}: neither store nor service_journal is set")
     try:
         shared = Store(settings.store_url)
         match options.part:
@@ -48,7 +48,7 @@ def _check(shared: Store, settings: Settings) -> int:
         return OK
     revision = shared.revision()
     if revision != REVISION:
-        print(printable(f"{shared.name}: revision {revision or 'none'}, and this package needs {REVISION}: {UPGRADE}"))
+        print(printable(f"{shared.name}: revision {revision or 'none'}, but this package needs {REVISION}: {UPGRADE}"))
         return FINDINGS
     counts = ", ".join(f"{name} {count}" for name, count in count_rows(shared).items())
     newest = find_newest(shared)
@@ -69,7 +69,7 @@ def _check(shared: Store, settings: Settings) -> int:
 
 def _import(shared: Store, path: Path) -> None:
     imported = import_rows(shared, read_rows(path))
-    print(printable(f"{path}: {imported.added} rows added, {imported.known} were there"))
+    print(printable(f"{path}: {imported.added} rows added, {imported.known} existed already"))
     for before, now in imported.renumbered.items():
         print(f"  the request A-{before} is A-{now} here")
 

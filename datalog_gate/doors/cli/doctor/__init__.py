@@ -59,9 +59,7 @@ def run_check(about: str, check: Callable[..., Iterable[CheckResult]], *argument
         yield CheckResult("finding", about, message, None, "run the doctor as the user of Heat's services")
     except Exception as error:  # noqa: BLE001 - the doctor meets whatever is broken, and goes on
         message = f"this could not be checked: {type(error).__name__}: {' '.join(str(error).split())}"
-        yield CheckResult(
-            "finding", about, message, None, "correct what it names, or report it as a fault of the doctor"
-        )
+        yield CheckResult("finding", about, message, None, "correct what it names, or report it as a bug of the doctor")
 
 
 def format_first(error: DiagnosticsError) -> str:

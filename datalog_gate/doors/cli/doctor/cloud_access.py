@@ -112,7 +112,7 @@ def probe_engine() -> CheckResult:
     heat = Heat()
     status, _ = heat.post("/stacks", {**PREVIEW, "stack_name": PROBE})
     if status != 201:
-        message, fix = f"Heat answered the creation of {PROBE} with {status}", f"delete {PROBE} if it is there"
+        message, fix = f"Heat answered the creation of {PROBE} with {status}", f"delete {PROBE} if it exists"
         return CheckResult("finding", "probe", message, None, fix)
     stack = heat.get(f"/stacks/{PROBE}")["stack"]
     end = time.monotonic() + PATIENCE

@@ -40,7 +40,7 @@ def check_log(settings: Settings, log: Path | None, locate: Locate) -> Iterator[
 
 def _check_writable(path: Path) -> Iterator[tuple[str, str]]:
     """Open the log as the writer does, without leaving traces. Report problems and how to correct them."""
-    folder, lost = path.parent, "decisions are made and not logged"
+    folder, lost = path.parent, "decisions are made, but not logged"
     if not folder.is_dir():
         is_there = os.path.lexists(folder)
         message = f"the folder {folder} of the decision log is {'no folder' if is_there else 'missing'}: {lost}"
@@ -77,7 +77,10 @@ def _check_others(path: Path, locate: Locate) -> Iterator[CheckResult]:
     for file in files:
         yield from check_writers("log", file, lambda _: locate("decision_log"))
     if open_files := [str(file) for file in files if file.stat().st_mode & 0o005]:
-        message = f"everybody may read {open_files[0]}: it holds templates, and who reads its lock can stop the log"
+        message = (
+            f"everybody may read {open_files[0]}: it contains templates, and anyone who can read its lock "
+            "can stop the log"
+        )
         yield CheckResult("note", "log", message, locate("decision_log"), f"chmod o-rwx {' '.join(open_files)}")
 
 

@@ -38,7 +38,7 @@ def check_plugins(settings: Settings, locate: Locate, secrets: Set[str]) -> Iter
         with suppress(PluginLoadError, ValueError):  # said above
             yield from _check_promises(load_enabled_services(own), locate)
     if settings.services and not settings.store_url:
-        message = "services need a store, in which is written down what they hold"
+        message = "services need a store, in which their claims are kept"
         fix = f"write `store = URL`, or `service_journal = /var/lib/heat/store` on a single host: {NO_START}"
         yield CheckResult("finding", "services", message, locate("services"), fix)
 
@@ -51,7 +51,7 @@ def _check_promises(services: Mapping[str, Service], locate: Locate) -> Iterator
                 fix = f"see {name} in docs/services.md"
                 yield CheckResult("finding", "services", f"{name}: {problem}", locate("service_option"), fix)
         except UnavailableError as error:
-            yield CheckResult("note", "services", f"{name} can't be looked into: {error.reason}", locate("services"))
+            yield CheckResult("note", "services", f"{name} can't be checked: {error.reason}", locate("services"))
 
 
 def _check_enabled(
@@ -134,7 +134,7 @@ def _correct(about: Enabled, name: str, error: PluginLoadError) -> str:
         case KeyError(args=(str(missing),)):
             return f"write `{option}.{missing}=...`"
         case ImportError() | AttributeError() | SyntaxError():
-            return f"install the package of {name} anew, or remove {name} from `{about}`"
+            return f"reinstall the package of {name}, or remove {name} from `{about}`"
     return f"correct `{option}.KEY=VALUE`"
 
 

@@ -36,7 +36,7 @@ def check_engine(legacy: bool, plugin_dirs: Sequence[str], engine: bool, place: 
     doors = _find_modules(plugin_dirs, ENGINE_DOOR)
     if not legacy and not doors:
         if engine:
-            message = "the engine's door is off: convergence builds what passes no filter, and nobody judges it"
+            message = "the engine's door is off: what convergence builds without a request to the API is not judged"
             fix = f"add {ENGINE_FOLDER} to plugin_dirs under [DEFAULT], or give --no-engine if no heat-engine runs here"
             yield CheckResult("finding", "engine", message, place, fix)
         else:
@@ -72,7 +72,7 @@ def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
     """Check that an installed door has this version, and fits the installed Heat."""
     own = (ENGINE_FOLDER / ENGINE_DOOR).read_text("utf-8")
     if door.read_text("utf-8", "replace") != own:
-        message = f"the engine's door {door} is of another shape than that of datalog_gate {__version__}"
+        message = f"the engine's door {door} differs from that of datalog_gate {__version__}"
         fix = f"write {ENGINE_FOLDER} in place of {door.parent} in plugin_dirs, and restart heat-engine"
         yield CheckResult("finding", "engine", message, place, fix)
     heat = find_spec("heat")
@@ -86,10 +86,10 @@ def _check_door_file(door: Path, place: Span) -> Iterator[CheckResult]:
         except PackageNotFoundError:
             heat_version = "of an unknown version"
         message = (
-            f"Heat {heat_version} is of another shape than the engine's door knows: Stack.converge_stack takes "
+            f"Heat {heat_version} is not supported by the engine's door: Stack.converge_stack takes "
             f"{', '.join(actual) or 'nothing'} instead of {', '.join(expected)}, and heat-engine does not start"
         )
-        fix = f"install a datalog-gate for this Heat, or take {door.parent} out of plugin_dirs until there is one"
+        fix = f"install a datalog-gate for this Heat, or remove {door.parent} from plugin_dirs until there is one"
         yield CheckResult("finding", "engine", message, place, fix)
 
 
@@ -122,8 +122,8 @@ def check_plugin_dirs(plugin_dirs: Sequence[str], place: Span) -> Iterator[Check
             own = next(
                 (str(folder) for folder in (ENGINE_FOLDER, RESOURCES) if folder.name == Path(plugin_dir).name), ""
             )
-            message = f"plugin_dirs has {plugin_dir}, which is missing: Heat goes on without what should be there"
-            fix = f"write {own} in place of it" if own else f"create it, or take {plugin_dir} out of plugin_dirs"
+            message = f"plugin_dirs has {plugin_dir}, which is missing: Heat starts without its plugins"
+            fix = f"write {own} in place of it" if own else f"create it, or remove {plugin_dir} from plugin_dirs"
             yield CheckResult("finding", "engine", message, place, fix)
 
 
@@ -135,7 +135,7 @@ def check_running_engines(
         return
     path = log or Path(settings.decision_log)
     if not (log or settings.decision_log):
-        message = "nobody can say which engines run with their door: they write it into the decision log"
+        message = "it is not known which engines run with their door, since they write that into the decision log"
         yield CheckResult("finding", "engine", message, place, "set decision_log, and restart heat-engine")
         return
     try:
@@ -149,8 +149,11 @@ def check_running_engines(
             message = f"heat-engine {process} runs with its door, in Heat {heat} (converge_stack {wrapped[:12]})"
             yield CheckResult("ok", "engine", message, place)
         else:
-            message = f"heat-engine {process} started without its door: what it builds is judged by no engine"
-            fix = f"restart it; if it stays so, look for datalog_gate in its log, and that it may write {path}"
+            message = f"heat-engine {process} started without its door: what it builds is not judged in the engine"
+            fix = (
+                "restart it; if that does not help, search its log for datalog_gate, and check that it may "
+                f"write {path}"
+            )
             yield CheckResult("finding", "engine", message, place, fix)
     if not processes:
         message = "no heat-engine runs on this host: run the doctor on each host that has one"

@@ -28,7 +28,10 @@ def check_inventory(
     """Check the inventory that the options name."""
     place, pull = locate("inventory"), f"{PULL} --heat-conf {heat_conf}"
     if settings.inventory == STORE and not settings.store_url:
-        message, fix = "the inventory is to be in the store, and no store is set", "write `store = URL`, or name a file"
+        message, fix = (
+            "the inventory should be in the store, but no store is set",
+            "write `store = URL`, or name a file",
+        )
         yield CheckResult("finding", "inventory", message, place, f"{fix}: {PREVIOUS}")
         return
     try:
@@ -40,17 +43,17 @@ def check_inventory(
         yield CheckResult("finding", "inventory", f"it can't be loaded: {format_first(error)}", place, fix)
         return
     if written is None:
-        message = "the inventory is to be in the store, which has none"
-        yield CheckResult("finding", "inventory", message, place, f"{pull}: no service starts without")
+        message = "the inventory should be in the store, but the store has none"
+        yield CheckResult("finding", "inventory", message, place, f"{pull}: no service starts without it")
         return
     if settings.inventory == STORE and not any(line.relation != "gate:inventory" for line in lines):
-        message = "the newest inventory in the store has no row: rules judge by an empty cloud"
-        yield CheckResult("finding", "inventory", message, place, f"see what `{pull}` says")
+        message = "the newest inventory in the store has no rows: rules see an empty cloud"
+        yield CheckResult("finding", "inventory", message, place, f"see the output of `{pull}`")
     age = now - written
     if age > STALE:
         name = "in the store" if settings.inventory == STORE else settings.inventory
-        message = f"the inventory {name} is {age.days} days old: rules judge by the cloud as it was then"
-        fix = "collect it again, write it beside the old one, and replace that by `mv`"
+        message = f"the inventory {name} is {age.days} days old: rules see the cloud as it was then"
+        fix = "collect it again into a new file, and replace the old one with `mv`"
         fix = f"start datalog-gate-inventory, or run `{pull}`" if settings.inventory == STORE else fix
         yield CheckResult("finding", "inventory", message, place, fix)
     for message, fix in (*_find_problems(readings), *_find_stale(readings, now)):
@@ -76,7 +79,7 @@ def _find_problems(readings: dict[str, Reading]) -> Iterator[tuple[str, str]]:
         tables = [table for table, reading in readings.items() if reading.problem == problem]
         yield (
             f"{_list(tables)} could not be read: {problem}",
-            f"correct that, then see what `{PULL}` says of it: the rows before stay until then",
+            f"correct that, then run `{PULL}` again: the previous rows are used until then",
         )
 
 
@@ -87,7 +90,8 @@ def _find_stale(readings: dict[str, Reading], now: datetime) -> Iterator[tuple[s
     if stale:
         hours = max(ages.values()) // timedelta(hours=1)
         yield (
-            f"{_list(stale)} {'was' if len(stale) == 1 else 'were'} read {hours} hours ago: rules judge by that",
+            f"{_list(stale)} {'was' if len(stale) == 1 else 'were'} read {hours} hours ago: rules see the cloud "
+            "as it was then",
             f"see whether `{PULL} --every 5m` runs, as by `systemctl status datalog-gate-inventory`",
         )
 

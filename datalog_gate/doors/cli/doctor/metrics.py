@@ -12,7 +12,7 @@ from pathlib import Path
 from datalog_gate.decision_point.settings import Settings
 from datalog_gate.doors.cli.doctor import CheckResult, Locate, is_closed
 
-LOST = "Prometheus gets no numbers of this host"
+LOST = "Prometheus gets no metrics of this host"
 PATIENCE = 5.0
 """Seconds in which the port must answer."""
 
@@ -45,9 +45,9 @@ def _check_port(host: str, port: int, locate: Locate) -> CheckResult:
             fix = "set metrics_host to an address of this host, and metrics_port to a port that its user may take"
             return CheckResult("finding", "metrics", message, locate("metrics_host"), fix)
         if not _tells_metrics(host, port):
-            message = f"the port {port} is another program's: {LOST}"
+            message = f"the port {port} is used by another program: {LOST}"
             return CheckResult("finding", "metrics", message, locate("metrics_port"), "set metrics_port to a free port")
-        return CheckResult("ok", "metrics", f"the port {port} tells numbers of the gate", locate("metrics_port"))
+        return CheckResult("ok", "metrics", f"the port {port} serves metrics of the gate", locate("metrics_port"))
     message = f"nobody listens on the port {port}: a running service of this host would"
     return CheckResult("note", "metrics", message, locate("metrics_port"))
 

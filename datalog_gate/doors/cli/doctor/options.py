@@ -101,22 +101,22 @@ def check_settings(settings: Settings, rpc_seconds: float, locate: Locate) -> It
         yield CheckResult("note", "mode", f"the mode is {settings.mode}: nothing is refused", locate("mode"))
     weaker = [f"{project} {mode}" for project, mode in settings.project_modes.items() if mode != "enforce"]
     if weaker:
-        message = f"nothing is refused to these projects: {', '.join(weaker)}"
+        message = f"nothing is refused for these projects: {', '.join(weaker)}"
         yield CheckResult("note", "mode", message, locate("project_modes"))
     if settings.allow_unverified_context:
-        message = "unverified contexts are trusted: a caller may claim to be anybody"
+        message = "unverified contexts are trusted: a caller may claim to be anyone"
         fix = "remove allow_unverified_context"
         yield CheckResult("finding", "mode", message, locate("allow_unverified_context"), fix)
     for option, kind in IDS.items():
         for name in getattr(settings, option):
             if not ID.fullmatch(name):
-                message = f"{option} has {name}, which is a name and no id: ids are compared, so it has no effect"
+                message = f"{option} has {name}, which is a name, not an id: it has no effect, since ids are compared"
                 fix = f"write the id, which `openstack {kind} show {quote(name)} -f value -c id` prints"
                 yield CheckResult("finding", "options", message, locate(option), fix)
     if (longest := LEVELS * settings.budget_seconds) >= rpc_seconds:
         message = (
-            f"the budget is beyond the RPC timeout: policies may take {longest:g} seconds, {LEVELS} levels of "
-            f"budget_seconds = {settings.budget_seconds:g}, and Heat's API waits for an engine {rpc_seconds:g}"
+            f"the budget exceeds the RPC timeout: policies may take {longest:g} seconds, {LEVELS} levels of "
+            f"budget_seconds = {settings.budget_seconds:g}, but Heat's API waits only {rpc_seconds:g} for an engine"
         )
         fix = f"write `budget_seconds = {rpc_seconds / 2 / LEVELS:g}`, or a longer rpc_response_timeout under [DEFAULT]"
         yield CheckResult("finding", "options", message, locate("budget_seconds"), fix)
@@ -150,7 +150,7 @@ def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
     wrong = next((word for word in words if word and word not in choices), "")
     if choices and wrong:
         known = f"{', '.join(choices[:-1])} and {choices[-1]}"
-        message = f"the {option.name if kind is option.type else 'mode'} {wrong} is unknown: there are {known}"
+        message = f"the {option.name if kind is option.type else 'mode'} {wrong} is unknown: use {known}"
         right = closest(wrong, choices)
         return message, f"write {right or 'one of these'} in place of {wrong}: {NO_START}"
     reason = format_error(error).rpartition("is not valid: ")[2]

@@ -58,7 +58,7 @@ def check_pipelines(paste: IniFile, flavor: str, cfn: bool, unverified: bool) ->
             yield CheckResult("finding", "door", message, paste.place(COMPOSITES[api]), fix)
     for pipeline in pipelines:
         if pipeline.api == "cfn" and not cfn:
-            message = f"{pipeline.name} is not checked: by --no-cfn it is not deployed"
+            message = f"{pipeline.name} is not checked: with --no-cfn it counts as not deployed"
             yield CheckResult("note", "door", message, pipeline.place)
         else:
             yield from _check_pipeline(pipeline, paste, unverified)
@@ -136,10 +136,10 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
     others = _order([name for name in pipeline.filters if name not in (door, *DOORS.values())], paste)
     fix = f"write `{' '.join([*others, door or DOORS[api], pipeline.app])}` there"
     if not pipeline.filters:
-        fix = "let a pipeline with a door lead there, or nothing"
+        fix = "map it to a pipeline with a door, or remove it"
     if pipeline.after:
         names = ", ".join(pipeline.after)
-        message = f"{names} after the application {pipeline.app} in {pipeline.name}: {SERVICES[api]} does not start"
+        message = f"{names} is after the application {pipeline.app} in {pipeline.name}: {SERVICES[api]} does not start"
         yield CheckResult("finding", "door", message, place, fix)
         return
     wrong_doors = list(_wrong_doors(pipeline, factories, paste, fix))
@@ -147,22 +147,24 @@ def _pipeline_findings(pipeline: Pipeline, paste: IniFile, unverified: bool) -> 
     positions = [position for position, factory in enumerate(factories) if FACTORIES.get(factory) == api]
     if not positions:
         if not wrong_doors:
-            message = f"no door stands before {pipeline.app} in {pipeline.name}: its requests are not judged"
+            message = f"there is no door before {pipeline.app} in {pipeline.name}: its requests are not judged"
             section = f", and a section [filter:{DOORS[api]}] with `use = egg:datalog-gate#{DOORS[api]}`"
             yield CheckResult("finding", "door", message, place, fix + ("" if door else section) + NO_CFN[api])
         return
     between = pipeline.filters[positions[-1] + 1 :]
     if early := [name for name in between if _factory(paste, name) in (AUTHTOKEN, CONTEXT)]:
         names = " and ".join(early)
-        message = f"the door stands before {names} in {pipeline.name}: it can't know who asks, and judges nothing"
+        message = f"the door is before {names} in {pipeline.name}: it does not know the caller, and judges nothing"
         yield CheckResult("finding", "door", message, place, fix)
     elif between:
         names = ", ".join(between)
-        message = f"{names} between the door and {pipeline.app} in {pipeline.name}: changes made there are not judged"
+        message = (
+            f"{names} is between the door and {pipeline.app} in {pipeline.name}: changes made there are not judged"
+        )
         yield CheckResult("finding", "door", message, place, fix)
     before_context = factories[: factories.index(CONTEXT)] if CONTEXT in factories else []
     if AUTHTOKEN not in before_context:
-        effect = "any caller is believed" if unverified else "no caller is believed, and no operation can be judged"
+        effect = "any caller is trusted" if unverified else "no caller is trusted, and no operation can be judged"
         message = f"in {pipeline.name} no authtoken verifies the caller before the context is made: {effect}"
         if AUTHTOKEN not in factories:
             fix = "choose a flavor with `authtoken context` in this order, in [paste_deploy] of heat.conf"

@@ -75,7 +75,7 @@ def _check_readable(option: str, path: Path, locate: Locate) -> Iterator[CheckRe
         unreadable = [Path(error.filename)]
     if unreadable:
         more = f", and {len(unreadable) - 1} more below it" if len(unreadable) > 1 else ""
-        message = f"{unreadable[0]} is unreadable for the user of the doctor{more}"
+        message = f"{unreadable[0]} can't be read by the user of the doctor{more}"
         fix = f"let the user of Heat's services read it, as by `chmod -R a+rX {path}`: {PREVIOUS}"
         yield CheckResult("finding", option, message, locate(option), fix)
 
@@ -125,8 +125,10 @@ def _check_waivers(settings: Settings, rules: Rules | None, locate: Locate, now:
     for index, waiver in enumerate(waivers):
         place = document.place(("waivers", index))
         if now >= waiver.until:
-            message = f"the waiver {waiver.id} of {waiver.policy} expired on {waiver.expires}: what it waived counts"
-            fix = f"remove it from {path}, or agree with {waiver.owner} on a later day for `expires`"
+            message = (
+                f"the waiver {waiver.id} of {waiver.policy} expired on {waiver.expires}: its violations count again"
+            )
+            fix = f"remove it from {path}, or agree with {waiver.owner} on a later date for `expires`"
             yield CheckResult("finding", "waivers", message, place, fix)
         elif waiver.ends_soon(now):
             message = f"the waiver {waiver.id} of {waiver.policy} has {waiver.left(now)}, until {waiver.expires}"
@@ -166,4 +168,4 @@ def check_break_glass(settings: Settings, locate: Locate, now: datetime) -> Iter
     if override:
         until = override.until.isoformat()
         message = f"break-glass is in force until {until} ({override.why}): refused requests may pass"
-        yield CheckResult("finding", "break_glass", message, place, f"remove {path} when it is not needed any more")
+        yield CheckResult("finding", "break_glass", message, place, f"remove {path} when it is no longer needed")

@@ -42,7 +42,7 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
     from datalog_gate.store.transaction import Store, StoreError, read_revision
 
     logging.getLogger("datalog_gate.store").addHandler(logging.NullHandler())  # reported here instead
-    stopped = "what needs it fails until then"
+    stopped = "everything that needs it fails until then"
     try:
         store = Store(url, wait=WAIT)
     except ValueError as error:
@@ -81,13 +81,14 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
     if problem != "ok":
         message = f"the store {name} is corrupt: {problem}"
         fix = (
-            f"move {store.file} away, and fill a new one from an export: `datalog-gate store import EXPORT --heat-conf "
-            f"{heat_conf}`; without an export look by hand for what services hold"
+            f"move {store.file} away, and fill a new store from an export: `datalog-gate store import EXPORT "
+            "--heat-conf "
+            f"{heat_conf}`; without an export, check by hand what services hold"
         )
         yield CheckResult("finding", "store", message, place, fix)
     elif revision != REVISION and (revision or store.file is None):
         message = (
-            f"the store {name} is of another version: its tables have the revision {revision or 'none'}, and "
+            f"the store {name} has another version: its tables have the revision {revision or 'none'}, and "
             f"datalog_gate {__version__} needs {REVISION}"
         )
         fix = f"datalog-gate store upgrade --heat-conf {heat_conf}"
@@ -95,4 +96,4 @@ def _check_store(url: str, place: Span, heat_conf: str, secrets: Set[str]) -> It
             fix = "install on this host the datalog_gate that the others have"
         yield CheckResult("finding", "store", message, place, fix)
     else:
-        yield CheckResult("ok", "store", f"{name} can be reached and is of this version", place)
+        yield CheckResult("ok", "store", f"{name} can be reached, and has this version", place)
