@@ -113,10 +113,10 @@ def test_the_first_of_equal_verdicts_stays(tmp_path: Path) -> None:
     desk.reserve(grant("u1"))
     desk.approve(why="for March")
     desk.now += 60
-    told = "A-1 was approved already, by ann at 2027-01-15T08:00:00+00:00: for March"
+    told = "A-1 was already approved, by ann at 2027-01-15T08:00:00+00:00: for March"
     assert desk.approve(approver="bob", why="") == told
     assert desk.refuse() == "refused by bob"
-    assert desk.refuse(approver="eve") == "A-1 was refused already, by bob at 2027-01-15T08:01:00+00:00"
+    assert desk.refuse(approver="eve") == "A-1 was already refused, by bob at 2027-01-15T08:01:00+00:00"
     [approval] = desk.file.list(desk.now)
     assert [(verdict.verdict, verdict.who, verdict.why) for verdict in approval.verdicts] == [
         ("approved", "ann", "for March"),
@@ -148,7 +148,7 @@ def test_what_the_same_grant_asked_before_and_nobody_answered_is_superseded(tmp_
         desk.reserve(request)
     assert desk.states() == [("A-1", "superseded"), ("A-2", "awaiting"), ("A-3", "awaiting")]
     desk.now += 8 * DAY
-    assert desk.approve() == "A-1 can't be approved any more: it is superseded"
+    assert desk.approve() == "A-1 can no longer be approved: it is superseded"
 
 
 def test_an_approval_is_used_once(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_an_approval_is_used_once(tmp_path: Path) -> None:
     desk.approve()
     assert desk.reserve(grant("u1")) == desk.reserve(grant("u1")) == GRANTED
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"
-    assert desk.refuse() == "A-1 can't be refused any more: it is used by ann"
-    assert desk.approve(approver="bob") == "A-1 was approved already, by ann at 2027-01-15T08:00:00+00:00"
+    assert desk.refuse() == "A-1 can no longer be refused: it is used by ann"
+    assert desk.approve(approver="bob") == "A-1 was already approved, by ann at 2027-01-15T08:00:00+00:00"
     desk.service.release(claim_of(grant("u1")))
-    assert desk.reserve(grant("u1")) == "this was given back before"
+    assert desk.reserve(grant("u1")) == "this was released before"
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"
 
 
@@ -180,7 +180,7 @@ def test_requests_and_answers_count_for_some_days(tmp_path: Path) -> None:
     desk.approve()
     desk.now += DAY
     assert desk.reserve(grant("u2")) == "awaiting approval A-2"
-    assert desk.approve() == "A-1 can't be approved any more: it is expired"
+    assert desk.approve() == "A-1 can no longer be approved: it is expired"
     desk.refuse("A-2")
     desk.now += 2 * DAY
     assert desk.reserve(grant("u3")) == "awaiting approval A-3"
@@ -264,12 +264,12 @@ def test_wrong_options_are_refused_and_nobody_is_asked(tmp_path: Path, options: 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "approval needs the setting file, where requests stand"),
+        ({}, "approval needs the setting file, in which requests are kept"),
         ({"file": "x", "colour": "red"}, "there is no setting colour"),
-        ({"file": "x", "mode": "later"}, "approval.mode is later, and not one of stop, wait"),
-        ({"file": "x", "days": "soon"}, "approval.days is soon, and no number above zero"),
-        ({"file": "x", "wait_number": "0"}, "approval.wait_number is 0, and no number above zero"),
-        ({"file": "x", "wait_seconds": "inf"}, "approval.wait_seconds is inf, and no number above zero"),
+        ({"file": "x", "mode": "later"}, "approval.mode is later, but must be one of stop, wait"),
+        ({"file": "x", "days": "soon"}, "approval.days is soon, but must be a number above zero"),
+        ({"file": "x", "wait_number": "0"}, "approval.wait_number is 0, but must be a number above zero"),
+        ({"file": "x", "wait_seconds": "inf"}, "approval.wait_seconds is inf, but must be a number above zero"),
     ],
 )
 def test_wrong_settings_are_an_error_at_the_start(settings: dict[str, str], message: str) -> None:

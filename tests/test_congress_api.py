@@ -134,14 +134,15 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
     ("POST", "policies/flavors/rules", {"rule": "// p(1)"}, 400, 1002, "Syntax error for rule::there is no rule in it"),
     ("POST", "policies/flavors/rules", {"rule": "kept( 1 )"}, 409, 1008, "Rule already exists::kept( 1 )"),
     ("POST", "policies/flavors/rules", {"rule": "kept(1, 2)"}, 400, 1002,
-     "Syntax error for rule::1:1 kept has 1 column, here 2: give every rule of a relation the same arguments"),
+     "Syntax error for rule::1:1 kept has 1 column, found 2: give every rule of a relation the same number of "
+     "arguments"),
     ("POST", "policies/flavors/rules", {"rule": 5}, 400, 400, "the body at rule: 5 is not of type 'string'"),
     ("POST", "policies/flavers/rules", {"rule": "p(1)"}, 404, 1020,
      "The specified policy does not exist.::flavers: did you mean flavors?"),
-    ("POST", "policies/words/rules", {"rule": "p(1)"}, 403, 403, "the policy words is of a file: change it there"),
-    ("DELETE", "policies/words", None, 403, 403, "the policy words is of a file: change it there"),
+    ("POST", "policies/words/rules", {"rule": "p(1)"}, 403, 403, "the policy words comes from a file: change it there"),
+    ("DELETE", "policies/words", None, 403, 403, "the policy words comes from a file: change it there"),
     ("DELETE", "policies/action", None, 409, 409,
-     "the policy action is there without being created: delete its rules"),
+     "the policy action exists without being created: delete its rules"),
     ("DELETE", "policies/flavors/rules/none", None, 404, 404, "the policy flavors has no rule of the id none"),
     ("POST", "policies", {"name": "flavors"}, 409, 1015, "A policy or source with name 'flavors' already exists"),
     ("POST", "policies", {"name": "nova"}, 409, 1015, "A policy or source with name 'nova' already exists"),
@@ -153,10 +154,11 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
     ("POST", "policies/flavors?action=simulate", {"query": "p(x)"}, 400, 1004,
      "Simulate requires parameters: query, sequence, action_policy"),
     ("POST", "policies/flavors?action=simulate", {"query": "p(x)", "sequence": "q(1)", "action_policy": "action"}, 400,
-     1007, "Error in simulate procedure::1:1 q is no update and no action of action: write q+(...) to add a row"),
+     1007, "Error in simulate procedure::1:1 q is neither an update nor an action of action: write q+(...) to "
+     "add a row"),
     ("POST", "policies/flavors?action=simulate",
      {"query": "p(x)", "sequence": "nova:tags+('a')", "action_policy": "action"}, 400, 1007,
-     "Error in simulate procedure::1:1 nova:tags has 2 columns, here 1"),
+     "Error in simulate procedure::1:1 nova:tags has 2 columns, found 1"),
     ("POST", "policies/flavors?action=execute", {"name": "nova:pause"}, 400, 400,
      "execute is recorded and never run: its rows are those of the table execute.SERVICE.ACTION"),
     ("GET", "policies/flavors/tables/kep", None, 404, 404, "Not Found::table 'kep' doesn't exist: did you mean kept?"),
@@ -165,8 +167,8 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
     ("GET", "data-sources/nova/tables/servrs/rows", None, 404, 404,
      "Table 'servrs' for datasource 'nova' has no schema: did you mean servers?"),
     ("PUT", "data-sources/nova/tables/tags/rows", [["s", "t"], ["s"]], 400, 400,
-     "row 2: nova:tags has 2 columns, here 1"),
-    ("PUT", "data-sources/nova/tables/tags/rows", [["s", 5]], 400, 400, "row 1: nova:tags.tag is string, here number"),
+     "row 2: nova:tags has 2 columns, found 1"),
+    ("PUT", "data-sources/nova/tables/tags/rows", [["s", 5]], 400, 400, "row 1: nova:tags.tag is string, found number"),
     ("PUT", "data-sources/nova/tables/tags/rows", [["s", []]], 400, 400, "row 1: list is not a value"),
     ("POST", "data-sources", {"name": "vol", "driver": "cindr"}, 404, 404,
      "Invalid driver: cindr: did you mean cinder?"),
@@ -174,9 +176,10 @@ WRONG: list[tuple[str, str, object, int, int, str]] = [
      "Datasource already in use with name flavors"),
     ("POST", "data-sources", {"name": "glance", "driver": "nova"}, 409, 409,
      "Datasource already in use with name glance"),
-    ("POST", "data-sources/nova?action=pause", None, 400, 400, "pause is not run: what rules execute is recorded"),
+    ("POST", "data-sources/nova?action=pause", None, 400, 400, "pause is not run: actions that rules execute are "
+    "only recorded"),
     ("DELETE", "data-sources/nova", None, 409, 409,
-     "the source nova is there without being created: there is nothing to delete"),
+     "the source nova exists without being created: there is nothing to delete"),
     ("GET", "system/drivers/novaa", None, 404, 404, "Driver not found novaa: did you mean nova?"),
     ("GET", "none", None, 404, 404, "there is nothing at this path: see /v2/openapi.json"),
 ]  # fmt: skip
@@ -374,7 +377,7 @@ def test_a_change_of_what_another_has_changed_since_is_refused(flavors: Api) -> 
     store = flavors.server.live.store
     seen = store.numbers()[0]
     ask(flavors, "POST", "/v1/policies/flavors/rules", {"rule": "p(1)"}, status=201)
-    with pytest.raises(StaleError, match=f"the rules are at generation {seen + 1}, and were seen at {seen}"):
+    with pytest.raises(StaleError, match=f"the rules are now at generation {seen + 1}, but were read at {seen}"):
         store.change(seen, Change("eva", "remove rule", "flavors"))
 
 
@@ -410,7 +413,7 @@ def test_a_change_that_others_always_overtake_is_refused_and_may_be_sent_again(f
     busy = Endpoint(*names, handle, allowed=OPERATOR, scopes=CLOUD)
     application = create_app(read_config(flavors.folder / "server.conf"), flavors.server, trust_token(TOKEN), [busy])
     answer = create_client(application).simulate_post("/v1/busy", headers={"X-Auth-Token": TOKEN})
-    message = "others change the rules all the time: send it again"
+    message = "the rules are being changed by other requests: send it again"
     assert (answer.status_code, answer.json["error"]["message"]) == (503, message)
 
 

@@ -151,16 +151,20 @@ def test_without_hints_of_a_grant_nothing_is_asked_and_all_pass(rig: Rig) -> Non
 
 
 FORGED: dict[str, tuple[dict[str, object], str, str]] = {
-    "a rack alone": ({"rack": "r1"}, "p1", "a grant hints datalog_gate_claim and datalog_gate_host, a text for each"),
+    "a rack alone": (
+        {"rack": "r1"},
+        "p1",
+        "the hints of a grant are datalog_gate_claim and datalog_gate_host, each a string",
+    ),
     "a claim alone": (
         {"datalog_gate_claim": CLAIM},
         "p1",
-        "a grant hints datalog_gate_claim and datalog_gate_host, a text for each",
+        "the hints of a grant are datalog_gate_claim and datalog_gate_host, each a string",
     ),
     "two claims": (
         {**HINTS, "datalog_gate_claim": [CLAIM, OTHER]},
         "p1",
-        "a grant hints datalog_gate_claim and datalog_gate_host, a text for each",
+        "the hints of a grant are datalog_gate_claim and datalog_gate_host, each a string",
     ),
     "no uuid": ({**HINTS, "datalog_gate_claim": "../x"}, "p1", "datalog_gate_claim is not a UUID"),
     "somebody else's claim": (HINTS, "p2", f"project p2 has no claim {CLAIM}"),
@@ -168,7 +172,7 @@ FORGED: dict[str, tuple[dict[str, object], str, str]] = {
     "a host that it does not hold": (
         {**HINTS, "datalog_gate_host": "h3", "rack": "r2"},
         "p1",
-        f"claim {CLAIM} holds nothing on h3",
+        f"claim {CLAIM} has no allocation on h3",
     ),
     "another rack": ({**HINTS, "rack": "r2"}, "p1", "h1 is not in rack r2"),
 }

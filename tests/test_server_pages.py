@@ -138,10 +138,10 @@ def test_the_cloud_page_counts_open_findings_by_policy_project_and_owner_and_plo
     answer = browser.get("/pages")
     assert text_of(answer) == (
         "Cloud Stacks 6 Open findings 3 Open findings over time 0 1 2 3 4 2027-03-01: 4 open, 4 new, 0 resolved "
-        "2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 The last days as a table Day New Resolved Open "
+        "2027-03-04: 3 open, 0 new, 1 resolved 2027-03-01 2027-03-04 These days as a table Day New Resolved Open "
         "2027-03-01 4 0 4 2027-03-04 0 1 3 By policy Policy Open Share size 2 ssh 1 By project Project Open Share p2 2 "
-        "p1 1 By owner Owner Open Share user-0 1 user-1 1 user-3 1 Waiting for approval Nothing waits. Newest "
-        "decisions Nobody has asked yet. Try a template ."
+        "p1 1 By owner Owner Open Share user-0 1 user-1 1 user-3 1 Waiting for approval Nothing is waiting. Newest "
+        "decisions There are no decisions yet. Try a template ."
     )
 
 

@@ -116,7 +116,7 @@ def test_who_tells_never_waits_and_what_is_lost_is_logged(desk: Desk, caplog: py
     for at in range(MOST + 2):  # one is under way at most
         webhook.tell({"at": at})
     lost = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert lost[-1] == f"the webhook was not told: {MOST} events wait already"
+    assert lost[-1] == f"the webhook was not notified: {MOST} events are waiting already"
     gate.put(None)
     assert desk.next() == {"at": 0}
 
@@ -169,7 +169,7 @@ def test_requests_and_verdicts_are_told_once(
     desk.secret.unlink()
     code, _, err = run(capsys, "approval", "approve", "A-1", "--heat-conf", tmp_path / "heat.conf")
     problem = f"webhook_secret_file {desk.secret} can't be read: No such file or directory"
-    assert (code, err) == (0, f"datalog-gate: the webhook was not told: {problem}\n")
+    assert (code, err) == (0, f"datalog-gate: the webhook was not notified: {problem}\n")
     assert Approvals(settings["file"]).list(NOW)[0].state == "approved"
     assert desk.posted.empty()
 

@@ -167,8 +167,8 @@ PACKED = "'utf-8' codec can't decode byte 0x8b in position 1: invalid start byte
 UNREAD = "<template>:2:1: this is not YAML: while parsing a flow sequence, did not find expected ',' or ']'"
 
 
-ALONE = "do without OS::{}_id, which Heat alone knows"
-GIVES = "write what it gives, or make it by other functions"
+ALONE = "do not use OS::{}_id here, which only Heat knows"
+GIVES = "write its result, or use other functions"
 CHOSEN = {"heat_template_version": "2018-08-31", "conditions": {
     "id": {"not": {"equals": [{"get_param": "OS::stack_id"}, "x"]}},
     "project": {"equals": [{"get_param": "OS::project_id"}, "p"]},
@@ -212,7 +212,7 @@ def test_what_only_heat_knows_passes_a_policy_that_allows_what_is_unknown(door: 
          "heat stack create -t FILE reads an address for you)"),
         (body_of(files_container="x"),
          "the policies can't judge a stack given by files_container (send the files themselves, in `files`)"),
-        (body_of(environment_files=["env.yaml"]), "env.yaml of environment_files is not among the files"),
+        (body_of(environment_files=["env.yaml"]), "env.yaml of environment_files is missing in files"),
         (body_of(environment_files="env.yaml"), "environment_files is not a list of names"),
         (b'{"stack_name": "s"}', UNNAMED.format("template")),
         (b'{"stack_name": "s", "template": null, "template_url": null}', UNNAMED.format("template")),
@@ -221,14 +221,14 @@ def test_what_only_heat_knows_passes_a_policy_that_allows_what_is_unknown(door: 
         (body_of(environment=["x"]), UNTYPED.format("environment")),
         (body_of(parameters="f=huge"), UNTYPED.format("parameters")),
         (body_of(files=["x"]), UNTYPED.format("files")),
-        (body_of(files={"a": {"b": 1}}), "files holds something that is not a string"),
+        (body_of(files={"a": {"b": 1}}), "files contains something that is not a string"),
         (body_of(adopt_stack_data=None), "adopt_stack_data is not a string"),
         (body_of(adopt_stack_data="[]"), "adopt_stack_data is not a map of a stack"),
         (body_of(adopt_stack_data='{"template": "x"}'), UNNAMED.format("template")),
         (b"[]", "the body is not a JSON object"),
         (b'{"a": ' + b"1" * 401 + b"}", JSON + "it has a number of more than 400 digits"),
-        (b'{"a": 1, "a": 2}', JSON + "a key is there twice"),
-        (body_of().replace(b'"debian"', b'"debian", "flavor": "huge"'), JSON + "a key is there twice"),
+        (b'{"a": 1, "a": 2}', JSON + "it contains a key twice"),
+        (body_of().replace(b'"debian"', b'"debian", "flavor": "huge"'), JSON + "it contains a key twice"),
         (gzip.compress(body_of(), mtime=0), JSON + PACKED),
         (b"", JSON + "Expecting value: line 1 column 1 (char 0)"),
         (body_of("a: [b"), UNREAD),
@@ -322,7 +322,10 @@ def test_a_method_that_only_heats_router_understands_is_refused(
 ) -> None:
     environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_TYPE": kind}
     code, text = door.message(body_of(), **environ)
-    assert (code, text.partition(", ")[0]) == (400, "The request can't be judged: the method is replaced or cut short")
+    assert (code, text.partition(", ")[0]) == (
+        400,
+        "The request can't be judged: the method is overridden or truncated",
+    )
 
 
 @pytest.mark.parametrize(
@@ -439,8 +442,8 @@ def test_a_reason_says_why_a_grant_does_not_count_though_a_policy_denies_too(tmp
     stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": resources})
     decision = load_rules(tmp_path).decide(stack, services=["edge"])
     assert format_denial(decision, 2000) == (
-        "address: ip needs the service edge at resources.ip; the grant stack/grant unlocks nothing of edge: its scope "
-        f"names ipp, and there is no such resource: did you mean ip? [decision {decision.id[:6]}]"
+        "address: ip needs the service edge at resources.ip; the grant stack/grant does not unlock edge: its scope "
+        f"names ipp, which is not a resource of the stack: did you mean ip? [decision {decision.id[:6]}]"
     )
 
 

@@ -21,7 +21,7 @@ FORM = "application/x-www-form-urlencoded"
 TEMPLATE = '{"heat_template_version": "2018-08-31", "resources": {}}'
 NEW = {"Action": "CreateStack", "StackName": "web", "TemplateBody": TEMPLATE}
 ARN = "arn:openstack:heat::own:stacks/web/6a"
-UNCLEAR = "nobody can tell what the request asks for: send one form or query in which each name stands once"
+UNCLEAR = "the request is ambiguous: send one form or query in which each name occurs once"
 
 
 class Door:
@@ -101,11 +101,11 @@ P1 = {"Parameters.member.1.ParameterKey": "f", "Parameters.member.1.ParameterVal
         ({"Action": "CreateStack", "TemplateUrl": "http://example.org/x"},
          "the policies can't judge a stack given by TemplateUrl"),
         ({**NEW, **P1, "Parameters.member.01.ParameterKey": "g"},
-         "'Parameters.member.01.ParameterKey' can't be judged as the name of a parameter's part"),
+         "'Parameters.member.01.ParameterKey' is not a valid name for a part of a parameter"),
         ({**NEW, **P1, "Parameters.member.1.ParameterKey\nx": "g"},
-         "'Parameters.member.1.ParameterKey\\nx' can't be judged as the name of a parameter's part"),
+         "'Parameters.member.1.ParameterKey\\nx' is not a valid name for a part of a parameter"),
         ({**NEW, **P1, "Parameters.member.2.ParameterKey": "f", "Parameters.member.2.ParameterValue": "y"},
-         "a parameter is there twice"),
+         "a parameter is given twice"),
         ({**NEW, **P1, "Parameters.member.1.ParameterKey": "resource_registry"},
          "a parameter can't be named resource_registry"),
     ],
@@ -139,7 +139,7 @@ def test_what_heat_might_read_in_another_way_is_refused(query: str, form: str, e
 @pytest.mark.parametrize(
     ("form", "environ", "message"),
     [
-        (b"x", {"CONTENT_TYPE": "multipart/form-data; boundary=x"}, "a form in several parts can't be judged"),
+        (b"x", {"CONTENT_TYPE": "multipart/form-data; boundary=x"}, "a multipart form can't be judged"),
         (b"\xff", {}, "the form is not UTF-8"),
         (b"x" * 99, {}, "the body is larger than the 50 bytes that can be judged"),
         (b"x", {"CONTENT_LENGTH": "x"}, "the Content-Length is not a number"),

@@ -138,7 +138,7 @@ def test_a_stack_is_abandoned_even_where_that_can_not_be_noted(caplog: pytest.Lo
 
     assert client(Full()).ask("DELETE", STACK + "/abandon") == (201, "")
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
-        "decision 0123456789: what follows Heat's answer failed"
+        "decision 0123456789: the work after Heat's answer failed"
     ]
 
 
@@ -277,7 +277,7 @@ def test_where_heat_takes_no_such_stack_the_denial_is_a_refusal(answer: Any, cap
     assert door.ask("POST", "/v1/p/stacks", NEW) == (403, "The policies deny this stack: too big")
     assert door.heat.bodies == [RECORD]
     why = answer[0] if isinstance(answer, tuple) else "Stack s\ufffdexists"
-    line = f"decision 0123456789: Heat takes no stack that records a denial: {why}"
+    line = f"decision 0123456789: Heat does not accept a stack that records the denial: {why}"
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", line)]
 
 
@@ -422,8 +422,8 @@ def test_no_environment_maps_the_types_of_the_gate_away(way: str, environment: A
     error = looked(*WAYS[way](environment))
     assert error
     assert [(diagnostic.code, diagnostic.message, diagnostic.suggestion) for diagnostic in error.diagnostics] == [(
-        "bad-environment", f"`{key}` maps the types DatalogGate::* to others, which no stack may",
-        "leave them out of the pattern")]  # fmt: skip
+        "bad-environment", f"`{key}` maps the types DatalogGate::* to others, which is not allowed",
+        "exclude them from the pattern")]  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -438,7 +438,7 @@ def test_no_user_says_which_values_heat_would_decrypt(way: str) -> None:
     error = looked(*WAYS[way](environment))
     assert error
     assert [(diagnostic.code, diagnostic.message) for diagnostic in error.diagnostics] == [
-        ("bad-environment", "encrypted_param_names is for Heat alone to say")]  # fmt: skip
+        ("bad-environment", "only Heat may set encrypted_param_names")]  # fmt: skip
     assert looked(*WAYS[way]({"encrypted_param_names": [], "event_sinks": []})) is None
 
 

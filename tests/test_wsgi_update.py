@@ -172,7 +172,7 @@ def test_a_masked_value_that_a_policy_reads_must_be_sent_again(point: DecisionPo
     """Or a user would hide a value where nothing looks at it, and move it by an update to where a policy would."""
     door = client(point, SECRET)
     body: dict[str, Any] = {"template": TEMPLATE, "parameters": {"f": "small"}}
-    advice = "send the value of the parameter key, which Heat does not tell, with the request"
+    advice = "send the value of the parameter key with the request, since Heat does not show it"
     assert door.update(**body) == (400, f"The policies can't judge what depends on {{get_param: key}} in web: {advice}")
     assert door.update(template=TEMPLATE, parameters={"f": "small", "key": "k"}) == (201, "")
     assert [request[0] for request in door.heat.requests] == ["PUT"]
@@ -198,9 +198,10 @@ def test_a_masked_value_is_unknown_and_never_forwarded(point: DecisionPoint, cap
         ({}, False, []),
         ({"environment": {**NONE, "parameters": {"key": "other"}}}, False, []),  # nobody sees that but Heat
         ({"environment": {**NONE, "parameters": {"f": "huge", "key": "clear"}}}, False, []),  # cleared
-        ({"files": {"c": "c"}}, False, [f"stack {ID}: another update slipped in: what Heat holds was not judged"]),
+        ({"files": {"c": "c"}}, False, [f"stack {ID}: another update came in between, so the state in Heat was "
+        "not judged"]),
         ({"environment": {**NONE, "parameters": {"key": "clear"}, "resource_registry": {"A": "B"}}}, False,
-         [f"stack {ID}: another update slipped in: what Heat holds was not judged"]),
+         [f"stack {ID}: another update came in between, so the state in Heat was not judged"]),
         ({}, True, []),
     ],
 )  # fmt: skip
@@ -239,7 +240,7 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     bodies.append(bodies[0])
     assert [(request[0], request[2]) for request in door.heat.requests] == [("PATCH", body) for body in bodies]
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert errors == [f"stack {ID}: another update slipped in: what Heat holds was not judged"]
+    assert errors == [f"stack {ID}: another update came in between, so the state in Heat was not judged"]
 
 
 @pytest.mark.parametrize(
@@ -249,15 +250,15 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
         ("PUT", {"existing": True}, "template is missing or of a wrong type"),
         ("PATCH", {"template": ["x"]}, "template is missing or of a wrong type"),
         ("PUT", {"template": TEMPLATE, "adopt_stack_data": "{}"},
-         "adopt_stack_data belongs to the creation of a stack"),
-        ("PATCH", {"adopt_stack_data": "{}"}, "adopt_stack_data belongs to the creation of a stack"),
+         "adopt_stack_data is only allowed in the creation of a stack"),
+        ("PATCH", {"adopt_stack_data": "{}"}, "adopt_stack_data is only allowed in the creation of a stack"),
         ("PATCH", {"template_url": "x"}, "the policies can't judge a stack given by template_url (send the template "
          "itself: heat stack create -t FILE reads an address for you)"),
         ("PATCH", {"clear_parameters": "f"}, "clear_parameters is not a list of names"),
-        ("PATCH", {"environment_files": ["x"]}, "x of environment_files is not among the files"),
+        ("PATCH", {"environment_files": ["x"]}, "x of environment_files is missing in files"),
         ("PATCH", {"environment_files": ["a.txt"]}, "a.txt is not a map of sections"),
         ("PATCH", {"environment_files": ["e"], "files": {"e": "parameter_merge_strategies: {f: merge}"}},
-         "an update that is merged can't be judged with parameter_merge_strategies "
+         "an update with `existing` can't be judged with parameter_merge_strategies "
          "(send the whole stack, without `existing`)"),
         ("PATCH", {"environment": {"parameters": ["f"]}}, "the section parameters is not a map"),
         ("PATCH", {"template": "a: [b"}, "<template>:2:1: this is not YAML: while parsing a flow sequence, "
@@ -298,7 +299,7 @@ def test_readings_are_made_in_the_context_of_the_request(point: DecisionPoint) -
         (STORED, (201, "")),
         ({**STORED, "environment": {"parameters": {"key": "******"}}},
          (403, "The policies deny this stack: key: web has no real key")),
-        (None, (400, READ + "Heat holds no whole definition to judge by")),
+        (None, (400, READ + "Heat has no complete definition of the stack")),
     ],
 )  # fmt: skip
 def test_a_restoration_is_judged_by_what_the_snapshot_holds(

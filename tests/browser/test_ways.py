@@ -81,7 +81,9 @@ def test_the_policy_that_hits_most_says_whom(page: Any, site: Site) -> None:
     most = page.locator("section", has=page.get_by_role("heading", name="By policy")).locator("tbody a").first
     assert most.inner_text() == "ssh"
     most.click()
-    hit = page.locator("section", has=page.get_by_role("heading", name="Whom it hits")).locator("tbody td:first-child")
+    hit = page.locator("section", has=page.get_by_role("heading", name="Affected projects")).locator(
+        "tbody td:first-child"
+    )
     assert sorted(hit.all_inner_texts()) == ["p1", "p2"]
 
 
@@ -103,7 +105,7 @@ def test_a_finding_is_waived_until_a_day_by_keyboard_alone(page: Any, site: Site
     page.keyboard.press("Enter")
     page.get_by_label("Reason").focus()
     page.keyboard.type("the archive")
-    page.get_by_label("The first day without it").fill("2127-01-01")
+    page.get_by_label("The first day on which it no longer holds").fill("2127-01-01")
     page.get_by_role("button", name="Waive").focus()
     page.keyboard.press("Enter")
     assert page.locator("tbody tr").first.inner_text().split("\t")[:2] == ["S-1", "size"]

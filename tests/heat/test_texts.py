@@ -145,8 +145,8 @@ def _one_of(random: Random, words: str) -> str:
     [
         ({}, None),
         ({"t.yaml": "a: 1"}, None),
-        ({"t.yaml": "a: 1.0"}, "Heat reads t.yaml in another way"),
-        ({"t.yaml": "{1: a}"}, "Heat reads t.yaml in another way"),
+        ({"t.yaml": "a: 1.0"}, "Heat reads t.yaml differently"),
+        ({"t.yaml": "{1: a}"}, "Heat reads t.yaml differently"),
         ({"t.yaml": "a: [1"}, None),  # Heat refuses it
         ({"t.yaml": "a: !!int ''"}, None),  # by an IndexError
     ],

@@ -68,7 +68,7 @@ def test_a_stack_is_judged_with_its_files_and_environments(site: Site) -> None:
     )
     assert run(site, "bob", "decision", "show", allowed["id"]) == (
         1,
-        "there is no such decision, or it is another project's",
+        "there is no such decision, or it belongs to another project",
     )
     printed = site.openstack("ann", "gate", "check", "word.yaml", folder=site.folder / "work").stdout
     assert "3:39: deny[length] word has 99 characters (ask for 64 at most)" in printed
@@ -111,7 +111,7 @@ def test_requests_are_answered_and_waivers_given_and_ended(site: Site) -> None:
     assert run(site, "adam", "approval", "refuse", second)[1]["state"] == "refused"
     assert run(site, "ann", "approval", "show", first) == (0, approved)
     code, refusal = run(site, "ann", "approval", "approve", second)
-    assert (code, refusal) == (1, "the policy datalog_gate:approval:answer does not allow you this")
+    assert (code, refusal) == (1, "the policy datalog_gate:approval:answer does not allow you this operation")
     given = ("length", "--reason", "the old app", "--expires", "2127-01-01", "--project", demo, "--key", "r=s/word")
     code, waiver = run(site, "adam", "waiver", "create", *given)
     assert (code, waiver["key"], waiver["policy"]) == (0, {"r": "s/word"}, "length")

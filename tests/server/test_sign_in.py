@@ -42,7 +42,7 @@ def test_a_wrong_name_password_project_or_domain_signs_nobody_in(site: Site, wro
     session = requests.Session()
     page = sign_in(site, session, **{"username": "ann", "password": PASSWORD, "project": "demo"} | wrong)
     assert page.status_code == 401
-    assert "✕ Keystone does not take the name, password, domain and project" in page.text
+    assert "✕ Keystone does not accept the name, password, domain and project" in page.text
     assert (list(session.cookies), PASSWORD in page.text) == ([], False)
 
 

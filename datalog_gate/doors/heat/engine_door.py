@@ -34,7 +34,7 @@ def announce(wrapped: str) -> None:
     try:
         shared_point().start_metrics()
     except Exception:  # must not stop the engine
-        LOG.exception("the policies can't be loaded, so nothing is built before they can")
+        LOG.exception("the policies can't be loaded, so nothing is built until they can")
 
 
 def find_refusal(stack: Any, template: Any, action: str) -> str | None:
@@ -53,4 +53,4 @@ def find_refusal(stack: Any, template: Any, action: str) -> str | None:
             return None
         reason = str(error) if isinstance(error, EngineError) else f"{type(error).__name__}, see the log of heat-engine"
         return storable(f"The policies could not be evaluated: {reason}")
-    return None if answer.allowed else storable(answer.reason or "The policies deny it.")
+    return None if answer.allowed else storable(answer.reason or "The policies deny this.")

@@ -55,11 +55,11 @@ class _GrantPlace(NamedTuple):
 def check(resource: Any, definition: Any) -> None:
     """Check that a definition is a valid grant, and that the caller may grant the service."""
     if definition.external_id() is not None:
-        raise GrantRefusedError("a grant is not an external resource: leave out external_id")
+        raise GrantRefusedError("a grant can't be an external resource: remove external_id")
     if definition.deletion_policy() != definition.DELETE:
-        raise GrantRefusedError("a grant ends with its resource: leave out deletion_policy")
+        raise GrantRefusedError("a grant ends with its resource: remove deletion_policy")
     if on := sorted(dependency.name for dependency in function.dependencies(definition._properties or {})):
-        raise GrantRefusedError(f"a grant must be known before anything is built, and this one depends on {on[0]}")
+        raise GrantRefusedError(f"a grant must be known before anything is built, but this one depends on {on[0]}")
     if not resource.stack.strict_validate:
         return  # a nested stack whose parameters are unknown: checked again when it is created
     properties = definition.properties(resource.properties_schema, resource.context)
@@ -172,7 +172,7 @@ def _find_caller(resource: Any, claim: Claim | None, service: str) -> tuple[Mapp
         credentials = resource.context.to_policy_values()
         services = point.shared_point().entitlements.services(resource.stack.tenant_id, credentials)
     if service not in services:
-        raise GrantRefusedError(f"the service {service} is not for this caller")
+        raise GrantRefusedError(f"the service {service} is not allowed for this caller")
     return point.build_caller(credentials), services
 
 
@@ -222,15 +222,15 @@ def _build_request(
         raise GrantRefusedError(f"the policies could not be evaluated: {error}") from error
     grant = next((grant for grant in grants if grant.grant.path == place.path and grant.service == service), None)
     if grant is None:
-        raise GrantRefusedError("the gate can't read this grant where the stack is defined")
+        raise GrantRefusedError("the gate does not find this grant in the definition of the stack")
     if not grant.unlocked:
-        raise GrantRefusedError(f"the grant {place.path} unlocks nothing of {service}: {grant.reason}")
+        raise GrantRefusedError(f"the grant {place.path} does not unlock {service}: {grant.reason}")
     request = build_requests(stack, grants, resource.stack.tenant_id, _make_identify(resource, place))[place.path]
     [home] = [nested for nested in stack.walk() if nested.id == ResourceId(place.path).stack]
     existing = {resource.name for resource in home.resources}
     scope_names = {name if name in existing else name.partition(".")[0] for name in map(str, scope or ())}
     if scope is not None and scope_names & existing != set(names(request)):
-        raise GrantRefusedError("its scope can't be told from the definition of the stack alone")
+        raise GrantRefusedError("its scope can't be determined from the definition of the stack alone")
     return request
 
 
@@ -281,7 +281,7 @@ def _check_waiting(resource: Any, request: Request) -> None:
         existing = set(names(request)) if graph is None else {node.name for node in graph.graph()}
         waiting = set() if graph is None else {node.name for node in graph.required_by(resource)}
     if lost := sorted(set(names(request)) & existing - waiting):
-        raise GrantRefusedError(f"Heat would not have {', '.join(lost)} wait for this grant")
+        raise GrantRefusedError(f"Heat would not make {', '.join(lost)} wait for this grant")
 
 
 def _store_decision(resource: Any, decision: Decision) -> None:

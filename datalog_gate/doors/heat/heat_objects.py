@@ -30,7 +30,7 @@ def check_shape(context: Any, *stacks: Any) -> None:
         for stack in stacks:
             attrgetter(*STACK)(stack)
     except AttributeError as error:
-        raise EngineError(f"Heat {version('openstack-heat')} is not known to this gate: {error}") from None
+        raise EngineError(f"Heat {version('openstack-heat')} is not supported by this gate: {error}") from None
 
 
 def owner_of(cnxt: Any) -> dict[str, object]:

@@ -115,7 +115,7 @@ class LifecyclePlugin:
         answer = point.judge(operation)
         if not answer.allowed:
             prefix = "On delete or abandon: " if action == "DELETE" else ""
-            raise VetoError(f"{prefix}{answer.reason or 'The policies deny it.'}")
+            raise VetoError(f"{prefix}{answer.reason or 'The policies deny this.'}")
         with self._lock:
             lost, self._pending[operation.stack_id] = self._pending.get(operation.stack_id), answer
         if lost is not None:  # Heat did not end the previous operation, as when its engine was stopped

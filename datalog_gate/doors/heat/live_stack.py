@@ -196,9 +196,9 @@ def _differences(template: Any, definition: Any, judged: Stack) -> Iterator[str]
     names = definition.enabled_rsrc_names()
     for name in sorted(names ^ resources.keys()):
         if name not in resources:
-            yield f"{name} exists for Heat alone"
+            yield f"{name} exists only for Heat"
         elif resources[name].maybe is None:
-            yield f"{name} exists for the gate alone"
+            yield f"{name} exists only for the gate"
     for name in sorted(names & resources.keys()):
         yield from _resource_differences(template, definition.resource_definition(name), resources[name])
 
@@ -210,7 +210,7 @@ def _resource_differences(template: Any, definition: Any, resource: Resource) ->
         return  # Heat will not build it
     kind = getattr(info, "template_name", None) or info.name
     if kind != resource.type:
-        yield f"{resource.name} is a {kind} for Heat, and a {resource.type} for the gate"
+        yield f"{resource.name} is a {kind} for Heat, but a {resource.type} for the gate"
     try:
         snippets = definition._properties or {}
         if isinstance(snippets, function.Function):
@@ -220,7 +220,7 @@ def _resource_differences(template: Any, definition: Any, resource: Resource) ->
         return
     for key, value in resource.properties.items():
         if key in properties and _is_known(value) and str(properties[key]) != str(value) and properties[key] != value:
-            yield f"the property {key} of {resource.name} has one value for Heat and another for the gate"
+            yield f"the property {key} of {resource.name} has different values for Heat and for the gate"
 
 
 def _reads_attributes(snippet: Any) -> bool:

@@ -168,7 +168,7 @@ class FindingList(_List):
         ("policy", "only those of this policy"),
         ("project", "only those of this project, by id"),
         ("stack", "only those of the stack with this root"),
-        ("since", "only those first seen then or later, in ISO 8601"),
+        ("since", "only those first seen at this time, in ISO 8601, or later"),
         ("state", "open, as by default, or all"),
     )
 
@@ -177,7 +177,7 @@ class ScanList(_List):
     """List the stacks of the last scan"""
 
     kind, columns = "stacks", ("root", "name", "project", "outcome", "findings", "decision")
-    filters = (("project", "only those of this project, by id"), ("outcome", "only those that were judged so"))
+    filters = (("project", "only those of this project, by id"), ("outcome", "only those with this outcome"))
 
 
 class ScanShow(_Show):
@@ -240,11 +240,13 @@ class WaiverCreate(command.ShowOne):  # type: ignore[misc, unused-ignore]
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("policy", metavar="<policy>", help="id of the policy")
         parser.add_argument("--reason", metavar="<text>", required=True, help="why it is waived")
-        parser.add_argument("--expires", metavar="<day>", required=True, help="the first day without it, in ISO 8601")
+        parser.add_argument(
+            "--expires", metavar="<day>", required=True, help="the first day on which it no longer holds, in ISO 8601"
+        )
         parser.add_argument("--project", metavar="<id>", help="whose stacks it is for")
         parser.add_argument("--subject", metavar="<resource>", help="the resource that it is for")
         parser.add_argument("--key", metavar="<column=value>", action="append", help="may be repeated; JSON, or a text")
-        parser.add_argument("--owner", metavar="<name>", help="who answers for it; by default who gives it")
+        parser.add_argument("--owner", metavar="<name>", help="the person responsible; by default the one who gives it")
         parser.add_argument("--ticket", metavar="<text>", help="where it was agreed")
         return parser
 

@@ -105,7 +105,7 @@ def _send(gate: Adapter, method: str, path: str, **request: Any) -> dict[str, An
     raise GateRequestError(
         status=answer.status_code,
         code=error.get("code", "unknown"),
-        message=error.get("detail", "the answer is none of a policy server"),
+        message=error.get("detail", "the answer does not come from a policy server"),
         suggestion=error.get("suggestion", ""),
         request_id=answer.headers.get("X-OpenStack-Request-Id", "without a request id"),
     )

@@ -48,7 +48,7 @@ def read_reservation(hints: Mapping[str, Any], project: str, ask: Ask) -> Reserv
     if claim is host is rack is None:
         return None
     if not isinstance(claim, str) or not isinstance(host, str):
-        raise UnprovenError(f"a grant hints {CLAIM} and {HOST}, a text for each")
+        raise UnprovenError(f"the hints of a grant are {CLAIM} and {HOST}, each a string")
     try:
         consumer = str(UUID(claim))
     except ValueError:
@@ -59,7 +59,7 @@ def read_reservation(hints: Mapping[str, Any], project: str, ask: Ask) -> Reserv
     providers = ask(f"/resource_providers?{urlencode({'name': host})}")["resource_providers"]
     uuid = next((provider["uuid"] for provider in providers if provider["uuid"] in allocation["allocations"]), None)
     if uuid is None:
-        raise UnprovenError(f"claim {consumer} holds nothing on {host}")
+        raise UnprovenError(f"claim {consumer} has no allocation on {host}")
     traits = [trait for trait in ask(f"/resource_providers/{uuid}/traits")["traits"] if trait.startswith(RACK_TRAIT)]
     if rack is not None and traits not in ([], [RACK_TRAIT + re.sub(r"[^A-Z0-9_]", "_", str(rack).upper())]):
         raise UnprovenError(f"{host} is not in rack {rack}")

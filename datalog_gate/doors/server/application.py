@@ -128,7 +128,7 @@ class _Responder:
         if client.may(self._endpoint.rule):
             return client
         if client.credentials:
-            raise ApiError(403, "forbidden", f"the policy {self._endpoint.rule} does not allow you this")
+            raise ApiError(403, "forbidden", f"the policy {self._endpoint.rule} does not allow you this operation")
         raise ApiError(401, "unauthorized", "send a token in X-Auth-Token", headers={"WWW-Authenticate": "Token"})
 
     def _read_query(self, text: str) -> dict[str, Any]:
@@ -148,13 +148,13 @@ class _Responder:
             values[name] = _read_value(validator.schema, value)
             _check(validator, values[name], f"the parameter {name}")
             if isinstance(values[name], str) and not values[name].isprintable():
-                raise ApiError(400, "invalid", f"the parameter {name} holds characters that don't print")
+                raise ApiError(400, "invalid", f"the parameter {name} contains characters that can't be printed")
         return _read_defaults(self._endpoint) | values
 
     def _check_tag(self, call: ApiCall, tags: Sequence[str]) -> None:
         """Refuse to change an object that the client saw in another state. Errors: ApiError."""
         if self._shown is None:
-            raise ApiError(412, "no_etag", "nothing at this path has an ETag", "leave If-Match out")
+            raise ApiError(412, "no_etag", "nothing at this path has an ETag", "remove If-Match")
         reply = self._shown.handler(replace(call, query=_read_defaults(self._shown)))
         if not any(tag in ("*", _tag(_encode(reply))) for tag in tags):
             raise ApiError(412, "changed", "it has changed since it had that ETag", "read it again")
@@ -162,7 +162,7 @@ class _Responder:
     def _write(self, call: ApiCall, key: str | None, tags: Sequence[str] | None) -> Reply:
         """Record a write, do it, and record its answer. A repeated write gets the stored answer."""
         if key is not None and not KEY.fullmatch(key):
-            raise ApiError(400, "invalid_key", "Idempotency-Key has 1 to 255 characters of ASCII, without spaces")
+            raise ApiError(400, "invalid_key", "Idempotency-Key must have 1 to 255 characters of ASCII, without spaces")
         digest = hashlib.sha256(json.dumps([call.query, call.body], sort_keys=True).encode()).hexdigest()
         write = Write(
             operation=self._endpoint.name,
@@ -206,12 +206,16 @@ def identify(conf: Any, server: PolicyServer, environ: Environ) -> Client:
 def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
     """The answer to a repeated write. Errors: ApiError."""
     if known["digest"] != digest:
-        raise ApiError(422, "key_reused", "the Idempotency-Key belongs to a request with another body")
+        raise ApiError(422, "key_reused", "the Idempotency-Key was used for a request with another body")
     answer = known["answer"]
     if not known["status"]:
-        raise ApiError(409, "at_work", "the request with this Idempotency-Key is still at work", "ask again later")
+        raise ApiError(409, "at_work", "the request with this Idempotency-Key is still running", "ask again later")
     if not answer:
-        raise ApiError(409, "answered", "the request with this Idempotency-Key was answered, too long to be kept")
+        raise ApiError(
+            409,
+            "answered",
+            "the request with this Idempotency-Key was answered, but the answer was too long to be kept",
+        )
     if "code" in answer:
         raise ApiError(known["status"], **answer)
     return Reply(answer["body"], known["status"], {**answer["headers"], "Idempotency-Replayed": "true"})
@@ -278,13 +282,15 @@ def _to_api_error(error: Exception) -> ApiError:
         case StoreError():
             return ApiError(503, "store", str(error), headers={"Retry-After": "5"})
         case StaleError():
-            message = "others change the rules all the time"
+            message = "the rules are being changed by other requests"
             return ApiError(503, "busy", message, "send it again", headers={"Retry-After": "1"})
         case falcon.HTTPNotFound():
             return ApiError(404, "not_found", "there is nothing at this path", "see /v2/openapi.json")
         case falcon.HTTPMethodNotAllowed():
             headers = dict(error.headers or ())
-            return ApiError(405, "method", "this path has no such method", f"use {headers['Allow']}", headers=headers)
+            return ApiError(
+                405, "method", "this path does not have this method", f"use {headers['Allow']}", headers=headers
+            )
         case falcon.HTTPError():
             return ApiError(error.status_code, "request", error.title or "the request can't be read")
     LOG.error("the server failed", exc_info=error)

@@ -29,7 +29,7 @@ ENDPOINTS = EndpointTable()
 def _list(call: ApiCall) -> Reply:
     state, limit, after = call.query.get("state"), call.query["limit"], read_text_marker(call)
     if after and not (after.isascii() and after.isdecimal() and len(after) < 10):
-        raise ApiError(400, "invalid", "the marker is none of an answer")
+        raise ApiError(400, "invalid", "the marker is not from an earlier answer")
     projects = call.client.narrow(call.query.get("project"))
     chosen = _read(call, after=int(after or 0), projects=projects, state=state, limit=limit + 1)
     answer = write_page("approvals", chosen, limit, lambda request: (str(request.number),), ApprovalRequest.to_json)
@@ -65,7 +65,7 @@ def _answer(call: ApiCall) -> Reply:
     except ApprovalError as error:
         raise ApiError(409, "conflict", str(error)) from None
     if problem := tell_verdict(read_approval_settings(call.server.point.settings), verdict, request):
-        LOG.warning("the webhook was not told of %s: %s", request.name, problem)
+        LOG.warning("the webhook was not notified of %s: %s", request.name, problem)
     return Reply(request.to_json())
 
 
@@ -77,7 +77,7 @@ def _find(call: ApiCall) -> ApprovalRequest:
         requests = _read(call, after=int(number) - 1, projects=call.client.projects, limit=1)
         if requests and requests[0].name == name:
             return requests[0]
-    raise ApiError(404, "not_found", "there is no such request, or it is another project's")
+    raise ApiError(404, "not_found", "there is no such request, or it belongs to another project")
 
 
 def _read(call: ApiCall, **chosen: Any) -> tuple[ApprovalRequest, ...]:

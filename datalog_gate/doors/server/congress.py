@@ -61,8 +61,8 @@ SIMULATION: Schema = {
 }
 RESULTS = describe_object("results", results={"type": "array"})
 ONE, TABLE = "/v1/policies/{policy}", "/v1/policies/{policy}/tables/{table}"
-TRACE = {**FLAG, "description": "tell why"}
-DELTA = {**FLAG, "description": "tell what is new and what is gone"}
+TRACE = {**FLAG, "description": "explain why"}
+DELTA = {**FLAG, "description": "return only what is added and removed"}
 ENDPOINTS = EndpointTable("congress_", allowed=OPERATOR, scopes=CLOUD)
 """As in Congress, they are for cloud operators only, not for those of a domain."""
 
@@ -105,7 +105,7 @@ def _policies(state: PolicyState) -> Iterator[dict[str, Any]]:
             "id": file.module,
             "name": file.module,
             "kind": "nonrecursive",
-            "description": f"{file.file}, which only its file changes",
+            "description": f"{file.file}, which can only be changed in its file",
             "abbreviation": file.module[:5],
         }
 
@@ -114,7 +114,7 @@ def _find_own(state: PolicyState, name: str) -> dict[str, Any]:
     """A policy that the API may change. Errors: ApiError."""
     policy = _find(state, name)
     if policy["owner_id"] == "file":
-        raise ApiError(403, "read_only", f"the policy {policy['name']} is of a file", "change it there")
+        raise ApiError(403, "read_only", f"the policy {policy['name']} comes from a file", "change it there")
     return policy
 
 
@@ -177,7 +177,7 @@ def _delete_policy(call: ApiCall) -> Reply:
         policy = _find_own(state, call.path["policy"])
         name = policy["name"]
         if name not in {stored["name"] for stored in state.stored.policies}:
-            raise ApiError(409, "built_in", f"the policy {name} is there without being created", "delete its rules")
+            raise ApiError(409, "built_in", f"the policy {name} exists without being created", "delete its rules")
         if readers := state.index.readers(name):
             where = sorted({state.index.rules[identity].module for identity in readers})
             raise ApiError(409, "in_use", f"rules of {', '.join(where)} read {name}", "remove these first")
@@ -363,7 +363,7 @@ def source_rows(live: LivePolicies, relation: str) -> Iterator[dict[str, Any]]:
     "Answer a query after a sequence of updates",
     body=SIMULATION,
     query={
-        "action": {"enum": ["simulate", "execute"], "default": "simulate", "description": "what is to be done"},
+        "action": {"enum": ["simulate", "execute"], "default": "simulate", "description": "what to do"},
         "trace": TRACE,
         "delta": DELTA,
     },
@@ -408,7 +408,7 @@ def find_library(call: ApiCall, wanted: str) -> dict[str, Any]:
     "List who changed which rules, the newest first",
     query={
         "limit": LIMIT,
-        "before": {"type": "integer", "maximum": 10**17, "description": "`next` of the answer before"},
+        "before": {"type": "integer", "maximum": 10**17, "description": "`next` of the previous answer"},
     },
 )
 def _list_history(call: ApiCall) -> Reply:

@@ -42,7 +42,7 @@ SOURCE = describe_object(
     config={"type": ["object", "null"]},
 )
 ROWS: Schema = {"type": "array", "items": {"type": ["array", "object"]}}
-ACTION = {"type": "string", "default": "request-refresh", "description": "what is to be done"}
+ACTION = {"type": "string", "default": "request-refresh", "description": "what to do"}
 ALL, ONE, TABLE = "/v1/data-sources", "/v1/data-sources/{source}", "/v1/data-sources/{source}/tables/{table}"
 LIBRARY, BOOK = "/v1/librarypolicies", "/v1/librarypolicies/{library}"
 WITH_RULES = {"include_rules": {**FLAG, "default": True, "description": "with the rules"}}
@@ -100,7 +100,7 @@ def _create(call: ApiCall) -> Reply:
         change = Change(call.client.user, "add source", name, (source,), ((data_sources, source),))
         return change, state.with_sources((*state.stored.sources, source)), None
 
-    change(call, work, "Rules read something else of the name", "in_use")
+    change(call, work, "Rules read something else with this name", "in_use")
     return Reply(_format(source), 201, {"Location": f"/v1/data-sources/{source['id']}"})
 
 
@@ -117,7 +117,7 @@ def _delete(call: ApiCall) -> Reply:
         source = _source(call)
         kept = tuple(stored for stored in state.stored.sources if stored["name"] != source["name"])
         if len(kept) == len(state.stored.sources):
-            message = f"the source {source['name']} is there without being created"
+            message = f"the source {source['name']} exists without being created"
             raise ApiError(409, "built_in", message, "there is nothing to delete")
         removed = ((data_sources, {"name": source["name"]}), (pushed_rows, {"source": source["name"]}))
         change = Change(call.client.user, "remove source", source["name"], (source,), removed=removed)
@@ -136,7 +136,7 @@ def _delete(call: ApiCall) -> Reply:
 def _act(call: ApiCall) -> Reply:
     source = _source(call)
     if call.query["action"] != "request-refresh":
-        message = f"{call.query['action']} is not run: what rules execute is recorded"
+        message = f"{call.query['action']} is not run: actions that rules execute are only recorded"
         raise ApiError(400, "unsupported", message)
     if problem := call.server.live.rows(fresh=True).problem:
         raise ApiError(503, "refresh", f"the rows of {source['name']} can't be read: {problem}")

@@ -43,7 +43,7 @@ CALLER: Mapping[str, Any] = {
         **{name: {"type": ["string", "null"]} for name in ("user", "project", "domain")},
         "roles": {"type": "array", "items": {"type": "string"}},
     },
-    "description": "for whom it is asked, where that is somebody else; null for nobody",
+    "description": "the caller to judge for, if it is not you; null for none",
 }
 QUESTION = describe_body(
     "template",
@@ -151,7 +151,7 @@ def read_definition(data: Mapping[str, Any]) -> StackDefinition:
     """Read the definition of a stack from data that fits `DEFINITION`. Errors: InputError."""
     names = tuple(data.get("environment_files", ()))
     if missing := [name for name in names if name not in data.get("files", {})]:
-        raise InputError.of(f"there is no file {missing[0]} among the files", suggestion="send its text in files")
+        raise InputError.of(f"there is no file {missing[0]} in files", suggestion="send its text in files")
     return StackDefinition(
         template=data["template"],
         environment=None if names else data.get("environment"),
@@ -175,11 +175,11 @@ def _without_why(content: Mapping[str, Any]) -> dict[str, Any]:
     "decision:show",
     "Show a decision, with why each finding holds",
     answer=DECISION,
-    query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
+    query={"page": {"type": "boolean", "default": False, "description": "with everything that its page shows"}},
 )
 def _show(call: ApiCall) -> Reply:
     row = call.server.records.find_decision(call.path["decision"], call.client.projects)
     if row is None:
-        raise ApiError(404, "not_found", "there is no such decision, or it is another project's")
+        raise ApiError(404, "not_found", "there is no such decision, or it belongs to another project")
     content = row["content"]
     return Reply(content if call.query["page"] else {name: content[name] for name in content if name != "page"})

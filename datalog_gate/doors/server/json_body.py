@@ -77,7 +77,7 @@ def read_body(environ: dict[str, Any], limit: int, seconds: float) -> bytes:
     if cut or (length is not None and wanted):
         if time.monotonic() >= end:
             raise ApiError(408, "slow_body", f"the body did not arrive in {seconds:g} seconds")
-        raise ApiError(400, "short_body", "the body ends before its end")
+        raise ApiError(400, "short_body", "the body is shorter than its Content-Length")
     return b"".join(parts)
 
 
@@ -104,7 +104,7 @@ def _too_deep() -> ApiError:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _read_float(text: str) -> float:
@@ -118,7 +118,7 @@ def _build_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(data) < len(members):
         names = [name for name, _ in members]
         name = next(name for name in data if names.count(name) > 1)
-        raise ValueError(f"an object has {shorten(printable(name), 100)} twice")
+        raise ValueError(f"an object contains {shorten(printable(name), 100)} twice")
     return data
 
 
@@ -139,6 +139,6 @@ def _check_texts(data: Any) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ApiError(400, "malformed_text", "a text holds half of a surrogate pair") from None
+        raise ApiError(400, "malformed_text", "a string contains half of a surrogate pair") from None
     if "\\u0000" in text.replace("\\\\", ""):
-        raise ApiError(400, "malformed_text", "a text holds the character NUL")
+        raise ApiError(400, "malformed_text", "a string contains the character NUL")

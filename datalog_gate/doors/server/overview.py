@@ -104,5 +104,5 @@ def _judge_stack(call: ApiCall) -> Reply:
     with open_scan_store(call.server.options) as store:
         entry = find_entry(store.database, call.client.projects, call.path["stack"])
     if entry is None:
-        raise ApiError(404, "not_found", "no scan has met such a stack, or it is another project's")
+        raise ApiError(404, "not_found", "no scan has found this stack, or it belongs to another project")
     return judge_stored(call, entry)

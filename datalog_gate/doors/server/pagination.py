@@ -37,7 +37,7 @@ def read_time_marker(call: ApiCall) -> float | None:
     try:
         return float(text) if (text := read_text_marker(call)) else None
     except ValueError:
-        raise ApiError(400, "invalid", "the marker is none of an answer") from None
+        raise ApiError(400, "invalid", "the marker is not from an earlier answer") from None
 
 
 def read_marker(text: str | None, length: int) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def read_marker(text: str | None, length: int) -> tuple[str, ...]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, list) or len(values) != length or not all(isinstance(value, str) for value in values):
-        raise ApiError(400, "invalid", "the marker is none of an answer")
+        raise ApiError(400, "invalid", "the marker is not from an earlier answer")
     if not all(value.isprintable() for value in values):
-        raise ApiError(400, "invalid", "the marker is none of an answer")
+        raise ApiError(400, "invalid", "the marker is not from an earlier answer")
     return tuple(values)

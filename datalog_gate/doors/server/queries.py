@@ -43,7 +43,7 @@ ENDPOINTS = EndpointTable()
 @ENDPOINTS.add(
     "POST /v2/queries",
     "query:create",
-    "Answer a query over rules and facts that are sent, a stack, or all stacks",
+    "Answer a query over the rules and facts of the request, a stack, or all stacks",
     answer=describe_object("rows", "complete", "warnings", "errors"),
     allowed=MEMBER,
     body=QUESTION,

@@ -32,9 +32,9 @@ def open_scan_store(options: Any) -> Iterator[ScanStore]:
     """Open the store of scans for reading. Errors: ApiError."""
     url = options.scan_store
     if not url:
-        raise ApiError(404, "no_scans", "this server knows of no scans", "set scan_store in [datalog_gate_server]")
+        raise ApiError(404, "no_scans", "this server has no store of scans", "set scan_store in [datalog_gate_server]")
     if "://" not in url and not Path(url).exists():
-        raise ApiError(404, "no_scans", "nothing was scanned yet", "run `datalog-gate scan run`")
+        raise ApiError(404, "no_scans", "there was no scan yet", "run `datalog-gate scan run`")
     try:
         with ExitStack() as own:
             stack, stores = _KEPT.get() or (own, {})

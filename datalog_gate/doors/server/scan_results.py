@@ -34,7 +34,7 @@ ENDPOINTS = EndpointTable()
         "project": PROJECT,
         "stack": describe_text("only those of the stack with this root"),
         "since": describe_text("only those first seen at this time, in ISO 8601, or later"),
-        "state": {"enum": ["open", "all"], "default": "open", "description": "`all` has the resolved ones too"},
+        "state": {"enum": ["open", "all"], "default": "open", "description": "`all` includes resolved findings"},
         **PAGES,
     },
 )
@@ -58,7 +58,7 @@ def _list_findings(call: ApiCall) -> Reply:
     answer=describe_page("stacks", STACK),
     query={
         "project": PROJECT,
-        "outcome": {"enum": OUTCOMES, "description": "only those that were judged so"},
+        "outcome": {"enum": OUTCOMES, "description": "only those with this outcome"},
         **PAGES,
     },
 )
@@ -76,7 +76,7 @@ def _show_stack(call: ApiCall) -> Reply:
     with open_scan_store(call.server.options) as store:
         stacks = store.stacks_page(page)
         if not stacks:
-            raise ApiError(404, "not_found", "no scan has met such a stack, or it is another project's")
+            raise ApiError(404, "not_found", "no scan has found this stack, or it belongs to another project")
         findings = store.findings(page)
     return Reply({**stacks[0], "open": [_to_json(finding) for finding in findings]})
 

@@ -46,8 +46,8 @@ LIMIT: Schema = {
     "minimum": 1,
     "maximum": 1000,
     "default": 100,
-    "description": "how many at most",
+    "description": "the maximum number of items",
 }
-MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of the answer before"}
+MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of the previous answer"}
 PAGES = {"limit": LIMIT, "marker": MARKER}
 PROJECT, POLICY = describe_text("only those of this project"), describe_text("only those of this policy")

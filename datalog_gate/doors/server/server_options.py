@@ -13,24 +13,29 @@ OPTIONS = (
         "auth",
         default="token",
         choices=[
-            ("token", "whoever has the one token of the server may do everything: for one person on one machine"),
-            ("keystone", "Keystone says who asks, by the section [keystone_authtoken]"),
+            ("token", "anyone with the token of the server may do everything: for one person on one machine"),
+            ("keystone", "callers are authenticated by Keystone, as the section [keystone_authtoken] says"),
         ],
-        help="How the server knows who asks.",
+        help="How callers are authenticated.",
     ),
     cfg.StrOpt(
         "folder",
         default="~/.local/state/datalog-gate",
-        help="The folder of the token, of what processes count, and of the store where [datalog_gate] names none.",
+        help="The folder of the token, of the metrics of processes, and of the store if [datalog_gate] sets none.",
     ),
-    cfg.IntOpt("workers", default=1, min=1, help="Processes that answer."),
-    cfg.IntOpt("threads", default=8, min=1, help="Requests that a process answers at once."),
-    cfg.IntOpt("body_limit", default=4 * 1024 * 1024, min=1024, help="Bytes of the body of a request."),
+    cfg.IntOpt("workers", default=1, min=1, help="Number of processes that answer requests."),
+    cfg.IntOpt("threads", default=8, min=1, help="Number of requests that a process answers at the same time."),
+    cfg.IntOpt(
+        "body_limit", default=4 * 1024 * 1024, min=1024, help="Maximum size of the body of a request, in bytes."
+    ),
     cfg.FloatOpt(
-        "body_seconds", default=10.0, min=0.1, help="Seconds for a request to arrive: its head, then its body."
+        "body_seconds",
+        default=10.0,
+        min=0.1,
+        help="Timeout for receiving the head of a request, and then its body, in seconds.",
     ),
-    cfg.IntOpt("stop_seconds", default=30, min=1, help="Seconds that requests have to end when the server stops."),
-    cfg.IntOpt("keep_days", default=90, min=1, help="Days for which decisions and the record of writes are kept."),
+    cfg.IntOpt("stop_seconds", default=30, min=1, help="Seconds for which requests may go on when the server stops."),
+    cfg.IntOpt("keep_days", default=90, min=1, help="Days for which decisions and the log of changes are kept."),
     cfg.StrOpt(
         "scan_store",
         default="",

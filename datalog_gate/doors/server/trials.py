@@ -87,7 +87,7 @@ def _build_request(call: ApiCall, rules: str) -> ScanRequest:
     "trial:show",
     "Show a trial, and how far its run is",
     answer=TRIAL,
-    query={"page": {"type": "boolean", "default": False, "description": "with what its page shows"}},
+    query={"page": {"type": "boolean", "default": False, "description": "with everything that its page shows"}},
 )
 def _show(call: ApiCall) -> Reply:
     trial = _read(call)
@@ -176,4 +176,4 @@ def _read(call: ApiCall) -> dict[str, Any]:
             if run and run["state"] == "running" and time.time() - run["at"] > LOST:
                 run["state"] = "ended"
             return trial
-    raise ApiError(404, "not_found", "there is no such trial, or it is another project's")
+    raise ApiError(404, "not_found", "there is no such trial, or it belongs to another project")

@@ -22,7 +22,7 @@ ENTRY = describe_body(
     "expires",
     **dict.fromkeys(("policy", "subject", "project", "owner", "ticket", "while"), _SHORT),
     reason={"type": "string", "minLength": 1, "maxLength": 2000},
-    expires={**_SHORT, "description": "the first day without it, in ISO 8601"},
+    expires={**_SHORT, "description": "the first day on which it no longer holds, in ISO 8601"},
     key={"type": "object", "maxProperties": 50, "description": "values of key columns of the policy"},
 )
 WAIVER = describe_object("id", "policy", "project", "reason", "expires", "given_by", "given_at", "in_force")
@@ -68,11 +68,13 @@ def _show(call: ApiCall) -> Reply:
 def _create(call: ApiCall) -> Reply:
     """Create a waiver, if it fits the rules."""
     if call.server.point.current().settings.waivers not in ("", STORE):
-        message = "the waivers of this gate are those of a file, which is not a file of this server"
+        message = "the waivers of this gate are in a file, which this server does not read"
         raise ApiError(409, "file", message, "set waivers = store in [datalog_gate]")
     entry = {"owner": call.client.user, **call.body}
     if not call.client.sees(entry.get("project")) or not (entry.get("project") or call.client.projects is None):
-        raise ApiError(403, "forbidden", "a waiver is for a project whose things you see", "name it in project")
+        raise ApiError(
+            403, "forbidden", "you may only waive findings of a project that you can see", "name it in project"
+        )
     rules = call.server.point.current().ruleset.rules
     rules.waivers([{**entry, "id": "S-0"}])
     waiver = add_waiver(call.server.records.store, entry, call.client.user, call.server.now().timestamp())
@@ -100,7 +102,7 @@ def _remove(call: ApiCall) -> Reply:
 
 
 def _missing_error() -> ApiError:
-    return ApiError(404, "not_found", "there is no such waiver, or it is another project's")
+    return ApiError(404, "not_found", "there is no such waiver, or it belongs to another project")
 
 
 def _read_all(call: ApiCall) -> list[dict[str, Any]]:

@@ -69,5 +69,5 @@ def parse_object(body: bytes) -> dict[str, Any]:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("it contains a key twice")
     return data

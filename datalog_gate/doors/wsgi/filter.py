@@ -144,7 +144,7 @@ class Filter:
                     self.point.abandon(operation.stack_id, operation.project, operation.stack_name)
                 request.after()
             except Exception:  # Heat accepted the request, and the user gets its answer
-                LOG.exception("decision %s: what follows Heat's answer failed", answer.id if answer else "")
+                LOG.exception("decision %s: the work after Heat's answer failed", answer.id if answer else "")
         return _with_decision(response, answer) if answer else response
 
     def _record(self, request: GatedRequest, environ: Environ, answer: Answer) -> Response:
@@ -155,10 +155,16 @@ class Filter:
         try:
             response = call_application(self.application, environ)
         except Exception as error:  # noqa: BLE001 - whatever Heat says about the record, the user asked for a stack
-            LOG.warning("decision %s: Heat takes no stack that records a denial: %s", answer.id, printable(str(error)))
+            LOG.warning(
+                "decision %s: Heat does not accept a stack that records the denial: %s",
+                answer.id,
+                printable(str(error)),
+            )
             return _reject(request.fault, answer)
         if not response.accepted:
-            LOG.warning("decision %s: Heat takes no stack that records a denial: %s", answer.id, response.status)
+            LOG.warning(
+                "decision %s: Heat does not accept a stack that records the denial: %s", answer.id, response.status
+            )
             return _reject(request.fault, answer)
         LOG.info("decision %s: denied, recorded as a stack", answer.id)
         return _with_decision(response, answer)
@@ -167,7 +173,7 @@ class Filter:
         try:
             self.point.finish(answer, outcome, stack_id)
         except Exception:  # Heat has answered, and the user gets its answer
-            LOG.exception("decision %s: what follows Heat's answer failed", answer.id)
+            LOG.exception("decision %s: the work after Heat's answer failed", answer.id)
 
 
 def _read_credentials(environ: Environ, allow_unverified: bool) -> Mapping[str, object] | None:

@@ -32,7 +32,7 @@ from datalog_gate.template.held import HeldStacks, read_adopted
 LOG = logging.getLogger(__name__)
 _ACTIONS = {"suspend": "suspend", "resume": "resume", "check": "check", "cancel_update": "rollback"}
 """The actions of policies for actions of Heat. `cancel_without_rollback` builds nothing, so it is not judged."""
-_UNCLEAR = "the method is replaced or cut short, so that nobody can tell what is asked for: send it as the method"
+_UNCLEAR = "the method is overridden or truncated, so the operation is not clear: send it as the method of the request"
 _MAPS = ("parameters", "parameter_defaults", "resource_registry")
 _OURS = "DatalogGate::"
 _ENCRYPTED = "encrypted_param_names"
@@ -127,7 +127,7 @@ def _read_creation(kind: str, body: dict[str, Any]) -> StackDefinition:
     if kind != "validate" and not isinstance(body.get("stack_name"), str):
         raise InputError.of("stack_name is missing or of a wrong type")
     if kind == "validate" and "adopt_stack_data" in body:
-        raise InputError.of("adopt_stack_data belongs to the creation of a stack")
+        raise InputError.of("adopt_stack_data is only allowed in the creation of a stack")
     return _new_definition(body)
 
 
@@ -163,7 +163,7 @@ class _Update:
         """Read the definition after the update. Errors: InputError, HeatAnswerError."""
         patch = self.environ["REQUEST_METHOD"] == "PATCH"
         if "adopt_stack_data" in self.body:
-            raise InputError.of("adopt_stack_data belongs to the creation of a stack")
+            raise InputError.of("adopt_stack_data is only allowed in the creation of a stack")
         if not patch and not self.body.get("existing"):
             return _new_definition(self.body)
         _check(self.body)
@@ -208,7 +208,9 @@ class _Update:
         if not _differs(self.stored, stored):  # the legacy engine stores an update at its end
             LOG.info("stack %s: the update is not stored yet", self.route.stack_id)
         else:
-            LOG.error("stack %s: another update slipped in: what Heat holds was not judged", self.route.stack_id)
+            LOG.error(
+                "stack %s: another update came in between, so the state in Heat was not judged", self.route.stack_id
+            )
 
 
 def _new_definition(body: Mapping[str, Any]) -> StackDefinition:
@@ -297,7 +299,7 @@ def _check(body: Mapping[str, Any]) -> None:
         if not isinstance(body.get(name), types):
             raise InputError.of(f"{name} is of a wrong type")
     if not all(isinstance(text, str) for text in (body.get("files") or {}).values()):
-        raise InputError.of("files holds something that is not a string")
+        raise InputError.of("files contains something that is not a string")
 
 
 def _adopted(text: object) -> dict[str, Any]:
@@ -315,7 +317,7 @@ def _environment_files(body: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise InputError.of("environment_files is not a list of names")
     if missing := [name for name in names if name not in (body.get("files") or {})]:
-        raise InputError.of(f"{missing[0]} of environment_files is not among the files", "missing-file")
+        raise InputError.of(f"{missing[0]} of environment_files is missing in files", "missing-file")
     return tuple(names)
 
 
@@ -333,7 +335,7 @@ def _request_environment(body: Mapping[str, Any], files: Mapping[str, str]) -> d
         data = _data(files[name], name, as_json=False)
         _check_environment(files[name], name)
         if data.get("parameter_merge_strategies"):
-            message = "an update that is merged can't be judged with parameter_merge_strategies"
+            message = "an update with `existing` can't be judged with parameter_merge_strategies"
             raise InputError.of(message, "unsupported", "send the whole stack, without `existing`")
         for section in _MAPS:
             first = not own[section]
@@ -421,11 +423,11 @@ def _check_environment(environment: object, label: str) -> None:
     )
     data = document.data if isinstance(document.data, dict) else {}
     problems = [
-        (path, f"`{path[-1]}` maps the types {_OURS}* to others, which no stack may", "leave them out of the pattern")
+        (path, f"`{path[-1]}` maps the types {_OURS}* to others, which is not allowed", "exclude them from the pattern")
         for path in _redefined_types(data.get("resource_registry"), ("resource_registry",))
     ]
     if data.get(_ENCRYPTED):
-        problems.append(((_ENCRYPTED,), f"{_ENCRYPTED} is for Heat alone to say", "leave it out"))
+        problems.append(((_ENCRYPTED,), f"only Heat may set {_ENCRYPTED}", "leave it out"))
     if problems:
         raise InputError(
             [

@@ -35,7 +35,7 @@ _ACTIONS = {
 }
 _PARAMETER = re.compile(r"Parameters\.member\.([0-9]{1,6})\.([A-Za-z]+)")
 _KEY, _VALUE = "ParameterKey", "ParameterValue"
-_UNCLEAR = "nobody can tell what the request asks for: send one form or query in which each name stands once"
+_UNCLEAR = "the request is ambiguous: send one form or query in which each name occurs once"
 
 
 def read_request(_application: Application, environ: Environ, settings: Settings) -> GatedRequest | None:
@@ -87,7 +87,7 @@ def _read_form(environ: Environ, settings: Settings) -> tuple[str, InputError | 
     try:
         body = read_body(environ, settings.body_limit)
         if body and kind == "multipart/form-data":
-            raise InputError.of("a form in several parts can't be judged")
+            raise InputError.of("a multipart form can't be judged")
         return body.decode(), None
     except (InputError, UnicodeDecodeError) as error:
         return "", error if isinstance(error, InputError) else InputError.of("the form is not UTF-8")
@@ -129,11 +129,11 @@ def _definition(fields: Mapping[str, str]) -> StackDefinition:
         if match and match[2] not in (member := members.setdefault(int(match[1]), {})):
             member[match[2]] = value
         elif match or name.startswith("Parameters."):  # Heat accepts any text after a line break
-            raise InputError.of(f"{name[:80]!r} can't be judged as the name of a parameter's part", "bad-parameter")
+            raise InputError.of(f"{name[:80]!r} is not a valid name for a part of a parameter", "bad-parameter")
     pairs = [(member[_KEY], member[_VALUE]) for member in members.values() if _KEY in member and _VALUE in member]
     values: dict[str, Any] = dict(pairs)
     if len(values) < len(pairs):
-        raise InputError.of("a parameter is there twice", "bad-parameter")
+        raise InputError.of("a parameter is given twice", "bad-parameter")
     if reserved := [name for name in values if name in SECTIONS]:  # Heat would read them as an environment
         raise InputError.of(f"a parameter can't be named {reserved[0]}", "bad-parameter")
     return StackDefinition(fields["TemplateBody"], None, values or None)

@@ -27,7 +27,7 @@ def find_difference(stack: Stack) -> str | None:
         except Exception:  # noqa: BLE001 - Heat refuses a text by any error
             continue
         if not _is_same(document.data, data):
-            return f"Heat reads {name} in another way"
+            return f"Heat reads {name} differently"
     return None
 
 

@@ -73,7 +73,7 @@ def _get(application: Application, environ: Environ, path: str, query: str = "")
     try:
         return json.loads(response.body)
     except ValueError:
-        raise InputError.of(f"Heat gave no JSON for {path}") from None
+        raise InputError.of(f"Heat's answer for {path} is not JSON") from None
 
 
 def call_application(application: Application, environ: Environ) -> Response:
@@ -97,5 +97,5 @@ def call_application(application: Application, environ: Environ) -> Response:
 
 def _object(data: object) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise InputError.of("Heat holds no whole definition to judge by")
+        raise InputError.of("Heat has no complete definition of the stack")
     return data

@@ -19,7 +19,7 @@ KIND = "OS::Heat::RandomString"
 LENGTH = "The policies deny this stack: length: "
 REASONS = {
     "nested parameter named parameters": "The stack can't be read: resources.n.properties.parameters: Heat "
-    "reads what a nested template is given as `parameters` as that section of an environment (give the parameter "
+    "reads the parameter `parameters` of a nested template as that section of an environment (give the parameter "
     "another name)"
 }
 

@@ -147,8 +147,8 @@ def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door
     outcomes = [door.create(CLEAN) for _ in range(5)]
     assert outcomes == [
         door.stopped(403, "licence refuses this: no seat left"),
-        door.stopped(503, f"{SILENT}can't be asked, or broke off its answer"),
-        door.stopped(503, f"{SILENT}can't be asked, or broke off its answer"),
+        door.stopped(503, f"{SILENT}can't be reached, or broke off its answer"),
+        door.stopped(503, f"{SILENT}can't be reached, or broke off its answer"),
         door.stopped(503, f"{SILENT}gave no answer that can be read, with status 500"),
         ("CREATE_COMPLETE", ""),
     ]

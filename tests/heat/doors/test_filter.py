@@ -126,7 +126,7 @@ def test_a_recorded_reason_may_hold_any_characters(engine: str, request: pytest.
 
 def test_a_value_that_no_policy_can_compute_with_is_the_users_to_change_and_pages_nobody(filtered: Heat) -> None:
     with filtered.unchanged():
-        reason = "length could not be evaluated: '0x40' > 32: string and number have no order"
+        reason = "length could not be evaluated: '0x40' > 32: string and number can't be ordered"
         texts = [template(s=string("0x40")), json.dumps(template(s=string("0x40")))]
         answers = [refusal(filtered.create(text)[1]) for text in texts]
     assert [(code, message.partition(" at ")[0]) for code, message in answers] == [

@@ -120,5 +120,5 @@ def test_a_change_of_expires_alone_asks_nobody(here: GrantHeat) -> None:
     [new] = here.claims()
     assert (new.uuid, new.expires) == (old.uuid, 4133980800.0)
     status, why = here.updated(name, template(g=grant("trial", ["a"], expires="2001-01-01"), a=string()))
-    assert (status, "/g unlocks nothing of trial: expired 2001-01-01" in why) == ("UPDATE_FAILED", True)
+    assert (status, "/g does not unlock trial: expired 2001-01-01" in why) == ("UPDATE_FAILED", True)
     assert here.claims() == [new]

@@ -35,12 +35,11 @@ def asking(**properties: Any) -> dict[str, Any]:
 
 WRONG = {
     "edge refuses the grant {}/g: the edge has 2 places left, and 3 are asked for": asking(),
-    "the grant {}/g unlocks nothing of edge: its scope names d, and there is no such resource": asking(scope=["d"]),
-    "the grant {}/g unlocks nothing of rack: the service rack is not enabled here, or not for this caller: it takes "
-    "--services rack at the command line, and at the gate the operator and the policy datalog_gate:grant:rack": asking(
-        service="rack"
-    ),
-    "the grant {}/g unlocks nothing of edge: expired 2020-01-01: leave the grant out, or take a later day": asking(
+    "the grant {}/g does not unlock edge: its scope names d, which is not a resource of the stack": asking(scope=["d"]),
+    "the grant {}/g does not unlock rack: the service rack is not enabled here, or not for this caller: use "
+    "--services rack on the command line, or ask the operator to enable it, and to allow it in the policy "
+    "datalog_gate:grant:rack": asking(service="rack"),
+    "the grant {}/g does not unlock edge: expired 2020-01-01: remove the grant, or set a later date": asking(
         expires="2020-01-01"
     ),
 }

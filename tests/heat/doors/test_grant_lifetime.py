@@ -102,7 +102,7 @@ def test_what_has_expired_is_released_and_asked_for_again_once_the_time_is_later
     [old] = here.claims()
     wait(lambda: bool(reconcile(here.broker, find_states(here)) is not None and not here.holdings()))
     status, why = here.updated(name, template(g=grant("trial", expires=soon), s=string(9)))
-    assert (status, f"/g unlocks nothing of trial: expired {soon}" in why) == ("UPDATE_FAILED", True)
+    assert (status, f"/g does not unlock trial: expired {soon}" in why) == ("UPDATE_FAILED", True)
     assert here.updated(name, template(g=grant("trial", expires="2100-01-01"), s=string()))[0] == "UPDATE_COMPLETE"
     [new] = here.claims()
     assert (new.state, new.uuid != old.uuid, new.expires) == ("reserved", True, 4102444800.0)

@@ -10,22 +10,22 @@ import pytest
 from tests.heat.doors.grant_heat import GrantHeat, grant, place, value
 from tests.heat.doors.templates import string, template
 
-ON_STRING = "a grant must be known before anything is built, and this one depends on s"
-RETAINED = "a grant ends with its resource: leave out deletion_policy"
+ON_STRING = "a grant must be known before anything is built, but this one depends on s"
+RETAINED = "a grant ends with its resource: remove deletion_policy"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown service": (grant("midday"), "the service midday is not enabled here"),
-    "a service that is not for the caller": (grant("night"), "the service night is not for this caller"),
+    "a service that is not for the caller": (grant("night"), "the service night is not allowed for this caller"),
     "a service of an attribute": (grant({"get_attr": ["s", "value"]}), ON_STRING),
     "a scope of an attribute": (grant(scope=[{"get_attr": ["s", "value"]}]), ON_STRING),
     "an option of an attribute": (grant(options={"by": {"get_attr": ["s", "value"]}}), ON_STRING),
-    "an unknown name": (grant(scope=["s", "t"]), "its scope names t, and there is no such resource"),
-    "an unknown name within": (grant(scope=["t.s"]), "its scope names t.s, and there is no such resource"),
-    "itself": (grant(scope=["g"]), "its scope names g, which the grant itself waits for: take it out of either"),
+    "an unknown name": (grant(scope=["s", "t"]), "its scope names t, which is not a resource of the stack"),
+    "an unknown name within": (grant(scope=["t.s"]), "its scope names t.s, which is not a resource of the stack"),
+    "itself": (grant(scope=["g"]), "its scope names g, but the grant depends on it: remove one of the two"),
     "a time that is none": (grant(expires="soon"), "expires is not a date: soon"),
     "a policy to retain": (grant() | {"deletion_policy": "retain"}, RETAINED),
     "an id of something else": (
         grant() | {"external_id": "x"},
-        "a grant is not an external resource: leave out external_id",
+        "a grant can't be an external resource: remove external_id",
     ),
 }
 
@@ -62,7 +62,7 @@ def test_nothing_is_reserved_where_heat_would_not_have_the_scope_wait(here: Gran
     name, _ = here.create(template(g=grant("trial"), s=string()), name=f"lost-{here.name()}")
     before = here.calls()
     status, why = here.ended(name)
-    assert (status, why.endswith("Heat would not have s wait for this grant")) == ("CREATE_FAILED", True)
+    assert (status, why.endswith("Heat would not make s wait for this grant")) == ("CREATE_FAILED", True)
     assert here.calls() == before
 
 
@@ -153,7 +153,7 @@ def test_a_grant_under_a_false_condition_asks_nobody(here: GrantHeat) -> None:
 
 def test_a_service_that_no_rule_unlocks_is_not_asked(here: GrantHeat) -> None:
     _, status, why = here.built(template(g=grant(options={"odd": "yes"}), s=string()))
-    assert (status, why.endswith("/g unlocks nothing of edge: no rule unlocks it")) == ("CREATE_FAILED", True)
+    assert (status, why.endswith("/g does not unlock edge: no rule unlocks it")) == ("CREATE_FAILED", True)
 
 
 def test_attributes_are_empty_before_there_is_a_decision(here: GrantHeat) -> None:

@@ -18,7 +18,7 @@ from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.preflight.plugin import Outcome
 from tests.heat.doors.templates import CLEAN
 
-VERSION = "Heat {} is not known to this gate: 'types.SimpleNamespace' object has no attribute 't'"
+VERSION = "Heat {} is not supported by this gate: 'types.SimpleNamespace' object has no attribute 't'"
 
 
 class Environment:
@@ -134,7 +134,7 @@ def test_a_veto_is_one_short_line_that_any_database_stores(monkeypatch: pytest.M
 def test_a_denial_without_a_reason_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     install_point(monkeypatch, Point(Answer("denied", "1")))
     assert [outcome(action, stack()) for action in ("CREATE", "DELETE")] == [
-        ("The policies deny it.",), ("On delete or abandon: The policies deny it.",),
+        ("The policies deny this.",), ("On delete or abandon: The policies deny this.",),
     ]  # fmt: skip
 
 

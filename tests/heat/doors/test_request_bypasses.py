@@ -18,7 +18,7 @@ from tests.heat.doors.rig import PROJECT, Heat
 from tests.heat.doors.templates import CLEAN, LONG, OF_PARAMETER, refusal, why
 
 CANNOT = "The stack can't be read: "
-REPLACED = "The request can't be judged: the method is replaced or cut short, so that nobody can tell what is asked for: send it as the method"
+REPLACED = "The request can't be judged: the method is overridden or truncated, so the operation is not clear: send it as the method of the request"
 LIMIT = 1024 * 1024
 MANY = f"{CANNOT}the body is larger than the {LIMIT} bytes that can be judged"
 JSON = {"Content-Type": "application/json"}
@@ -45,7 +45,7 @@ WIRE: dict[str, tuple[str, str, Any, dict[str, str], tuple[int, str]]] = {
     "called gzip": ("POST", CREATE, long_body, {**JSON, "Content-Encoding": "gzip"}, (403, "{}")),
     "called a text": ("POST", CREATE, long_body, {"Content-Type": "text/plain"}, (403, "{}")),
     "of no type": ("POST", CREATE, long_body, {}, (403, "{}")),
-    "duplicate keys": ("POST", CREATE, twice, JSON, (400, not_json("a key is there twice"))),
+    "duplicate keys": ("POST", CREATE, twice, JSON, (400, not_json("it contains a key twice"))),
     "UTF-16": ("POST", CREATE, lambda name: long_body(name).decode().encode("utf-16"), JSON,
                (400, not_json("'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"))),
     "1.1 MB": ("POST", CREATE, lambda name: long_body(name, files={"f": "x" * 1_100_000}), JSON, (400, MANY)),
@@ -140,6 +140,6 @@ def test_a_context_that_a_client_writes_itself_builds_nothing(custom: Heat) -> N
     for path, body in ((CREATE, {"template": CLEAN}), (f"{CREATE}/preview", {"template": CLEAN}),
                        (CREATE, {"adopt_stack_data": json.dumps({"template": LONG})})):  # fmt: skip
         answer = custom.sent("POST", path, json.dumps({"stack_name": "own", **body}).encode(), claims)
-        assert refusal(answer) == (503, "Nobody vouches for who asks: no authtoken came before the gate.")
+        assert refusal(answer) == (503, "The caller is not authenticated: no authtoken comes before the gate.")
     listed = custom.sent("GET", CREATE, b"", own)
     assert (listed.status_code, listed.json()) == (200, {"stacks": []})

@@ -86,7 +86,7 @@ TRIES: dict[str, Try] = {
     **{f"nested parameter named {name}": Try(
         {"template": template(n={"type": "n.yaml", "properties": {name: {"length": 64}}}),
          "files": {"n.yaml": json.dumps({**OF_PARAMETER, "parameters": {"length": {"type": "number", "default": 8}, name: {"type": "json", "default": {}}}})}},
-        f"{CANNOT}resources.n.properties.{name}: Heat reads what a nested template is given as `{name}` as that section of an environment (give the parameter another name)", 400)
+        f"{CANNOT}resources.n.properties.{name}: Heat reads the parameter `{name}` of a nested template as that section of an environment (give the parameter another name)", 400)
        for name in ("parameters", "parameter_defaults", "resource_registry")},
     "a base_url that only the client looks at": Try(
         {"template": template(n={"type": "My::T"}), "environment": registry(**{"base_url": "sub", "My::T": "n.yaml"}),
@@ -163,7 +163,7 @@ def test_no_update_gets_round(filtered: Heat, existing: str, case: str) -> None:
 
 
 ADOPTED = json.dumps({"name": "x", "template": LONG, "environment": {}, "resources": {}})
-ELSEWHERE = f"{CANNOT}adopt_stack_data belongs to the creation of a stack"
+ELSEWHERE = f"{CANNOT}adopt_stack_data is only allowed in the creation of a stack"
 
 
 def test_an_adopted_stack_is_judged_and_not_the_template_beside_it(filtered: Heat) -> None:
@@ -206,7 +206,7 @@ def salted(heat: Heat, **parameters: Any) -> str:
 
 def test_a_hidden_value_is_judged_when_it_is_sent_and_never_moved_to_where_a_policy_looks(filtered: Heat) -> None:
     name = salted(filtered, salt="odd one")
-    advice = "send the value of the parameter salt, which Heat does not tell, with the request"
+    advice = "send the value of the parameter salt with the request, since Heat does not show it"
     unread = 400, f"The policies can't judge what depends on {{get_param: salt}} in {name}: {advice}"
     denied = 403, "The policies deny this stack: salt: s is salted with *** at resources.s.properties.salt"
     with filtered.unchanged():

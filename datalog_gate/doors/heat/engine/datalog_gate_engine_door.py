@@ -55,7 +55,7 @@ def install() -> None:
 
         announce(hashlib.sha256(inspect.getsource(converge).encode()).hexdigest())
     except Exception:  # the door is installed; if the gate is broken it stops each stack
-        LOG.exception("datalog_gate: the engine's door is in place, and no record says so")
+        LOG.exception("datalog_gate: the engine's door is in place, but this could not be recorded in the decision log")
 
 
 def _find_refusal(stack: Any, template: Any, action: str) -> str | None:

@@ -61,7 +61,7 @@ class Policy(resource.Resource):  # type: ignore[misc]
             "The names of the resources that the service may act on: by default all but grants and what any requires.",
             schema=Schema(Schema.STRING),
         ),
-        "options": Schema(Schema.MAP, "What is asked of the service.", default={}),
+        "options": Schema(Schema.MAP, "The options for the service.", default={}),
         "expires": Schema(Schema.STRING, "When the grant ends, in ISO 8601 and UTC.", update_allowed=True),
     }
     attributes_schema = {  # noqa: RUF012
@@ -101,7 +101,7 @@ class Policy(resource.Resource):  # type: ignore[misc]
             self.state_set(self.action, self.status, reason)
             self._add_event(self.action, self.status, reason)
         except Exception:  # the grant waits all the same
-            LOG.exception("what the grant %s waits for could not be shown", self.name)
+            LOG.exception("the reason why the grant %s waits could not be shown", self.name)
 
     def handle_adopt(self, resource_data: object = None) -> None:  # noqa: ARG002 - the user may have invented it
         self._call_grant_resource("reserve", adopts=True)

@@ -32,6 +32,6 @@ def fetch_token(conf: Any, given: Mapping[str, str]) -> str:
     try:
         return str(session.get_token())
     except Unauthorized:
-        raise UsageError("Keystone does not take the name, password, domain and project") from None
+        raise UsageError("Keystone does not accept the name, password, domain and project") from None
     except ClientException:
         raise UsageError("Keystone can't be reached now") from None

@@ -50,7 +50,7 @@ class _Page:
         form = read_form(req, self._server)
         if form.pop("form_key", "") != req.env.get("datalog_gate.form_key") or not is_same_site(req):
             problem = RefusedRequestError(403, {"detail": "Go back and load it again."})
-            _send(resp, 403, _render(req, "problem.html", "The form is not one of this session", problem=problem))
+            _send(resp, 403, _render(req, "problem.html", "The form does not belong to this session", problem=problem))
             return
         self._answer(req, resp, path, form)
 
@@ -172,9 +172,11 @@ class _SignIn:
             except GateError as error:
                 problem = str(error)
         if not problem and not (token.isascii() and token.isprintable() and " " not in token and 0 < len(token) < MOST):
-            problem = "the token is none" if token else "a name with a password, or a token, is missing"
+            problem = (
+                "the token is not a token of this server" if token else "a name with a password, or a token, is missing"
+            )
         if not problem and not req.env["datalog_gate.sign_in"](req.env, token):
-            problem = "the token is not valid, or not any more"
+            problem = "the token is not valid, or has expired"
         if problem:
             self._show(req, resp, 401, problem)
             return
