@@ -335,7 +335,7 @@ def query(
     from datalog_gate.decision.query import ask
 
     if undefined not in ("error", "empty"):
-        raise UsageError(f"undefined is error or empty, not {undefined}")
+        raise UsageError(f"undefined must be error or empty, not {undefined}")
     files = [RuleFile("rules", "<rules>", rules)]
     answer = ask(files, query, fact_lines(facts), _engine(engine), undefined == "empty", now=datetime.now(UTC))
     if answer.errors:

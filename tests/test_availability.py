@@ -164,6 +164,7 @@ def test_promises_are_read_from_claims_and_what_a_stack_shares_is_one() -> None:
 
 def test_what_nothing_leads_to_its_place_is_said_with_what_to_do() -> None:
     assert unsteered("server", "az1", "rack", ["r1", "r2"]) == (
-        "the zone az1 has the racks r1, r2, and nothing leads a server to the right one: the operator makes a zone of "
-        "each rack, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+        "the zone az1 has the racks r1, r2, and nothing places a server in the right one: the operator must make "
+        "a zone of "
+        "each rack, or install the filters for schedulers and set rack_affinity.steering=hint"
     )

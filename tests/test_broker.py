@@ -150,9 +150,9 @@ def test_the_same_grant_is_asked_for_once_and_its_decision_can_not_be_changed(tm
 @pytest.mark.parametrize(
     ("name", "lease", "over", "why"),
     [
-        ("a", 0.0, False, "this grant has asked for something else before"),
-        ("b", 9.0, False, "this grant is being asked for at the moment"),
-        ("b", 0.0, True, "what this grant asked for was given back, or refused"),
+        ("a", 0.0, False, "this grant asked for something else before"),
+        ("b", 9.0, False, "this grant is being processed"),
+        ("b", 0.0, True, "what this grant asked for was released, or refused"),
     ],
 )
 def test_a_grant_that_can_not_be_asked_for_says_why(
@@ -215,7 +215,7 @@ def test_a_service_that_fails_again_and_again_is_left_alone_and_holds_nothing_th
     answers = [rig.reserve(f"u{at}") for at in range(4)]
     assert answers == [
         *([NOBODY_THERE] * 3),
-        ("UnavailableError", "seats: has not answered for a while and is not asked now"),
+        ("UnavailableError", "seats: has not answered for a while, and is not asked for now"),
     ]
     assert [rig.state(f"u{at}") for at in range(4)] == ["releasing", "releasing", "releasing", "failed"]
     assert names(rig) == ["reserve", "status", "reserve", "status", "reserve"]
@@ -223,7 +223,7 @@ def test_a_service_that_fails_again_and_again_is_left_alone_and_holds_nothing_th
 
 def test_what_is_deleted_while_it_is_reserved_is_released_after_the_call(tmp_path: Path) -> None:
     rig: Rig = Rig(tmp_path, reserve=[lambda: rig.broker.release("u") or GOOD], release=[None], status=["absent"])
-    assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for was given back meanwhile")
+    assert rig.reserve() == ("UnavailableError", "seats: what this grant asked for was released meanwhile")
     assert (rig.state(), names(rig)) == ("releasing", ["reserve"])
     rig.now += 60
     assert (rig.broker.release("u"), rig.broker.release("u")) == (True, True)
@@ -244,7 +244,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("before", "script", "answer", "state"),
     [
-        ((), {}, ("UnavailableError", "nothing is held for this grant, or it is at work"), "none"),
+        ((), {}, ("UnavailableError", "there is nothing to release for this grant, or it is being processed"), "none"),
         (("reserve",), {"commit": [None]}, None, "committed"),
         (("reserve", "commit"), {"commit": [None]}, None, "committed"),
         (("reserve",), {"commit": [NOBODY]}, NOBODY_THERE, "reserved"),
@@ -252,7 +252,7 @@ def test_who_comes_back_after_the_lease_has_asked_in_vain(tmp_path: Path) -> Non
         (
             ("reserve", "release"),
             {"release": [NOBODY]},
-            ("UnavailableError", "seats: what this grant asked for was given back"),
+            ("UnavailableError", "seats: what this grant asked for was released"),
             "releasing",
         ),
     ],
@@ -276,7 +276,7 @@ def test_what_is_committed_meanwhile_given_back_is_released(tmp_path: Path) -> N
     rig.reserve()
     assert rig.attempt(lambda: rig.broker.commit("u")) == (
         "UnavailableError",
-        "seats: what this grant asked for was given back meanwhile",
+        "seats: what this grant asked for was released meanwhile",
     )
     assert (rig.broker.release("u"), names(rig)) == (True, ["reserve", "commit", "release", "status"])
 
@@ -332,7 +332,11 @@ def test_a_grant_of_another_service_gives_back_what_it_replaces(tmp_path: Path) 
 
 @pytest.mark.parametrize("limits", [(0.0, 1.0, 2.0), (2.0, 1.0, 3.0), (1.0, 2.0, 2.0)])
 def test_limits_that_would_let_two_workers_meet_are_refused(limits: tuple[float, float, float]) -> None:
-    with pytest.raises(ValueError, match="a call must take no longer than a step, and a step less than the lease"):
+    with pytest.raises(
+        ValueError,
+        match="service_call_seconds must not exceed service_step_seconds, which must be less than "
+        "service_lease_seconds",
+    ):
         Limits(*limits)
 
 

@@ -185,9 +185,9 @@ def test_the_command_lists_what_no_case_notices(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--coverage", ".", "--", "-k", "ssh"], "test: -k ssh is for pytest, which only runs the cases"),
+        (["--coverage", ".", "--", "-k", "ssh"], "test: -k ssh is an option of pytest, which is not run here"),
         (["--mutate", ".", "--agree-on", "no"], "--agree-on no: there is no template that can be read"),
-        (["--init", "web.yaml"], "test --init: name the one folder of rules that the case is for"),
+        (["--init", "web.yaml"], "test --init: give exactly one folder of rules, the one that the case is for"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

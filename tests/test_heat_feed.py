@@ -162,7 +162,7 @@ def test_the_right_to_list_all_stacks_is_named(cloud: Cloud) -> None:
     with pytest.raises(InputError) as error:
         scan()
     assert str(error.value) == (
-        "error[unreadable] Heat answers 403 for /stacks: the list of all stacks takes the right stacks:global_index\n"
+        "error[unreadable] Heat answers 403 for /stacks: listing all stacks requires the right stacks:global_index\n"
         "  help  give the scan's user a role that Heat's policy.yaml grants it, or the role admin"
     )
 
@@ -179,7 +179,8 @@ def test_the_stacks_of_the_own_project_take_no_such_right(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (403, "Heat answers 403 for ../p2/stacks/db/8c/files: it takes the right stacks:files; give the scan's user a"
+        (403, "Heat answers 403 for ../p2/stacks/db/8c/files: it requires the right stacks:files; give the "
+        "scan's user a"
          " role that Heat's policy.yaml grants it, or the role admin"),
         (404, "Heat answers 404 for ../p2/stacks/db/8c/files"),
         (500, "Heat answers 500 for ../p2/stacks/db/8c/files"),
@@ -217,7 +218,7 @@ def test_a_heat_that_never_answers_ends_the_feed_and_nothing_counts_as_gone(clou
     with pytest.raises(InputError) as error:
         list(feed)
     assert (str(error.value), feed.whole) == (
-        "error[unreadable] Heat has given no answer for 30 seconds: Heat answers 500 for /stacks\n"
-        "  help  run the scan again: it goes on where it was",
+        "error[unreadable] Heat has not answered for 30 seconds: Heat answers 500 for /stacks\n"
+        "  help  run the scan again: it continues where it stopped",
         False,
     )

@@ -145,7 +145,7 @@ def test_a_member_that_went_meanwhile_has_no_rows(cloud: Cloud) -> None:
 
 def test_a_path_needs_the_fields_that_it_names(cloud: Cloud) -> None:
     cloud.give("GET /identity/v3/projects", {"projects": [{"name": "p"}]})
-    problem = "the answer lacks id, which the path of others has"
+    problem = "the answer has no id, which is part of the path of other requests"
     assert pulled("nova:quotas").problems == {"nova:quotas": problem}
 
 
@@ -196,11 +196,11 @@ SERVER = read_answers()["compute/v2.1/servers/detail?all_tenants=1"]["servers"][
         ({**SERVER, "id": None}, "id of nova:servers is None, not string, for None"),
         (
             {key: value for key, value in SERVER.items() if key != "hostId"},
-            "host_id of nova:servers: the answer lacks hostId",
+            "host_id of nova:servers: the answer has no hostId",
         ),
         (
             {**SERVER, "flavor": "small"},
-            "flavor_name of nova:servers: the answer has 'small' in the place of an object with original_name",
+            "flavor_name of nova:servers: the answer has 'small' instead of an object with original_name",
         ),
         ("web", "the answer of Nova has 'web' in a list of objects"),
     ],
@@ -214,7 +214,7 @@ def test_an_unexpected_answer_is_a_problem_of_its_table(cloud: Cloud, server: ob
 def test_a_bad_part_of_an_item_leaves_its_other_tables_alone(cloud: Cloud) -> None:
     cloud.give(SERVERS, {"servers": [{**SERVER, "addresses": "none"}]})
     result = pulled(*OF_SERVERS)
-    problem = "the answer has 'none' in the place of a list"
+    problem = "the answer has 'none' instead of a list"
     assert (dict(result.problems), rows_of(result, "nova:tags")) == (
         {"nova:servers.addresses": problem},
         [{"server_id": "s-1", "tag": "front"}],
@@ -300,7 +300,7 @@ def test_heat_gives_the_project_where_it_refuses_the_cloud(cloud: Cloud) -> None
     cloud.give("GET /orchestration/v1/p/stacks?show_nested=True", {"stacks": own})
     cloud.give("GET /orchestration/v1/p/stacks/web/st-1/resources", {"resources": []})
     result = pulled("heat:stacks_links", "heat:resources")
-    problem = "Heat answers 403 for /stacks: what there is of project p alone"
+    problem = "Heat answers 403 for /stacks: only the objects of project p"
     link = {"parent_key": "st-1", "href": "http://heat/v1/p2/stacks/web/st-1", "rel": "self"}
     tables = {
         "heat:resources": Table("heat:resources", (), NOON, problem),
@@ -328,7 +328,7 @@ def test_a_package_without_its_entry_points_reads_no_empty_cloud(
     path = tmp_path / "cloud.jsonl"
     assert main(["inventory", "pull", "--output", str(path)]) == 3
     assert (capfd.readouterr(), path.exists()) == (
-        ("", "error[unreadable] nothing is installed as datalog_gate.inventory: install datalog-gate anew\n"),
+        ("", "error[unreadable] nothing is installed as datalog_gate.inventory: reinstall datalog-gate\n"),
         False,
     )
 
@@ -378,7 +378,7 @@ def test_a_user_who_is_no_admin_is_told_that_lists_may_be_short(cloud: Cloud, tm
         cloud.answers["POST /v3/auth/tokens"] = status, {"token": token}, headers
         assert main(command) == 0
         told.append(capfd.readouterr().err)
-    short = "the user has the roles member, reader, and not admin: tables may have what there is of one project alone"
+    short = "the user has the roles member, reader, but not admin: tables may only have the objects of one project"
     assert told == [f"datalog-gate: {short}\n", ""]
 
 

@@ -162,7 +162,9 @@ def test_a_journal_is_its_owners_and_of_one_version(tmp_path: Path) -> None:
         rows.execute("UPDATE datalog_gate_version SET version_num = '9'")
     with pytest.raises(JournalError) as error:
         journal(tmp_path)
-    assert str(error.value) == (f"{path} has the revision 9, and this package 0004: run `datalog-gate store upgrade`")
+    assert str(error.value) == (
+        f"{path} has the revision 9, but this package needs 0004: run `datalog-gate store upgrade`"
+    )
 
 
 def test_an_empty_file_that_somebody_made_becomes_a_journal(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_what_is_no_journal_is_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "none" / "journal"
-    with pytest.raises(JournalError, match=f"^{path} can't be made: .*No such file or directory") as error:
+    with pytest.raises(JournalError, match=f"^{path} can't be created: .*No such file or directory") as error:
         Journal(str(path))
     assert isinstance(error.value.__cause__, FileNotFoundError)
 

@@ -48,9 +48,9 @@ TEMPLATE = {
     },
 }
 OVERLOADED = says(b"later", 503, Retry_After="86400")
-SAYS_NOTHING = "the licence server gave no answer that can be read, with status {}"
-NOT_ASKED = "the licence server has not answered for a while and is not asked now"
-UNREACHED = "the licence server can't be asked, or broke off its answer"
+SAYS_NOTHING = "the licence server gave an unreadable answer, with status {}"
+NOT_ASKED = "the licence server has not answered for a while, and is not asked for now"
+UNREACHED = "the licence server can't be reached, or broke off its answer"
 
 
 class Clock:
@@ -318,21 +318,21 @@ def test_client_and_server_trust_each_others_certificates_only(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "url must be one of a server, with http or https"),
-        ({"url": "ftp://h/"}, "url must be one of a server, with http or https"),
+        ({}, "url must be the address of a server, with http or https"),
+        ({"url": "ftp://h/"}, "url must be the address of a server, with http or https"),
         ({"url": "http://licences.example/"}, "url must begin with https"),
-        ({"url": "https://me:pw@licences.example/"}, "url must hold no user, query or fragment"),
-        ({"url": "https://licences.example/?a"}, "url must hold no user, query or fragment"),
-        ({"actions": "create,craete"}, "actions: nobody is consulted before craete"),
-        ({"actions": ""}, "actions: nobody is consulted before "),
-        ({"actions": "create,rollback"}, "actions: nobody is consulted before rollback"),
+        ({"url": "https://me:pw@licences.example/"}, "url must not contain a user, query or fragment"),
+        ({"url": "https://licences.example/?a"}, "url must not contain a user, query or fragment"),
+        ({"actions": "create,craete"}, "actions: plugins are not consulted before craete"),
+        ({"actions": ""}, "actions: plugins are not consulted before "),
+        ({"actions": "create,rollback"}, "actions: plugins are not consulted before rollback"),
         ({"deadline": "0"}, "deadline must be more than 0 seconds, and 300 at most"),
         ({"read_timeout": "inf"}, "read_timeout must be more than 0 seconds, and 300 at most"),
         ({"connect_timeout": "soon"}, "could not convert string to float: 'soon'"),
         ({"retries": "-1"}, "retries must be 0 to 10"),
         ({"cafile": "/none"}, "cafile: there is no /none"),
         ({"cert": "/none"}, "cert: there is no /none"),
-        ({"token_file": "/dev/null"}, "/dev/null holds no token"),
+        ({"token_file": "/dev/null"}, "/dev/null contains no token"),
         ({"tokenfile": "x", "verify": "no"}, "there is no setting tokenfile, verify"),
     ],
 )

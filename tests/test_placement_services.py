@@ -40,7 +40,7 @@ SETTINGS: dict[str, tuple[dict[str, str], str]] = {
     "unknown": ({**KEYSTONE, "colour": "red"}, "there is no setting colour"),
     "a password in the open": (
         {**KEYSTONE, "password": "x"},
-        "password must not stand in a setting: give password_file",
+        "password must not be written in a setting: use password_file",
     ),
     "a file of what is no secret": ({**KEYSTONE, "username_file": "x"}, "there is no setting username_file"),
 }
@@ -63,8 +63,8 @@ def test_a_password_is_read_from_its_file(tmp_path: Path) -> None:
         Placement({**KEYSTONE, "password_file": str(tmp_path / "none")})
 
 
-NO_FILE = "the service needs a file, in which it writes down what it holds"
-NO_PREFIX = "prefix must begin with CUSTOM_, and have capitals, digits and _ alone"
+NO_FILE = "the service needs a file for its claims"
+NO_PREFIX = "prefix must begin with CUSTOM_, and contain only capitals, digits and _"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ REFUSED: dict[str, tuple[Request, str]] = {
     "nothing to place": (of(part("s/n", "OS::Neutron::Net")), "there is no server and no volume in scope"),
     "a volume on a host": (
         of(part("s/a"), VOLUME, same="host"),
-        "s/v is a volume, which is on no host: say rack, or leave it out of the scope",
+        "s/v is a volume, which is not on a host: use rack, or remove it from the scope",
     ),
 }
 

@@ -104,7 +104,7 @@ def test_rows_are_compared_as_sets() -> None:
     assert report(expect, CaseResult((), rows), {}).splitlines() == [
         '  - rows: m:r: ["b", 2]',
         '  + rows: m:r: ["c", 3]',
-        "  - rows: m:t: nothing derives it: write its full name, net:ssh:open_ssh, or it takes too much",
+        "  - rows: m:t: nothing derives it: write its full name, such as net:ssh:open_ssh; it may also take too much",
         "  - rows: m:t: [1]",
     ]
 
@@ -150,23 +150,23 @@ def test_a_template_that_leans_on_anchors_elsewhere_is_its_data(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("[]", [(1, 1, "here stands a mapping of cases", None)]),
-        ("cases: []", [(1, 8, "a test file holds at least one case", None)]),
+        ("[]", [(1, 1, "this must be a mapping of cases", None)]),
+        ("cases: []", [(1, 8, "a test file must have at least one case", None)]),
         ("{}", [(1, 1, "`cases` is missing here", None)]),
         ("cases: [{}]", [(1, 9, f"`{key}` is missing here", None) for key in ("expect", "name", "stack")]),
         (case("{violation: [], violations: [{policy: p, rows: 1}, q], rows: [], diagnostics: [{line: yes}]}"),
          [(4, 14, "there is no key `violation` here", "did you mean violations?"),
           (4, 54, "there is no key `rows` here", "one of policy, resource, line, change"),
-          (4, 64, "here stands a mapping of policy, resource, line, change", None),
-          (4, 74, "`rows` is a mapping", None),
+          (4, 64, "this must be a mapping of policy, resource, line, change", None),
+          (4, 74, "`rows` must be a mapping", None),
           (4, 92, "`code` is missing here", None),
-          (4, 99, "`line` is a number", None)]),
+          (4, 99, "`line` must be a number", None)]),
         (case("{}", "    services: [1]\n    now: noon\n    stak: x\n", "7"),
-         [(3, 12, "`stack` is a text or a mapping", None),
-          (5, 16, "here stands a text", None),
-          (6, 10, "`now` is an ISO time like 2027-03-01T12:00", None),
+         [(3, 12, "`stack` must be a string or a mapping", None),
+          (5, 16, "this must be a string", None),
+          (6, 10, "`now` must be an ISO time like 2027-03-01T12:00", None),
           (7, 5, "there is no key `stak` here", "did you mean stack?")]),
-        (case("{}", "    modules: {base: 1}\n"), [(5, 21, "`base` is a text or a mapping", None)]),
+        (case("{}", "    modules: {base: 1}\n"), [(5, 21, "`base` must be a string or a mapping", None)]),
     ],
 )  # fmt: skip
 def test_everything_wrong_in_a_test_file_is_reported_with_its_place(
@@ -264,7 +264,8 @@ def test_a_case_fails_where_a_policy_takes_too_much(tmp_path: Path) -> None:
         "      bomb: more than 1,000,000",
         "  + diagnostics: {code: budget, line: 2}",
         "      flavor: more than 1,000,000",
-        "  - rows: a:bomb:p: nothing derives it: write its full name, net:ssh:open_ssh, or it takes too much",
+        "  - rows: a:bomb:p: nothing derives it: write its full name, such as net:ssh:open_ssh; it may also take "
+        "too much",
     ]
 
 
@@ -272,7 +273,7 @@ def test_a_folder_without_a_policy_tests_rows_or_nothing(tmp_path: Path) -> None
     write(tmp_path, {"rules/b/p.dl": FLAVOR, "rules/a/lib.dl": "near(1).", "rules/a/test.yaml": case("{}", stack="x")})
     with pytest.raises(InputError) as caught:
         read_suite(tmp_path / "rules/a/test.yaml")
-    message = f"no rule file beside {tmp_path}/rules/a/test.yaml holds a policy, so its cases would test nothing"
+    message = f"no rule file beside {tmp_path}/rules/a/test.yaml contains a policy, so its cases would test nothing"
     assert [diagnostic.message for diagnostic in caught.value.diagnostics] == [message]
     write(tmp_path, {"web/template.yaml": STACK, "rules/a/test.yaml": case("{rows: {a:lib:near: [[1]]}}")})
     suite = read_suite(tmp_path / "rules/a/test.yaml")

@@ -118,7 +118,7 @@ def make_plugin(ordinal: int = 100, **names: tuple[str, ...]) -> Plugin:
     return plugin
 
 
-CIRCLE = "plugins come before each other: "
+CIRCLE = "these plugins must each come before the other: "
 
 
 @pytest.mark.parametrize(
@@ -344,11 +344,11 @@ def test_plugins_are_found_by_name_in_the_order_given_and_get_their_settings() -
     ("names", "settings", "message"),
     [
         (["gone", "one", "away"], {}, "gone is not installed; away is not installed"),
-        (["twice"], {}, "twice is there twice: {0}:Good, {0}:bad"),
-        (["one", "one"], {}, "one is named twice"),
-        (["one"], {"two": {}}, "two has settings and is not enabled"),
-        (["bad"], {"bad": {"a": "1"}}, "bad can't be made: ValueError: bad ['a']"),
-        (["other"], {}, "other makes no Plugin"),
+        (["twice"], {}, "twice is installed twice: {0}:Good, {0}:bad"),
+        (["one", "one"], {}, "one is listed twice"),
+        (["one"], {"two": {}}, "two has settings, but is not enabled"),
+        (["bad"], {"bad": {"a": "1"}}, "bad can't be created: ValueError: bad ['a']"),
+        (["other"], {}, "other does not create a Plugin"),
         (["broken"], {}, "broken does not load: ModuleNotFoundError: No module named 'no_such_module_anywhere'"),
         (["lost"], {}, "lost does not load: AttributeError: module '{0}' has no attribute 'Lost'"),
         (["asserts"], {}, "asserts does not load: AssertionError: asserted"),

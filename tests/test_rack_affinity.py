@@ -92,7 +92,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
         impossible(
             "same: rack of grant g1 over db, db_volume",
             "VCPU of the hosts in rack r1: 4 free, at most 4 on one",
-            "rack r2 has no storage pool with any room",
+            "rack r2 has no storage pool with free capacity",
             "VCPU 6 for db",
         ),
     ),
@@ -116,7 +116,7 @@ EXAMPLES: dict[str, tuple[Problem, Answer]] = {
             "what s0, s1, s2 and 6 more need",
         ),
     ),
-    "no cloud": (Problem((), (server("a", 0),)), impossible("there is no host with any room")),
+    "no cloud": (Problem((), (server("a", 0),)), impossible("there is no host with free capacity")),
 }
 
 
@@ -261,7 +261,7 @@ def test_the_deadline_ends_the_process() -> None:
 
 CHILDREN = {
     "import sys; sys.exit('no luck')": "the solver failed: no luck",
-    "import os; os._exit(3)": "the solver failed: it said nothing",
+    "import os; os._exit(3)": "the solver failed: it printed nothing",
     "import os; os.abort()": "the solver was ended by signal 6",
     "print('hello')": "the solver's answer can't be read",
     "print('[]')": "the solver's answer can't be read",

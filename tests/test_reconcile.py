@@ -35,7 +35,7 @@ def test_what_was_broken_off_is_settled_once_its_lease_is_over_and_nothing_can_a
     now = make_broker(tmp_path, "gone")
     now.journal.begin(request("u", "u"), "", None, NOW, 30.0)
     now.journal.give_back("gone", NOW, "it was deleted")
-    why = "it was broken off while its service was asked"
+    why = "it was interrupted while its service was being asked"
     assert [reconcile(make_broker(tmp_path, after=at), lambda _: None) for at in (29, 30, 91)] == [
         [ReconcileResult("gone", "s", "released", "it was deleted")],
         [ReconcileResult("u", "s", "releasing", why)],
@@ -49,12 +49,12 @@ def test_what_was_broken_off_is_settled_once_its_lease_is_over_and_nothing_can_a
     [
         (None, None),
         (StackState("complete", frozenset("u")), ("committed", "its stack is complete")),
-        (StackState("complete", frozenset("v")), ("released", "its stack has another grant in its place, or none")),
+        (StackState("complete", frozenset("v")), ("released", "its stack has another grant instead of it, or none")),
         (
             StackState("failed", frozenset("u")),
-            ("kept", "its stack failed and keeps this until it is deleted: openstack stack delete s"),
+            ("kept", "its stack failed, and keeps this until it is deleted: openstack stack delete s"),
         ),
-        (StackState("failed"), ("released", "its stack has another grant in its place, or none")),
+        (StackState("failed"), ("released", "its stack has another grant instead of it, or none")),
         (StackState("absent"), ("released", "its stack is gone")),
         (StackState("in_progress", frozenset("u"), NOW - 14399), None),
         (
@@ -196,8 +196,8 @@ def test_a_grant_that_has_expired_is_released_unless_it_got_more_time(tmp_path: 
     ("kind", "problem", "still"),
     [
         (Down, "nobody there", ["s/u"]),
-        (Clinging, "it says that it still holds what it was told to release", ["s/u"]),
-        (Liar, "it says that it still holds what it was told to release", []),
+        (Clinging, "it still holds what it was told to release", ["s/u"]),
+        (Liar, "it still holds what it was told to release", []),
     ],
 )
 def test_a_release_is_tried_again_and_again_until_it_is_believed(

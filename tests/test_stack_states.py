@@ -167,7 +167,7 @@ def test_what_heat_says_settles_the_claims(cloud: Cloud, tmp_path: Path) -> None
     now = broker(tmp_path, Seats(tmp_path / "seats"), NOW)
     assert reconcile(now, HeatStacks(Heat(), journal, "elsewhere")) == [
         ReconcileResult("u", ID, "committed", "its stack is complete"),
-        ReconcileResult("v", ID, "released", "its stack has another grant in its place, or none"),
+        ReconcileResult("v", ID, "released", "its stack has another grant instead of it, or none"),
     ]
 
 

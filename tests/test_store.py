@@ -119,7 +119,7 @@ def test_what_did_not_change_is_not_written_again(store: Store) -> None:
 def test_a_table_that_is_too_large_leaves_the_generation_before(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write_generation(store, {"a": ["1"]}, NOW)
     monkeypatch.setattr(datalog_gate.store.generations, "MOST_BYTES", 20)
-    large = r"^the inventory's table b takes 21 bytes, and at most 20 can be kept$"
+    large = r"^the inventory's table b takes 21 bytes, but at most 20 can be kept$"
     with pytest.raises(StoreError, match=large):
         write_generation(store, {"a": ["2"], "b": ["0123456789ab"]}, NOW)
     assert (find_newest(store), read_lines(store, first.number)) == (first, "1\n")

@@ -117,7 +117,7 @@ class CloudApi:
         if not roles or "admin" in map(str.lower, roles):
             return ""
         names = printable_line(", ".join(sorted(roles)))
-        return f"the user has the roles {names}, and not admin: tables may have what there is of one project alone"
+        return f"the user has the roles {names}, but not admin: tables may only have the objects of one project"
 
     def _adapter(self, service: ApiService) -> Any:
         if service.type not in self._adapters:

@@ -25,5 +25,5 @@ def load_collectors() -> dict[str, Collector]:
     """The installed collectors by name. Errors: PluginLoadError."""
     names = sorted({point.name for point in entry_points(group=GROUP)})
     if not names:  # an inventory without a table would look like an empty cloud
-        raise PluginLoadError(f"nothing is installed as {GROUP}: install datalog-gate anew")
+        raise PluginLoadError(f"nothing is installed as {GROUP}: reinstall datalog-gate")
     return load_plugins(GROUP, Collector, names, {})  # type: ignore[type-abstract,unused-ignore]

@@ -144,7 +144,7 @@ class _Quoted(dict[str, Any]):
         return quote(str(super().__getitem__(key)), safe="")
 
     def __missing__(self, key: str) -> str:
-        raise ReadingError(f"the answer lacks {key}, which the path of others has")
+        raise ReadingError(f"the answer has no {key}, which is part of the path of other requests")
 
 
 def _items(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
@@ -155,7 +155,7 @@ def _items(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:
         if not listed.fallback:
             raise
         yield from _objects(api, listed, listed.fallback)
-        raise PartialError(f"{error}: what there is of project {api.project} alone") from None
+        raise PartialError(f"{error}: only the objects of project {api.project}") from None
 
 
 def _objects(api: CloudApi, listed: ApiList, path: str) -> Iterator[Any]:

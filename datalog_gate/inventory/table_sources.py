@@ -174,7 +174,7 @@ def _elements(value: Any, each: tuple[str, ...], keys: tuple[str, ...]) -> Itera
         key, *rest = each
         if key in ("*", "{}"):
             if not isinstance(value, dict | list):
-                raise ReadingError(f"the answer has {_show(value)} in the place of a list")
+                raise ReadingError(f"the answer has {_show(value)} instead of a list")
             for at, entry in value.items() if isinstance(value, dict) else enumerate(value):
                 if key == "*" or isinstance(entry, dict):
                     yield from _elements(entry, tuple(rest), (*keys, str(at)))
@@ -190,11 +190,11 @@ def _value(start: Any, column: ColumnSource, name: str) -> Any:
         if value in (None, ""):
             return None
         if not isinstance(value, dict):
-            raise ReadingError(f"{name}: the answer has {_show(value)} in the place of an object with {key}")
+            raise ReadingError(f"{name}: the answer has {_show(value)} instead of an object with {key}")
         if key not in value:
             if column.optional:
                 return None
-            raise ReadingError(f"{name}: the answer lacks {'.'.join(column.path)}")
+            raise ReadingError(f"{name}: the answer has no {'.'.join(column.path)}")
         value = value[key]
     return value
 

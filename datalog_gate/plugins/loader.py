@@ -25,8 +25,8 @@ def load_plugins(
     """Create the plugins of these names, in this order, each with its settings, which `complete` extends. Errors:
     PluginLoadError, which names every plugin of the entry-point group that is missing, duplicated or broken, and unused
     settings."""
-    problems = [f"{name} is named twice" for name, times in Counter(names).items() if times > 1]
-    problems += [f"{name} has settings and is not enabled" for name in settings if name not in names]
+    problems = [f"{name} is listed twice" for name, times in Counter(names).items() if times > 1]
+    problems += [f"{name} has settings, but is not enabled" for name in settings if name not in names]
     plugins: dict[str, Base] = {}
     cause: PluginLoadError | None = None
     for name in dict.fromkeys(names):
@@ -52,9 +52,9 @@ def _make_plugin(
     try:
         plugin = plugin_type(complete(plugin_type, settings) if is_base else settings)
     except Exception as error:
-        raise PluginLoadError(f"{name} can't be made: {type(error).__name__}: {error}") from error
+        raise PluginLoadError(f"{name} can't be created: {type(error).__name__}: {error}") from error
     if not isinstance(plugin, base):
-        raise PluginLoadError(f"{name} makes no {base.__name__}")
+        raise PluginLoadError(f"{name} does not create a {base.__name__}")
     return plugin
 
 
@@ -79,5 +79,5 @@ def _load_extension(group: str, name: str) -> Any:
     if not extensions:
         raise PluginLoadError(f"{name} is not installed")
     if len(extensions) > 1:
-        raise PluginLoadError(f"{name} is there twice: {', '.join(sorted(extensions))}")
+        raise PluginLoadError(f"{name} is installed twice: {', '.join(sorted(extensions))}")
     return extensions.popitem()[1]

@@ -27,11 +27,11 @@ def check_address(name: str, url: str) -> str:
     """The URL of a server, without a trailing slash."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{name} must be one of a server, with http or https")
+        raise ValueError(f"{name} must be the address of a server, with http or https")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         raise ValueError(f"{name} must begin with https")
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise ValueError(f"{name} must hold no user, query or fragment")
+        raise ValueError(f"{name} must not contain a user, query or fragment")
     return url.rstrip("/")
 
 
@@ -46,5 +46,5 @@ def read_seconds(name: str, text: str) -> float:
 def check_prefix(prefix: str) -> str:
     """The prefix of custom resource classes of Placement."""
     if not re.fullmatch(r"CUSTOM_[A-Z0-9_]*", prefix):
-        raise ValueError("prefix must begin with CUSTOM_, and have capitals, digits and _ alone")
+        raise ValueError("prefix must begin with CUSTOM_, and contain only capitals, digits and _")
     return prefix

@@ -145,7 +145,7 @@ def report(expect: Expected, result: CaseResult, policies: Mapping[str, Policy])
             lines += [f"      {text}" for text in _explain_missing(mismatch, result, policies, explanation)]
     for relation, (missing, unexpected) in row_differences(expect, result).items():
         if relation not in result.rows:
-            hint = "write its full name, net:ssh:open_ssh, or it takes too much"
+            hint = "write its full name, such as net:ssh:open_ssh; it may also take too much"
             lines.append(f"  - rows: {relation}: nothing derives it: {hint}")
         for row in missing:
             lines.append(f"  - rows: {relation}: {json.dumps(row, ensure_ascii=False)}")

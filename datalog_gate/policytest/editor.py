@@ -30,7 +30,7 @@ def add_case(text: str, file: str, name: str, given: Mapping[str, Any], findings
     data: Any = old.data if old and isinstance(old.data, dict) else {}
     cases = data.get("cases") or []
     if name in [case["name"] for case in cases]:
-        raise UsageError(f"{file} has a case {name} already")
+        raise UsageError(f"{file} already has a case {name}")
     place = old.place(("cases", 0)) if old and cases else None
     indent = " " * (_find_dash(text, place) if place else 2)
     lines = [f"{indent}- name: {flow(name)}", *(f"{indent}  {key}: {flow(value)}" for key, value in given.items())]
@@ -69,7 +69,7 @@ def _check_data(text: str, file: str, data: Any) -> None:
     except InputError:
         written = None
     if written != data:
-        raise UsageError(f"{file} is written in a way that is better edited by hand: with anchors, or in brackets")
+        raise UsageError(f"{file} must be edited by hand, since it uses anchors or brackets")
 
 
 def _format_block(indent: str, data: Mapping[str, Sequence[Any]]) -> Iterator[str]:

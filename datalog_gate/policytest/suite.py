@@ -193,13 +193,13 @@ def suite_of(
     named = {name for case in cases for name, _ in case.policies}
     policies = frozenset(policy for policy in inside if tests_all or homes[policy] == file.parent or policy in named)
     if not policies and not all("rows" in case.expect for case in cases):
-        message = f"no rule file beside {file} holds a policy, so its cases would test nothing"
+        message = f"no rule file beside {file} contains a policy, so its cases would test nothing"
         raise InputError(
-            [Diagnostic("bad-test", message, suggestion="expect rows, or write the test beside the policy")]
+            [Diagnostic("bad-test", message, suggestion="expect rows, or move the test beside the policy")]
         )
     folder = f"the policies of this folder are {', '.join(sorted(policies)) or 'none'}"
     diagnostics = [
-        Diagnostic("bad-test", f"no policy {name} stands beside this file", place, did_you_mean(name, inside, folder))
+        Diagnostic("bad-test", f"there is no policy {name} beside this file", place, did_you_mean(name, inside, folder))
         for case in cases
         for name, place in case.policies
         if name not in policies
@@ -268,7 +268,7 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
     code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *places, *given, *options]))
     files = [place.partition("::")[0] for place in places]
     if code == USAGE and all(map(os.path.exists, files)):
-        raise UsageError(f"pytest does not take {' '.join(options)}")
+        raise UsageError(f"pytest does not accept {' '.join(options)}")
     result = EXITS.get(code, FAILED)
     if result == FAILED:  # perhaps not because of a case
         for file in test_files(files):

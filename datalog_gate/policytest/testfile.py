@@ -36,7 +36,7 @@ CASE: dict[str, Shape] = {
 TOP: Shape = {"cases": [CASE]}
 """The shape of a test file: a mapping by key (`*`: any), a list by its items, else any of some types."""
 NEEDED = frozenset({"cases", "name", "stack", "expect", "policy", "code"})
-WORDS = {str: "a text", dict: "a mapping", list: "a list", int: "a number"}
+WORDS = {str: "a string", dict: "a mapping", list: "a list", int: "a number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +86,16 @@ def _check(document: Document, path: Steps, data: Any, shape: Shape) -> Iterator
             for at, item in enumerate(data):
                 yield from _check(document, (*path, at), item, shape[0])
             if path == ("cases",) and not data:
-                yield _bad("a test file holds at least one case", document.place(path))
+                yield _bad("a test file must have at least one case", document.place(path))
         case tuple() if isinstance(data, shape) and not isinstance(data, bool):
             if path[-1] == "now" and _time(str(data)) is None:
-                yield _bad("`now` is an ISO time like 2027-03-01T12:00", document.place(path))
+                yield _bad("`now` must be an ISO time like 2027-03-01T12:00", document.place(path))
         case _:
-            what = f"`{path[-1]}` is" if path and isinstance(path[-1], str) else "here stands"
+            what = f"`{path[-1]}`" if path and isinstance(path[-1], str) else "this"
             types = shape if isinstance(shape, tuple) else (type(shape),)
             kinds = " or ".join(WORDS[type_] for type_ in types)
             keys = " of " + ", ".join(shape) if isinstance(shape, dict) else ""
-            yield _bad(f"{what} {kinds}{keys}", document.place(path))
+            yield _bad(f"{what} must be {kinds}{keys}", document.place(path))
 
 
 def _bad(message: str, span: Span | None, suggestion: str | None = None) -> Diagnostic:

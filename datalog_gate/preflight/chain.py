@@ -88,7 +88,7 @@ def order_plugins(plugins: Mapping[str, Plugin]) -> dict[str, Plugin]:
         cycle = error.args[1][:-1]
         start = cycle.index(min(cycle))
         names = " -> ".join([*cycle[start:], *cycle[: start + 1]])
-        raise PluginLoadError(f"plugins come before each other: {names}") from None
+        raise PluginLoadError(f"these plugins must each come before the other: {names}") from None
     order: dict[str, Plugin] = {}
     while len(order) < len(plugins):
         free = (name for name in plugins if name not in order and order.keys() >= set(earlier[name]))

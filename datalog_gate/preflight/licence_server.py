@@ -67,7 +67,7 @@ class LicenceServerPlugin(Plugin):
         self._url = check_address("url", given["url"])
         self._actions = frozenset(action.strip() for action in given["actions"].split(","))
         if wrong := sorted(self._actions - set(ACTIONS) | self._actions & {"rollback"}):
-            raise ValueError(f"actions: nobody is consulted before {', '.join(wrong)}")
+            raise ValueError(f"actions: plugins are not consulted before {', '.join(wrong)}")
         times = ("connect_timeout", "read_timeout", "deadline")
         connect, read, self._deadline = (read_seconds(name, given[name]) for name in times)
         self._timeouts = (connect, read)
@@ -108,7 +108,7 @@ class LicenceServerPlugin(Plugin):
                 raise RefusedError(reason or "the licence server refuses without a reason")
             case _:
                 self._breaker.failed()
-                raise UnavailableError(f"the licence server gave no answer that can be read, with status {status}")
+                raise UnavailableError(f"the licence server gave an unreadable answer, with status {status}")
 
     def post(self, snapshot: Snapshot, outcome: Outcome) -> None:
         """As `Plugin.post`."""
@@ -123,7 +123,7 @@ class LicenceServerPlugin(Plugin):
     def _ask(self, url: str, snapshot: Snapshot, data: Mapping[str, object]) -> Answer:
         """Status and body of the answer; the caller reports the result to the breaker. Errors: UnavailableError."""
         if not self._breaker.admits():
-            raise UnavailableError("the licence server has not answered for a while and is not asked now")
+            raise UnavailableError("the licence server has not answered for a while, and is not asked for now")
         what = {
             "action": snapshot.action,
             "project": snapshot.project,
@@ -138,7 +138,7 @@ class LicenceServerPlugin(Plugin):
             why = f"did not answer within {self._deadline:g} seconds"
         except (OSError, ValueError, HTTPError) as error:  # exceptions of requests are OSErrors too
             LOG.warning("%s: %s: %s", url, type(error).__name__, error)
-            why = "can't be asked, or broke off its answer"
+            why = "can't be reached, or broke off its answer"
         self._breaker.failed()
         raise UnavailableError(f"the licence server {why}")
 
@@ -154,7 +154,7 @@ class LicenceServerPlugin(Plugin):
             return {}
         token = self._token_file.read_bytes().strip()
         if not token or any(not 0x21 <= byte <= 0x7E for byte in token):
-            raise ValueError(f"{self._token_file} holds no token")
+            raise ValueError(f"{self._token_file} contains no token")
         return {"Authorization": f"Bearer {token.decode('ascii')}"}
 
 

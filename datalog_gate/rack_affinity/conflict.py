@@ -133,10 +133,10 @@ def describe(problem: Problem, group: Group) -> str:
             where = f"{PLURAL[kind]} in {_count('rack', racks)} {_list(racks)}"
             text = f"{resource_class} of the {where}: {sum(free)} free, at most {max(free)} on one"
         case (_, kind, ""):
-            text = f"there is no {SINGULAR[kind]} with any room"
+            text = f"there is no {SINGULAR[kind]} with free capacity"
         case (_, kind, _):
             verb = "have" if len(racks) > 1 else "has"
-            text = f"{_count('rack', racks)} {_list(racks)} {verb} no {SINGULAR[kind]} with any room"
+            text = f"{_count('rack', racks)} {_list(racks)} {verb} no {SINGULAR[kind]} with free capacity"
     return text
 
 

@@ -39,7 +39,7 @@ def read_demand(request: Request, flavors: Flavors) -> Problem | None:
     constraints = _read_constraints(request, tuple(item.id for item in items))
     for item in items:
         if item.kind == "volume" and any(constraint.level == "host" for constraint in constraints):
-            raise RefusedError(f"{item.id} is a volume, which is on no host: say rack, or leave it out of the scope")
+            raise RefusedError(f"{item.id} is a volume, which is not on a host: use rack, or remove it from the scope")
     return Problem((), items, constraints)
 
 

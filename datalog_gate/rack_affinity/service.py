@@ -94,7 +94,7 @@ class RackAffinity(PlacementService):
                 f"Placement has no provider with {self._prefix}{SERVERS} or {self._prefix}{VOLUMES} in a rack"
             )
         if self._claims.placement.nova is None:
-            problems.append("without Keystone nobody asks Nova and Cinder: zones are those of traits alone")
+            problems.append("without Keystone, Nova and Cinder are not asked: only traits give zones")
         if self._steering == "zone":
             problems += [
                 unsteered(kind, *where) for kind in KINDS.values() for where in find_shared(places, kind, "rack")
@@ -115,7 +115,7 @@ class RackAffinity(PlacementService):
         own, others = self._demands(request)
         if own is None:
             raise RefusedError(
-                "not all that this grant asks for is known: its options, or how many members a group has"
+                "not everything that this grant asks for is known: its options, or the number of members of a group"
             )
         with self._claims.account(request).locked() as account:
             if (decision := account.decided(request.key)) is not None:
@@ -234,7 +234,7 @@ class RackAffinity(PlacementService):
         if isinstance(placed, Impossible) and full - known:  # to name the full ones
             places, problem, placed, notes = solve(full)
         if isinstance(placed, Impossible):
-            why = "these can't all be had" if placed.irreducible else "not all of these can be had"
+            why = "these are not possible together" if placed.irreducible else "not all of these are possible"
             raise RefusedError(f"{why}: {'; '.join(placed.conflict)}{notes}")
         by_name = {(place.kind, place.name): uuid for uuid, place in places.items()}
         uuids = {item.id: by_name[item.kind, placed[item.id]] for item in problem.items}
@@ -346,8 +346,8 @@ def unsteered(kind: Kind, zone: str, level: Level, names: Collection[str]) -> st
     """Why nothing steers items of a kind to their location."""
     where = f"the zone {zone} has" if zone else "without zones there are"
     return (
-        f"{where} the {level}s {', '.join(names)}, and nothing leads a {kind} to the right one: the operator "
-        f"makes a zone of each {level}, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+        f"{where} the {level}s {', '.join(names)}, and nothing places a {kind} in the right one: the operator "
+        f"must make a zone of each {level}, or install the filters for schedulers and set rack_affinity.steering=hint"
     )
 
 

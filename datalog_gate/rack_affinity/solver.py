@@ -53,7 +53,7 @@ def solve(problem: Problem, seconds: float = 10, megabytes: int = MEGABYTES) -> 
         raise SolverError(f"the solver was ended by signal {-process.returncode}")
     if process.returncode:
         lines = process.stderr.decode(errors="replace").split("\n")
-        last_line = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        last_line = next((line for line in reversed(lines) if line.strip()), "it printed nothing")
         raise SolverError(f"the solver failed: {last_line[:LINE]}")
     try:
         result: Answer | SolverError = pickle.loads(process.stdout)

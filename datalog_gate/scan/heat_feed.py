@@ -107,7 +107,7 @@ class HeatFeed:
             raise InputError.of(f"Heat lists a stack without {error}") from None
         except ForbiddenError as error:
             right = "stacks:global_index" if self._list is ALL_STACKS else "stacks:index"
-            raise InputError.of(f"{error}: the list of all stacks takes the right {right}", suggestion=HELP) from None
+            raise InputError.of(f"{error}: listing all stacks requires the right {right}", suggestion=HELP) from None
 
     def _read(self, stack: _Listed, listing: str | None) -> Item:
         project = f"../{quote(stack.project, safe='')}" if stack.project else ""
@@ -119,7 +119,7 @@ class HeatFeed:
             definition, live = read_heat_stack(get, stack.name, stack.id, stack.name, as_built=True)
         except ForbiddenError as error:
             right = RIGHTS.get(str(error).partition("?")[0].rpartition("/")[2], "")
-            return Unread(stack.id, f"{error}{f': it takes the right {right}' if right else ''}; {HELP}")
+            return Unread(stack.id, f"{error}{f': it requires the right {right}' if right else ''}; {HELP}")
         except (ReadingError, InputError) as error:  # it may be deleted by now, which the next list shows
             return Unread(stack.id, str(error))
         return StackEntry(
@@ -154,8 +154,10 @@ class HeatFeed:
                 return waited > 0
             except ReadingError:
                 if waited >= self._patience:
-                    message = f"Heat has given no answer for {waited:.0f} seconds: {error}"
-                    raise InputError.of(message, suggestion="run the scan again: it goes on where it was") from None
+                    message = f"Heat has not answered for {waited:.0f} seconds: {error}"
+                    raise InputError.of(
+                        message, suggestion="run the scan again: it continues where it stopped"
+                    ) from None
                 self._pause(pause)
                 waited, pause = waited + pause, min(2 * pause, LONGEST_PAUSE)
             else:

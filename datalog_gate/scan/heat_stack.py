@@ -110,7 +110,7 @@ def _linked_stacks(resource: Mapping[str, Any], relation: str) -> Iterator[tuple
 def json_object(data: object) -> dict[str, Any]:
     """The data as a JSON object. Errors: InputError."""
     if not isinstance(data, dict):
-        raise InputError.of("Heat answers with something else than its API says")
+        raise InputError.of("Heat's answer does not match its API")
     return data
 
 

@@ -72,7 +72,7 @@ class Judges:
         try:
             return join(future.result() for future in futures)
         except BrokenProcessPool:
-            raise EngineError("a process that judges was killed: give it more memory, or take fewer") from None
+            raise EngineError("a judging process was killed: give it more memory, or use fewer processes") from None
 
     def __enter__(self) -> Judges:
         return self
@@ -87,7 +87,9 @@ def run(feed: Feed, name: str, store: ScanStore, judges: Judges, request: ScanRe
     InputError if another run is writing to the store; those of the feed and of the store, after which another run can
     continue."""
     if not store.database.lock():
-        raise InputError.of("another run writes the store", suggestion="wait for its end, or give this one its own")
+        raise InputError.of(
+            "another run is writing to the store", suggestion="wait until it ends, or use another store for this one"
+        )
     report = RunReport()
     now, identity = request.now.isoformat(), request.identity
     known = store.known(name)

@@ -73,9 +73,9 @@ class Approval(Service):
             raise UnknownSettingError(unknown, DEFAULTS)
         values = {**DEFAULTS, **settings}
         if not (store := values["file"] or values["store"]):
-            raise ValueError("approval needs the setting file, where requests stand")
+            raise ValueError("approval needs the setting file, in which requests are kept")
         if values["mode"] not in MODES:
-            raise ValueError(f"approval.mode is {values['mode']}, and not one of {', '.join(MODES)}")
+            raise ValueError(f"approval.mode is {values['mode']}, but must be one of {', '.join(MODES)}")
         self._ask, self._default_mode = values["ask"], values["mode"]
         self._valid_seconds = _read_positive("days", values["days"]) * 86400
         self._wait_seconds = _read_positive("wait_seconds", values["wait_seconds"])
@@ -104,7 +104,7 @@ class Approval(Service):
         held, approval = self._file.use(request, self._clock(), self._valid_seconds)
         self._tell(approval)
         if approval is None:
-            raise RefusedError("this was given back before")
+            raise RefusedError("this was released before")
         if held:
             attributes = {"approval": approval.name, "approved_by": approval.verdicts[-1].who}
             return {ResourceId(part.id).name: attributes for part in request.scope}
@@ -263,10 +263,10 @@ class Approvals:
             last = approval.verdicts[-1]
             reason = f": {last.why}" if last.why else ""
             raise ApprovalError(
-                f"{approval.name} was {verdict} already, by {last.who} at {format_time(last.at)}{reason}"
+                f"{approval.name} was already {verdict}, by {last.who} at {format_time(last.at)}{reason}"
             )
         if approval.state not in OPEN:
-            raise ApprovalError(f"{approval.name} can't be {verdict} any more: it is {approval.answer}")
+            raise ApprovalError(f"{approval.name} can no longer be {verdict}: it is {approval.answer}")
         values = {"number": approval.number, "verdict": verdict, "who": who, "at": now, "why": why}
         rows.execute(approval_verdicts.insert().values(position=len(approval.verdicts), **values))
         _update(rows, approval.number, state=verdict)
@@ -420,4 +420,4 @@ def _read_positive(name: str, text: str) -> float:
     with suppress(ValueError):
         if 0 < (number := float(text)) < float("inf"):
             return number
-    raise ValueError(f"approval.{name} is {text}, and no number above zero")
+    raise ValueError(f"approval.{name} is {text}, but must be a number above zero")

@@ -41,7 +41,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not 0 < self.call <= self.step < self.lease:
-            raise ValueError("a call must take no longer than a step, and a step less than the lease")
+            raise ValueError(
+                "service_call_seconds must not exceed service_step_seconds, which must be less than "
+                "service_lease_seconds"
+            )
 
 
 class Broker:
@@ -96,7 +99,7 @@ class Broker:
         claim. Errors: PluginError: then this must be called again; JournalError."""
         claim = self.journal.lease(uuid, self.clock(), self.limits.lease)
         if claim is None:
-            raise UnavailableError("nothing is held for this grant, or it is at work")
+            raise UnavailableError("there is nothing to release for this grant, or it is being processed")
         if claim.state == "reserved":
             try:
                 _Calls(self, claim.service)(lambda service: service.commit(claim))
@@ -107,7 +110,7 @@ class Broker:
             return
         self.journal.postpone(claim, claim.due)
         if claim.state != "committed":
-            raise UnavailableError("what this grant asked for was given back", claim.service)
+            raise UnavailableError("what this grant asked for was released", claim.service)
 
     def compare(self, uuid: str, members: Mapping[str, str], due: float) -> str:
         """Have the service compare the places of a complete stack's members with its decision. The result is recorded
@@ -157,7 +160,7 @@ class Broker:
         try:
             calls(lambda service: service.release(claim))
             if calls(lambda service: service.status(claim)) in HOLDING:
-                raise UnavailableError("it says that it still holds what it was told to release", claim.service)
+                raise UnavailableError("it still holds what it was told to release", claim.service)
         except PluginError as error:
             due = self.clock() + min(2.0 ** (min(claim.attempts, 30) + 1), PAUSE)
             LOG.warning("%s of stack %s is not released: %s", claim.path, claim.stack, error)
@@ -204,7 +207,7 @@ class _Calls:
         if seconds <= 0:
             raise UnavailableError("has used up its time", self._name)
         if not breaker.admits():
-            raise UnavailableError("has not answered for a while and is not asked now", self._name)
+            raise UnavailableError("has not answered for a while, and is not asked for now", self._name)
         try:
             answer = within(seconds, self._name, lambda: call(service))
         except RefusedError as error:

@@ -76,7 +76,7 @@ class Claims:
 
     def __init__(self, store: str, placement: Placement, call_seconds: float = 10.0) -> None:
         if not store:
-            raise ValueError("the service needs a file, in which it writes down what it holds")
+            raise ValueError("the service needs a file for its claims")
         self.lease, self.patience = LEASE * call_seconds, PATIENCE * call_seconds
         self.placement, self.store = placement, Store(store, UnavailableError, self.patience)
         self.store.create()
@@ -191,7 +191,7 @@ class Account:
         end = time.monotonic() + self._file.patience
         while self._lease.take():
             if time.monotonic() > end:
-                raise UnavailableError("other grants of this stack are taking their time")
+                raise UnavailableError("other grants of this stack have not finished yet")
             time.sleep(0.01 + 0.02 * random.random())
         try:
             yield self
@@ -214,7 +214,7 @@ class Account:
         if claim is None:
             return None
         if claim.state in GONE:
-            raise RefusedError("what this grant asked for was given back before")
+            raise RefusedError("what this grant asked for was released before")
         if mend:
             self._hold([claim.key])
         return claim.decision
@@ -257,13 +257,13 @@ class Account:
         except FullError as error:
             self.write(keys, [])
             self.mend()
-            raise RefusedError(f"somebody else has taken what was free: {error}") from error
+            raise RefusedError(f"the free capacity was taken by someone else: {error}") from error
 
     def mend(self) -> None:
         try:
             self._settle()
         except FullError as error:
-            raise UnavailableError(f"Placement has no room for what it holds: {error}") from error
+            raise UnavailableError(f"Placement has no capacity for its claims: {error}") from error
 
     def _settle(self) -> None:
         """Make Placement match the needs of the claims. Errors: FullError: then nothing has changed."""
@@ -281,7 +281,7 @@ class Account:
             except ChangedError as error:
                 why = str(error)
                 time.sleep(0.01 * random.random() * 2 ** min(attempt, 6))
-        raise UnavailableError(f"Placement did not take a claim in {ATTEMPTS} attempts: {why}")
+        raise UnavailableError(f"Placement did not accept a claim in {ATTEMPTS} attempts: {why}")
 
 
 def needs(claims: Iterable[PlacementClaim]) -> Amounts:

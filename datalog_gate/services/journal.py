@@ -68,13 +68,13 @@ class Journal:
             rows.execute(table.insert(), asdict(claim))
             return claim
         if claim.key != request.key:
-            raise LostError("this grant has asked for something else before")
+            raise LostError("this grant asked for something else before")
         if claim.live:
             return claim
         if claim.state != "intent":
-            raise LostError("what this grant asked for was given back, or refused")
+            raise LostError("what this grant asked for was released, or refused")
         if claim.until > now:
-            raise LostError("this grant is being asked for at the moment")
+            raise LostError("this grant is being processed")
         return _set(rows, claim, owner=uuid4().hex, until=now + lease, attempts=claim.attempts + 1)
 
     @atomic
@@ -98,7 +98,7 @@ class Journal:
         claims that it replaces. Errors: LostError."""
         current = _leased(rows, claim)
         if current.state != claim.state:
-            raise LostError("what this grant asked for was given back meanwhile")
+            raise LostError("what this grant asked for was released meanwhile")
         _set(rows, current, state=_checked(current, state), since=now, why=why, problem="", **changes, **FREE)
         if state == "committed":
             for replaced in _replaced(rows, claim):

@@ -46,7 +46,7 @@ class LicencePool(PlacementService):
     def reserve(self, request: Request) -> Decision:
         name, seats = _read_options(request)
         if seats is None:
-            raise RefusedError("how many resources the grant is for is not known: give seats")
+            raise RefusedError("the number of resources of the grant is not known: give the option seats")
         with self._claims.account(request).locked() as account:
             if (before := account.decided(request.key)) is not None:
                 return before

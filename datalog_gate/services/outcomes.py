@@ -125,7 +125,7 @@ def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -
     for name in reversed(pending.plugins) if failed else pending.plugins:
         problem = _tell_plugin(plugins.get(name), about, pending.outcome)
         if problem:
-            why = f"{name} was not told {message}: {problem}{'; nobody tells it any more' if given_up else ''}"
+            why = f"{name} was not told {message}: {problem}{'; there are no more attempts' if given_up else ''}"
             LOG.error("decision %s: %s", about.decision_id, why)
         else:
             why = f"{name} was told {message}"
@@ -139,7 +139,7 @@ def _tell(outcomes: Outcomes, plugins: Mapping[str, Plugin], pending: Pending) -
 
 def _tell_plugin(plugin: Plugin | None, picture: Snapshot, outcome: Outcome) -> str:
     if plugin is None:
-        return "it is not enabled any more"
+        return "it is no longer enabled"
     try:
         plugin.post(picture, outcome)
     except Exception as error:  # noqa: BLE001 - somebody else's code

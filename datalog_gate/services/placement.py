@@ -99,7 +99,7 @@ class Api:
             answer = self.adapter.request(path, method, json=body, headers={"Accept": "application/json"})
             data = answer.json() if answer.content else {}
         except ValueError:
-            raise UnavailableError(f"{self.name} answered {answer.status_code} with something else than JSON") from None
+            raise UnavailableError(f"{self.name} answered {answer.status_code} without JSON") from None
         except self._errors as error:
             raise UnavailableError(f"{self.name} does not answer: {type(error).__name__}") from error
         if answer.status_code // 100 != 2 and answer.status_code not in also:
@@ -159,7 +159,7 @@ class Placement:
         if status == 400:
             if self._api.ask("GET", f"/resource_classes/{quote(resource_class)}", also=(404,))[0] == 404:
                 return {}
-            raise UnavailableError(f"Placement does not understand a question: {_detail(body)}")
+            raise UnavailableError(f"Placement rejects a request: {_detail(body)}")
         summaries = {
             uuid: summary
             for uuid, summary in body["provider_summaries"].items()
@@ -263,7 +263,7 @@ def _options(loader: Any, settings: Mapping[str, str]) -> dict[str, str]:
         elif name != plain and secret.get(plain):
             options[plain] = Path(text).read_text().strip()
         elif secret.get(name):
-            raise ValueError(f"{name} must not stand in a setting: give {name}_file")
+            raise ValueError(f"{name} must not be written in a setting: use {name}_file")
         else:
             raise UnknownSettingError([name], [*secret, *OWN])
     return options

@@ -17,7 +17,7 @@ from datalog_gate.services.journal_claim import Claim
 LOG = logging.getLogger(__name__)
 FREE = "heat-manage reset_stack_status {stack}"
 """The command that releases a stack whose engine died (heat/cmd/manage.py)."""
-KEPT = "its stack failed and keeps this until it is deleted: openstack stack delete {stack}"
+KEPT = "its stack failed, and keeps this until it is deleted: openstack stack delete {stack}"
 COMPARE = 600.0
 """Seconds between two comparisons of a stack."""
 STUCK, ALARM, MEMORY = 4 * 3600.0, 3600.0, 30 * 86400.0
@@ -85,7 +85,7 @@ def reconcile(
 def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> ReconcileResult | None:
     now = broker.clock()
     if claim.state == "intent":
-        return _release(broker, claim, "it was broken off while its service was asked")
+        return _release(broker, claim, "it was interrupted while its service was being asked")
     if claim.state == "releasing":
         return _release(broker, claim, claim.why) if claim.due <= now else None
     if claim.expires is not None and claim.expires <= now:
@@ -110,7 +110,7 @@ def _settle(broker: Broker, claim: Claim, stack: StackState | None) -> Reconcile
         if claim.problem != why:
             broker.note(claim.uuid, why)
         return ReconcileResult(claim.uuid, claim.stack, "kept", why)
-    return _release(broker, claim, "its stack has another grant in its place, or none")
+    return _release(broker, claim, "its stack has another grant instead of it, or none")
 
 
 def _compare(

@@ -57,7 +57,7 @@ class Webhook:
                     self._thread = Thread(target=self._run, daemon=True, name="datalog-gate-webhook")
                     self._thread.start()
         except (Full, RuntimeError) as error:
-            LOG.error("the webhook was not told: %s", str(error) or f"{MOST} events wait already")
+            LOG.error("the webhook was not notified: %s", str(error) or f"{MOST} events are waiting already")
 
     def deliver(self, event: Mapping[str, object]) -> str:
         """Send an event now, with further attempts. Return why the last one failed; empty if it was accepted."""
@@ -79,7 +79,7 @@ class Webhook:
                 LOG.exception("the webhook was not told")
             else:
                 if problem:
-                    LOG.error("the webhook was not told: %s", problem)
+                    LOG.error("the webhook was not notified: %s", problem)
 
     def _post(self, body: bytes) -> tuple[str, bool]:
         """Why the server did not accept the body, and whether another attempt may succeed."""

@@ -137,7 +137,7 @@ def _compare_rules(rows: Connection, source: Rows) -> None:
         other = [row for target, row in source if target is table]
         own = list(_read_table(rows, table))
         if own and other and sorted(map(repr, own)) != sorted(map(repr, other)):
-            raise ExchangeError("the store has other rules of the API: nothing was imported")
+            raise ExchangeError("the store has different rules of the API: nothing was imported")
 
 
 def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
@@ -151,7 +151,7 @@ def _add(rows: Connection, table: Table, row: dict[str, Any]) -> bool:
         _name_waiver(table, row)
         if dict(known) != row and table is not tables.api_decisions:
             name = " ".join(str(row[column.name]) for column in table.primary_key)
-            raise ExchangeError(f"{table.name} {name} is another one in the store: nothing was imported")
+            raise ExchangeError(f"{table.name} {name} is different in the store: nothing was imported")
         return False
     if number and rows.execute(select(table.c[number]).where(table.c[number] == row[number])).first():
         row[number] = (rows.execute(select(func.max(table.c[number]))).scalar() or 0) + 1
@@ -177,7 +177,7 @@ def _read_sqlite(path: Path) -> Rows:
                 existing = [table for table in TABLES if table.name in names]
                 source = [(table, row) for table in existing for row in _read_table(rows, table)]
             else:
-                raise ExchangeError(f"{path} has the revision {revision}, and this package {tables.REVISION}")
+                raise ExchangeError(f"{path} has the revision {revision}, but this package needs {tables.REVISION}")
     except (SQLAlchemyError, ValueError, KeyError) as error:
         raise ExchangeError(f"{path} can't be read: {getattr(error, 'orig', None) or error}") from error
     return source
@@ -197,7 +197,7 @@ def _parse_lines(path: Path, lines: Iterable[str]) -> Iterator[tuple[Table, dict
                 raise ValueError(line)
             if data.get("revision") not in tables.EXCHANGED:
                 raise ExchangeError(
-                    f"{path} has the revision {data.get('revision')}, and this package {tables.REVISION}"
+                    f"{path} has the revision {data.get('revision')}, but this package needs {tables.REVISION}"
                 )
             continue
         table = by_name.get(str(data.get("table"))) if isinstance(data, dict) else None

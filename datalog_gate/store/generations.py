@@ -78,7 +78,7 @@ def write_generation(store: Store, tables: Mapping[str, Sequence[str]], now: flo
             if digest not in known:
                 content = zlib.compress(texts[relation].encode())
                 if len(content) > MOST_BYTES:
-                    message = f"the inventory's table {relation} takes {len(content)} bytes, and at most {MOST_BYTES}"
+                    message = f"the inventory's table {relation} takes {len(content)} bytes, but at most {MOST_BYTES}"
                     raise store.error_type(f"{message} can be kept")
                 rows.execute(inventory_rows.insert().values(digest=digest, content=content))
                 known.add(digest)

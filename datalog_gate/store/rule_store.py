@@ -104,7 +104,7 @@ class RuleStore:
     def change(self, rows: Connection, seen: int, change: Change) -> int:
         """Apply a change to the generation `seen`, and return the number of the new one. Errors: StaleError."""
         if (now := _number(rows, RULES)) != seen:
-            raise StaleError(f"the rules are at generation {now}, and were seen at {seen}")
+            raise StaleError(f"the rules are now at generation {now}, but were read at {seen}")
         number = seen + 1
         for table, key in change.removed:
             rows.execute(table.delete().where(*(table.c[name] == value for name, value in key.items())))

@@ -167,7 +167,7 @@ class Store:
             raise self.error_type(f"the store has no tables: {UPGRADE}")
         if revision != REVISION:
             where = self.file or "the store"
-            raise self.error_type(f"{where} has the revision {revision}, and this package {REVISION}: {UPGRADE}")
+            raise self.error_type(f"{where} has the revision {revision}, but this package needs {REVISION}: {UPGRADE}")
 
     def _make_file(self) -> None:
         """Create an SQLite file that nobody else can read. Errors: OSError, sqlite3.Error.
@@ -183,7 +183,7 @@ class Store:
             try:
                 fresh.touch(mode=0o600)
             except OSError as error:
-                raise self.error_type(f"{self.file} can't be made: {error}") from error
+                raise self.error_type(f"{self.file} can't be created: {error}") from error
             with closing(sqlite3.connect(fresh, isolation_level=None)) as rows:
                 rows.execute("PRAGMA journal_mode = WAL")
             engine = _create_engine(URL.create("sqlite", database=str(fresh)), self.wait)
@@ -203,7 +203,7 @@ class Store:
         if _is_conflict(error):
             return "the store is busy"
         unreachable = isinstance(error, (OperationalError, InterfaceError, OSError))
-        return "the store can't be reached" if unreachable else "the store does not take this"
+        return "the store can't be reached" if unreachable else "the store does not accept this"
 
 
 class Tables(Protocol):

@@ -40,7 +40,7 @@ class Edge(Service):
                 self._write(places)
             held = places[request.key]
         if held is None:
-            raise RefusedError("this was given back before")
+            raise RefusedError("this was released before")
         return {name: {"place": place} for name, place in held.items()}
 
     def release(self, held: Held) -> None:

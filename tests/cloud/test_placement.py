@@ -218,8 +218,9 @@ def test_a_pool_whose_traits_lie_about_its_zone_is_refused_by_its_name(own_cloud
 
 
 UNSTEERED = (
-    "the zone az1 has the racks r1, r2, and nothing leads a {} to the right one: the operator makes a zone of each "
-    "rack, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+    "the zone az1 has the racks r1, r2, and nothing places a {} in the right one: the operator must make a zone "
+    "of each "
+    "rack, or install the filters for schedulers and set rack_affinity.steering=hint"
 )
 
 

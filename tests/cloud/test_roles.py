@@ -36,7 +36,7 @@ def test_a_service_is_granted_to_the_role_of_its_rule(own_cloud: Cloud) -> None:
     answers = [user.ask("POST", "stacks/preview", stack_name="web", template=LICENSED) for user in (ann, olga)]
     assert [answer.status_code for answer in answers] == [200, 403]
     assert without_ids(answers[1].json()["error"]["message"]) == (
-        "the grant web/grant unlocks nothing of licence: the service licence is not enabled here, or not for this "
-        "caller: it takes --services licence at the command line, and at the gate the operator and the policy "
-        "datalog_gate:grant:licence [decision ID]"
+        "the grant web/grant does not unlock licence: the service licence is not enabled here, or not for this "
+        "caller: use --services licence on the command line, or ask the operator to enable it, and to allow it in the "
+        "policy datalog_gate:grant:licence [decision ID]"
     )

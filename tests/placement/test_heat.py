@@ -88,8 +88,8 @@ def racked(zone: object = None) -> dict[str, Any]:
 
 
 IMPOSSIBLE = (
-    "these can't all be had: same: rack of grant {0}/g over {0}/data, {0}/db; the zone z1 of {0}/db; "
-    "rack r1 has no storage pool with any room"
+    "these are not possible together: same: rack of grant {0}/g over {0}/data, {0}/db; the zone z1 of {0}/db; "
+    "rack r1 has no storage pool with free capacity"
 )
 """Any rack but the first is in another zone."""
 

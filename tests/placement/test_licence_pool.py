@@ -75,7 +75,7 @@ def test_of_two_seats_the_third_is_refused_at_the_door_and_after(cloud: Cloud, t
 
 def test_a_dead_key_says_that_it_is_dead(two: Licences) -> None:
     two.service.release(claim_of(two.request("u", "db")))
-    with pytest.raises(RefusedError, match="what this grant asked for was given back before"):
+    with pytest.raises(RefusedError, match="what this grant asked for was released before"):
         two.service.reserve(two.request("u", "db"))
 
 

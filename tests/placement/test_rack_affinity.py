@@ -126,8 +126,8 @@ def test_members_of_a_group_are_spread_and_read_by_index(cloud: Cloud, tmp_path:
 def test_what_is_impossible_is_refused_with_what_can_not_be_had_together(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4", "p2/r2/z2/100")
     assert refused(racks, make_request("u", "s v:10", same="rack")) == (
-        "these can't all be had: same: rack of grant w/grant over w/s, w/v; "
-        "rack r2 has no host with any room; rack r1 has no storage pool with any room"
+        "these are not possible together: same: rack of grant w/grant over w/s, w/v; "
+        "rack r2 has no host with free capacity; rack r1 has no storage pool with free capacity"
     )
     assert racks.used == {}
 
@@ -135,15 +135,17 @@ def test_what_is_impossible_is_refused_with_what_can_not_be_had_together(cloud: 
 def test_a_zone_with_several_racks_is_refused_where_nothing_leads_to_one(cloud: Cloud, tmp_path: Path) -> None:
     racks = Racks(cloud, tmp_path, "h1/r1/z1/4 h2/r2/z1/4 h3/r3/z2/4", steering="zone")
     assert refused(racks, make_request("u", "s", same="rack")) == (
-        "the zone z1 has the racks r1, r2, and nothing leads a server to the right one: the operator makes a zone of "
-        "each rack, or installs the filters for schedulers and sets rack_affinity.steering=hint"
+        "the zone z1 has the racks r1, r2, and nothing places a server in the right one: the operator must make "
+        "a zone of "
+        "each rack, or install the filters for schedulers and set rack_affinity.steering=hint"
     )
     assert racks.used == {}
-    alone = "without Keystone nobody asks Nova and Cinder: zones are those of traits alone"
+    alone = "without Keystone, Nova and Cinder are not asked: only traits give zones"
     assert racks.service.problems() == [
         alone,
-        "the zone z1 has the racks r1, r2, and nothing leads a server to the right one: the operator makes a zone of "
-        "each rack, or installs the filters for schedulers and sets rack_affinity.steering=hint",
+        "the zone z1 has the racks r1, r2, and nothing places a server in the right one: the operator must make "
+        "a zone of "
+        "each rack, or install the filters for schedulers and set rack_affinity.steering=hint",
     ]
     assert RackAffinity({**racks.settings, "steering": "hint", "prefix": f"{racks.prefix}X_"}).problems() == [
         f"Placement has no provider with {racks.prefix}X_VCPU or {racks.prefix}X_DISK_GB in a rack",
@@ -174,7 +176,7 @@ def test_a_host_that_nova_filled_itself_is_refused_by_its_name(cloud: Cloud, tmp
     nova(cloud, granted, "p", racks.uuids["h1"], 1)  # s1 is built and s2 is not: one of four is left
     larger = replace(make_request("u2", "s3 s4", same="rack"), stack="id2")
     assert refused(racks, larger) == (
-        "these can't all be had: VCPU of the hosts in rack r1: 1 free, at most 1 on one; VCPU 1 for w/s3; "
+        "these are not possible together: VCPU of the hosts in rack r1: 1 free, at most 1 on one; VCPU 1 for w/s3; "
         f"VCPU 1 for w/s4; {name} has 1 VCPU left in Nova"
     )
     racks.service.reserve(replace(make_request("u3", "s3", same="rack"), stack="id3"))
@@ -353,7 +355,7 @@ def test_what_is_not_known_yet_passes_the_door_and_is_refused_after(cloud: Cloud
         with pytest.raises(RefusedError) as error:
             racks.service.reserve(request)
         assert error.value.reason == (
-            "not all that this grant asks for is known: its options, or how many members a group has"
+            "not everything that this grant asks for is known: its options, or the number of members of a group"
         )
 
 

@@ -53,6 +53,6 @@ def test_two_runs_never_write_one_store_at_once(server: DatabaseServer) -> None:
     with open_database(url) as second:
         with open_database(url) as first:
             run(feed, "test", ScanStore(first), Judges(request, 1), request)
-            with pytest.raises(InputError, match="another run writes the store"):
+            with pytest.raises(InputError, match="another run is writing to the store"):
                 run(feed, "test", ScanStore(second), Judges(request, 1), request)
         assert run(feed, "test", ScanStore(second), Judges(request, 1), request).unchanged == 1

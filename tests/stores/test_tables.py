@@ -77,7 +77,7 @@ def test_a_process_that_runs_stops_where_the_tables_are_upgraded(server: Databas
     journal = Journal(empty(server))
     claim = journal.begin(request("u", "a"), "", None, NOW, 9.0)
     journal.store.run(None, lambda rows: rows.execute(tables.version.update().values(version_num="9")))
-    newer = r"^the store has the revision 9, and this package 0004: run `datalog-gate store upgrade`$"
+    newer = r"^the store has the revision 9, but this package needs 0004: run `datalog-gate store upgrade`$"
     with pytest.raises(JournalError, match=newer):
         journal.move(claim, "reserved", NOW)
 
@@ -121,7 +121,7 @@ def test_what_is_long_comes_back_and_what_is_too_long_is_an_error(url: str) -> N
     assert claim is not None
     assert (claim.decision, claim.since) == (decision, NOW + 0.123456)
     if "sqlite" not in url:
-        with pytest.raises(JournalError, match=r"^the store does not take this$") as error:
+        with pytest.raises(JournalError, match=r"^the store does not accept this$") as error:
             store.begin(request("u" * 256, "a"), "", None, NOW, 9.0)
         assert isinstance(error.value.__cause__, DBAPIError)
 
