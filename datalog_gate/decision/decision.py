@@ -258,14 +258,6 @@ class PolicyError:
         return {"code": self.code, "policy": self.policy, "message": self.message, "place": _place(self.place)}
 
 
-PERHAPS = (
-    "whether the grant is in the template is not known yet",
-    "whether the resources in its scope are in the template is not known yet",
-    "it depends on parameters, and not all of them have a value yet",
-)
-"""The reasons for which a grant unlocks nothing yet, but may later. A door refuses any other reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Grant:
     """A grant of a template: whether it unlocks its service, and why or why not."""
@@ -274,11 +266,13 @@ class Grant:
     service: str
     unlocked: bool
     reason: str
+    undecided: bool = False
+    """Whether it may unlock its service once more is known. A door refuses any other that unlocks nothing."""
 
     @property
     def refusal(self) -> str:
         """The message that it unlocks nothing, and why, for its author; empty if it does, or may later."""
-        if self.unlocked or self.reason in PERHAPS:
+        if self.unlocked or self.undecided:
             return ""
         return f"the grant {self.grant.path} does not unlock {self.service}: {self.reason}"
 

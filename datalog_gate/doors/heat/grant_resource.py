@@ -66,7 +66,7 @@ def check(resource: Any, definition: Any) -> None:
     _find_broker(properties["service"])
     template = _current_template(resource.stack)
     for problem in find_scope_problems(properties["scope"], template[template.RESOURCES], (resource.name,)):
-        raise GrantRefusedError(problem)
+        raise GrantRefusedError(problem.text)
     _parse_end(properties["expires"])
     if not isinstance(resource.context, StoredContext):
         _find_caller(resource, None, properties["service"])
