@@ -173,6 +173,30 @@ def test_the_rules_of_a_prompt_are_a_folder_or_a_file(
     assert capsys.readouterr().err == "error[unreadable] none can't be read: No such file or directory\n"
 
 
+def test_a_prompt_has_the_rules_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own").mkdir()
+    Path("own/m.dl").write_text("named(1).\n")
+    Path("more.dl").write_text("other(2).\n")
+    Path("datalog-gate.toml").write_text('rules = ["own", "more.dl"]\n')
+    monkeypatch.setattr("sys.stdin", io.StringIO("named(n)\nother(n)\n"))
+    assert main(["repl"]) == 0
+    assert capsys.readouterr().out.split() == [
+        "column1",
+        "-------",
+        "1",
+        "1",
+        "row",
+        "column1",
+        "-------",
+        "2",
+        "1",
+        "row",
+    ]
+
+
 def test_the_page_shows_what_a_pipe_is_answered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -404,9 +404,7 @@ def _add_editor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     lsp.add_argument("--stdio", action="store_true", help="accepted for editors that give it; has no effect")
     repl = _add_command(commands, "repl", "editor_tools")
     repl.add_argument("template", nargs="*", metavar="TEMPLATE", help="template file, or a folder of them")
-    help_ = "rules, a folder or a file (default: ./rules, else $DATALOG_GATE_RULES, else the packs of the package)"
-    repl.add_argument("--rules", type=Path, metavar="PATH", help=help_)
-    _add_configured(repl, "environment", "parameter", "assume", "stack-name", "files-root", "catalogue")
+    _add_configured(repl, "rules", "environment", "parameter", "assume", "stack-name", "files-root", "catalogue")
     repl.set_defaults(module=[], stack=None, together=False, against=None)
 
 

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +44,8 @@ def repl(options: argparse.Namespace) -> int:
     catalogue = read_catalogue(*options.catalogue)
     roots = find_roots(options) if options.template else []
     lines = [line for root in roots for line in lines_of(flatten(read_root(root, options, catalogue), catalogue))]
-    top = options.rules or default_rules()
-    prompt = Prompt(partial(_read_rules, top, catalogue), lines, _edit, shutil.get_terminal_size().columns)
+    paths = [*map(Path, options.rules or [default_rules()])]
+    prompt = Prompt(partial(_read_rules, paths, catalogue), lines, _edit, shutil.get_terminal_size().columns)
     for line in _typed(prompt) if sys.stdin.isatty() else sys.stdin:
         if line.strip() in (":quit", ":q"):
             break
@@ -54,16 +54,18 @@ def repl(options: argparse.Namespace) -> int:
     return OK
 
 
-def _read_rules(top: Path, catalogue: Catalogue) -> RuleFolder:
-    from datalog_gate.editing.rule_folder import read_folder
+def _read_rules(paths: Sequence[Path], catalogue: Catalogue) -> RuleFolder:
+    """Read the rules at the paths. Syntax errors are reported at the prompt. Errors: RulesError."""
+    from datalog_gate.editing.rule_folder import RuleFolder, read_folder
     from datalog_gate.files.rules import read_rules
 
-    folder, wrong = read_folder(top, {}, catalogue, {})
-    if not (folder.files or wrong):
-        read_rules([top])
-    if wrong:
-        raise RulesError(wrong)
-    return folder
+    try:
+        files = read_rules(paths)
+    except RulesError as error:
+        if any(diagnostic.code != "syntax" for diagnostic in error.diagnostics):
+            raise
+        files = [file for path in paths for file in read_folder(path, {}, catalogue, {})[0].files]
+    return RuleFolder(paths[0], files, catalogue, {}, [])
 
 
 def _edit(path: Path) -> None:
