@@ -291,8 +291,8 @@ def test_each_engine_that_runs_is_compared_with_the_records_of_those_that_starte
         (folder / "log").write_text(f"{(folder / 'log').read_text()}{earlier}\n")
         lines = {good: f"{at}ok[engine] heat-engine {good} runs with its door, in Heat 27.0.1 (converge_stack "
                  "c0ffeec0ffee)",
-                 bad: f"{at}finding[engine] heat-engine {bad} started without its door: what it builds is judged by no "
-                 "engine\n  fix   restart it; if that does not help, search its log for datalog_gate, and check "
+                 bad: f"{at}finding[engine] heat-engine {bad} started without its door: what it builds is not judged "
+                 "in the engine\n  fix   restart it; if that does not help, search its log for datalog_gate, and check "
                  "that it may write "
                  "DIR/log"}  # fmt: skip
         assert about_engine(folder) == [line for _, line in sorted(lines.items())]
