@@ -10,6 +10,7 @@ from datalog_gate.base.errors import UsageError
 from datalog_gate.editing import case_answers, rule_completion, rule_names, template_answers
 from datalog_gate.editing.actions import apply_edits, rule_actions, template_actions
 from datalog_gate.editing.workspace import Workspace
+from tests.commands import write_files
 
 
 @pytest.fixture
@@ -227,6 +228,37 @@ def test_a_rename_changes_no_meaning_in_other_modules_and_beside_tests(
     with pytest.raises(UsageError) as refused:
         rule_names.rename(rule_names.find_name(workspace.folder(path), path, 13), name, workspace.text)
     assert str(refused.value) == message
+
+
+def test_rules_are_checked_with_all_rules_of_the_project(workspace: Workspace) -> None:
+    files = {
+        "datalog-gate.toml": 'rules = ["own", "vendor"]\n',
+        "own/app/web.dl": '@deny("app.web", "{x}")\np(x) :- sizes:large(x), net:names:named(x).\n',
+        "own/net/names.dl": "export named.\nnamed(x) :- heat:resource(id=x).\n",
+        "vendor/sizes.dl": "export large.\nlarge(x) :- os:nova:server(_id=x).\n",
+    }
+    write_files(workspace.root, files)
+    path = workspace.root / "own" / "app" / "web.dl"
+    workspace.edit(path, files["own/app/web.dl"])
+    assert workspace.check_pack(path) == {str(path): ()}
+    assert workspace.check_rules(path)[str(path)] == ()
+
+
+def test_cases_run_by_the_rules_of_the_project(workspace: Workspace) -> None:
+    stack = "stack: {heat_template_version: wallaby, resources: {w: {type: My::Server}}}"
+    expect = "expect: {violations: [{policy: app.web}]}"
+    files = {
+        "datalog-gate.toml": 'rules = ["own"]\ncatalogue = ["types.json"]\n',
+        "types.json": '{"source": "s", "My::Server": {"relation": "my:server", "properties": {}, "attributes": {}}}',
+        "own/app/web.dl": '@deny("app.web", "{x}")\np(x) :- my:server(_id=x), net:names:named(x).\n',
+        "own/net/names.dl": "export named.\nnamed(x) :- heat:resource(id=x).\n",
+        "own/app/test.yaml": f"cases:\n  - name: n\n    {stack}\n    {expect}\n",
+    }
+    write_files(workspace.root, files)
+    path = workspace.root / "own" / "app" / "test.yaml"
+    workspace.edit(path, files["own/app/test.yaml"])
+    assert workspace.check_test(path) == {str(path): ()}
+    assert workspace.run_cases(path) == ([("n", "")], {str(path): ()})
 
 
 def test_a_lens_counts_the_cases_that_expect_a_policy(workspace: Workspace) -> None:

@@ -27,7 +27,7 @@ far(x, "far") :- reach(x, 3), x < 2.
 @pytest.fixture
 def prompt(tmp_path: Path) -> Prompt:
     (tmp_path / "m.dl").write_text(RULES)
-    read = partial(read_folder, tmp_path, {}, SHIPPED, {})
+    read = partial(read_folder, [tmp_path], {}, SHIPPED, {})
     return Prompt(lambda: read()[0], fact_lines({"m:link": [(1, 2), (2, 3)]}))
 
 

@@ -88,7 +88,7 @@ class Prompt:
             ]
         query = rest if word in (":why", ":whynot") else text
         body = f"query_() :- {query.removeprefix(':-')}"
-        path = self.folder.top / "query_.dl"
+        path = self.folder.tops[0] / "query_.dl"
         folder = with_texts(self.folder, {path: body})
         where, completions = rule_completion.complete(folder, path, body, len(body))
         return len(body) - where.start, completions

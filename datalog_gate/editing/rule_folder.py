@@ -1,4 +1,4 @@
-"""The rule files below one folder, with unsaved texts."""
+"""The rule files that are checked together, with unsaved texts."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class RuleFolder:
 
     def __init__(
         self,
-        top: Path,
+        tops: Sequence[Path],
         files: Sequence[RuleFile],
         catalogue: Catalogue,
         parsed: dict[str, ParsedRules],
         lowered: list[Lowered],
     ) -> None:
-        self.top, self.files, self.catalogue = top, tuple(files), catalogue
+        self.tops, self.files, self.catalogue = tuple(tops), tuple(files), catalogue
         self._parsed, self._lowered = parsed, lowered
         self._by_name = {file.file: file for file in files}
 
@@ -99,7 +99,7 @@ class RuleFolder:
     def _home(self, name: str) -> Path:
         """The folder of a file's pack: the nearest with a description, else its own."""
         folder = Path(name).parent
-        above = (path for path in (folder, *folder.parents) if path.is_relative_to(self.top))
+        above = (path for path in (folder, *folder.parents) if any(map(path.is_relative_to, self.tops)))
         return next((path for path in above if (path / PACK_FILE).is_file()), folder)
 
     @paused()
@@ -172,22 +172,22 @@ class RuleFolder:
 
 
 def read_folder(
-    top: Path, unsaved: Mapping[Path, str], catalogue: Catalogue, parsed: dict[str, ParsedRules]
+    tops: Sequence[Path], unsaved: Mapping[Path, str], catalogue: Catalogue, parsed: dict[str, ParsedRules]
 ) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
-    """Read the rule files below a folder, or one file; also return problems with the folder itself."""
+    """Read the rule files below folders, or single ones; also return problems with the folders themselves."""
     wrong: tuple[Diagnostic, ...] = ()
     try:
-        files = read_rules([top]) if top.exists() else []  # an editor creates the folder with its first file
+        files = read_rules(tops) if tops[1:] or tops[0].exists() else []  # an editor creates one with its first file
     except RulesError as error:
         wrong = tuple(diagnostic for diagnostic in error.diagnostics if diagnostic.code != "syntax")
-        files = [*_readable(top)]
-    return with_texts(RuleFolder(top, files, catalogue, parsed, []), unsaved), wrong
+        files = [file for top in tops for file in _readable(top)]
+    return with_texts(RuleFolder(tops, files, catalogue, parsed, []), unsaved), wrong
 
 
 def with_texts(folder: RuleFolder, unsaved: Mapping[Path, str]) -> RuleFolder:
     """The folder with other texts for files below it, including new files."""
-    files = replace_texts(folder.files, unsaved, [folder.top])
-    return RuleFolder(folder.top, files, folder.catalogue, folder._parsed, folder._lowered)
+    files = replace_texts(folder.files, unsaved, folder.tops)
+    return RuleFolder(folder.tops, files, folder.catalogue, folder._parsed, folder._lowered)
 
 
 def _readable(top: Path) -> Iterator[RuleFile]:

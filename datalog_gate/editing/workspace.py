@@ -30,7 +30,7 @@ from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
 from datalog_gate.files.tolerated_findings import find_modes, tolerate
-from datalog_gate.policytest.suite import suite_of, top_folder
+from datalog_gate.policytest.suite import Suite, suite_of, top_folder
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
@@ -61,7 +61,7 @@ class Workspace:
         self.names: dict[Path, Path] = {}
         """The paths by which the editor opened files that are links."""
         self.judged: dict[Path, JudgedTemplate] = {}
-        self._folders: dict[Path, tuple[RuleFolder, tuple[Diagnostic, ...]]] = {}
+        self._folders: dict[tuple[Path, ...], tuple[RuleFolder, tuple[Diagnostic, ...]]] = {}
         self._parsed: dict[str, ParsedRules] = {}
         self._checked: dict[str, Checked] = {}
         self._rules: Rules | None = None
@@ -113,14 +113,22 @@ class Workspace:
         return self._folder(path)[0]
 
     def _folder(self, path: Path) -> tuple[RuleFolder, tuple[Diagnostic, ...]]:
-        top = top_folder(path.parent)
-        if top not in self._folders:
-            self._folders[top] = read_folder(top, self.unsaved, self.catalogue, self._parsed)
-        folder, wrong = self._folders[top]
+        tops = self._find_tops(path)
+        if tops not in self._folders:
+            self._folders[tops] = read_folder(tops, self.unsaved, self.catalogue, self._parsed)
+        folder, wrong = self._folders[tops]
         if any(folder.sources.get(str(file)) != text for file, text in self.unsaved.items()):
             folder = with_texts(folder, self.unsaved)
-            self._folders[top] = folder, wrong
+            self._folders[tops] = folder, wrong
         return folder, wrong
+
+    def _find_tops(self, path: Path) -> tuple[Path, ...]:
+        """The folders and files of the rules that are checked with a file: those of the project if it is among them."""
+        try:
+            tops = self.project().rules
+        except InputError:
+            tops = ()
+        return tops if any(map(path.is_relative_to, tops)) else (top_folder(path.parent),)
 
     def checked(self, path: Path) -> Checked | None:
         """The last valid state of the rules around a rule file."""
@@ -268,7 +276,7 @@ class Workspace:
         """Check a test file, and that its policies exist beside it."""
         text = self.text(path).text
         try:
-            suite_of(path, read_cases(path, text), unsaved=self.unsaved)
+            self._suite(path)
         except InputError as error:
             return self._problems(error.diagnostics, {**error.sources, str(path): text}, path)
         except RulesError:
@@ -278,7 +286,7 @@ class Workspace:
     def run_cases(self, path: Path, policy: str = "", case: str = "") -> tuple[list[tuple[str, str]], Problems]:
         """Run cases of a test file: those for a policy, the one with a name, or all. Return each with its difference
         from the expectation, and these differences as problems. Errors: InputError, RulesError."""
-        suite = suite_of(path, read_cases(path, self.text(path).text), unsaved=self.unsaved)
+        suite = self._suite(path)
         reports, problems = [], []
         for member in suite.cases:
             if policy not in ("", *(name for name, _ in member.policies)) or case not in ("", member.name):
@@ -294,6 +302,12 @@ class Workspace:
         if not reports:
             raise UsageError(f"no case of {path.name} expects {policy or case}")
         return reports, self._problems(problems, {str(path): self.text(path).text}, path)
+
+    def _suite(self, path: Path) -> Suite:
+        """The cases of a test file with the rules around it. Errors: InputError, RulesError."""
+        cases = read_cases(path, self.text(path).text)
+        packs = [str(top) for top in self._find_tops(path) if top.is_dir()]
+        return suite_of(path, cases, self.project().value("catalogue"), packs, unsaved=self.unsaved)
 
     def _problems(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], path: Path) -> Problems:
         problems: dict[str, list[TextProblem]] = {str(path): []}

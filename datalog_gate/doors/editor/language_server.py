@@ -103,10 +103,10 @@ class Session:
 
     async def _recheck(self) -> None:
         """Check all rules of the open files, and judge the templates again."""
-        tops: dict[Path, Path] = {}
+        tops: dict[tuple[Path, ...], Path] = {}
         for path in self.workspace.unsaved:
             if path.suffix == ".dl":
-                tops.setdefault(self.workspace.folder(path).top, path)
+                tops.setdefault(self.workspace.folder(path).tops, path)
         for path in tops.values():
             problems = await self.run(partial(self.workspace.check_rules, path))
             for file, own in problems.items():

@@ -64,8 +64,8 @@ def _read_rules(paths: Sequence[Path], catalogue: Catalogue) -> RuleFolder:
     except RulesError as error:
         if any(diagnostic.code != "syntax" for diagnostic in error.diagnostics):
             raise
-        files = [file for path in paths for file in read_folder(path, {}, catalogue, {})[0].files]
-    return RuleFolder(paths[0], files, catalogue, {}, [])
+        return read_folder(paths, {}, catalogue, {})[0]
+    return RuleFolder(paths, files, catalogue, {}, [])
 
 
 def _edit(path: Path) -> None:
