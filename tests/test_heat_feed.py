@@ -144,6 +144,31 @@ def test_a_stack_of_which_the_list_says_the_same_is_not_read_again(cloud: Cloud)
     assert (again.root, isinstance(again, StackEntry), other) == ("6a", True, Unchanged("8c"))
 
 
+@pytest.mark.parametrize("parent", ["6a", "gone"])
+def test_a_nested_stack_that_its_parent_has_left_is_a_stack_of_its_own(cloud: Cloud, parent: str) -> None:
+    """As Heat leaves it where the resource that held it has the deletion policy Retain."""
+    left, inner = row("9d", "web-old-y", "p1", parent=parent), row("9e", "web-old-y-n", "p1", parent="9d")
+    give_list(cloud, *ROWS[:2], left, inner, ROWS[2])
+    give_stack(cloud, "p1", "web-old-y", "9d", template=SMALL)
+    listed = [resource(cloud, "n", "web-old-y/9d", "9e", "web-old-y-n/9e")]
+    give_stack(cloud, "p1", "web-old-y-n", "9e", template=SMALL)
+    cloud.give("GET /v1/p1/stacks/web-old-y/9d/resources?nested_depth=5", {"resources": listed})
+    first = scan()
+    roots = ["6a", "8c", "9d"] if parent == "gone" else ["6a", "9d", "8c"]
+    assert [item.root for item in first if isinstance(item, StackEntry)] == roots
+    assert scan(listings(first)) == [Unchanged(root) for root in roots]
+
+
+def test_a_stack_that_its_parent_has_left_is_read_again_if_it_can_not_be_read(cloud: Cloud) -> None:
+    give_list(cloud, *ROWS[:2], row("9d", "web-old-y", "p1", parent="6a"), ROWS[2])
+    cloud.give("GET /v1/p1/stacks/web-old-y/9d/template", {}, 403)
+    first = scan()
+    assert [(item.root, type(item)) for item in first] == [("6a", StackEntry), ("9d", Unread), ("8c", StackEntry)]
+    assert [(item.root, type(item)) for item in scan(listings(first))] == [
+        ("6a", StackEntry), ("9d", Unread), ("8c", Unchanged),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("change", [{"stack_status": "UPDATE_IN_PROGRESS"}, {"updated_time": "2027-03-01T11:59:30Z"}])
 def test_a_stack_that_changes_now_is_read_again_next_time(cloud: Cloud, change: dict[str, object]) -> None:
     give_list(cloud, ROWS[0], {**ROWS[1], **change}, ROWS[2])

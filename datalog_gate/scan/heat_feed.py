@@ -55,7 +55,8 @@ class _Listed:
 
 
 class HeatFeed:
-    """The root stacks of a Heat with their nested stacks, as Heat holds them now. See `Feed`.
+    """The root stacks of a Heat with their nested stacks, as Heat holds them now. See `Feed`. A nested stack that no
+    resource of its root holds any more, since it was retained, is a stack of its own.
 
     `known` is the listing that the store has of each root. Of these, stacks are read again if the list of all stacks
     says something else of them, or of a stack in them: their status, or when they were updated. It shows no change that
@@ -93,10 +94,14 @@ class HeatFeed:
         self.total = len(trees)
         for tree in trees:
             listing = _listing(tree, now)
-            if listing and self._known.get(tree[0].id) == listing:
-                yield Unchanged(tree[0].id)
-            else:
-                yield self._read(tree[0], listing)
+            unchanged = bool(listing) and self._known.get(tree[0].id) == listing
+            item = Unchanged(tree[0].id) if unchanged else self._read(tree[0], listing)
+            left = list(self._read_left(tree, item, listing))
+            if isinstance(item, StackEntry) and any(isinstance(stack, Unread) for stack in left):
+                item = replace(item, listing=None)  # or the next scan would not look for them
+            self.total += len(left)
+            yield item
+            yield from left
         self.whole = not self._since
 
     def _list_stacks(self) -> list[_Listed]:
@@ -131,6 +136,17 @@ class HeatFeed:
             live=live,
             listing=listing,
         )
+
+    def _read_left(self, tree: list[_Listed], root: Item, listing: str | None) -> Iterator[Item]:
+        """The nested stacks of a tree that no resource of it holds, without those within them. A root that was not
+        read, or changes now, does not tell which these are, so those that are known stay."""
+        if not isinstance(root, StackEntry) or any(stack.busy for stack in tree):
+            yield from (Unchanged(stack.id) for stack in tree[1:] if stack.id in self._known)
+            return
+        held = {tree[0].id, *(row.physical for row in root.live)}
+        for stack in tree[1:]:
+            if stack.id not in held and stack.parent in held:
+                yield self._read(stack, listing)
 
     def _persist(self, request: Callable[[], Answer]) -> Answer:
         """The answer to a request, as soon as Heat gives one. Errors: ReadingError if Heat answers other requests at
@@ -181,10 +197,11 @@ def _listed(row: Mapping[str, Any], project: str) -> _Listed:
 
 
 def _trees(stacks: list[_Listed]) -> list[list[_Listed]]:
-    """The root stacks, each followed by its nested stacks, by id."""
+    """The root stacks, each followed by its nested stacks, by id. A stack whose parent is gone is a root."""
     children: dict[str, list[_Listed]] = {}
-    for stack in {stack.id: stack for stack in stacks}.values():  # pages may repeat stacks that have moved
-        children.setdefault(stack.parent, []).append(stack)
+    known = {stack.id: stack for stack in stacks}  # pages may repeat stacks that have moved
+    for stack in known.values():
+        children.setdefault(stack.parent if stack.parent in known else "", []).append(stack)
     trees = []
     for root in sorted(children.get("", ()), key=lambda stack: stack.id):
         tree = [root]
