@@ -149,7 +149,7 @@ def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
     words = [text] if kind is option.type else [part.rpartition(":")[2].strip() for part in text.split(",")]
     wrong = next((word for word in words if word and word not in choices), "")
     if choices and wrong:
-        known = f"{', '.join(choices[:-1])} and {choices[-1]}"
+        known = f"{', '.join(choices[:-1])} or {choices[-1]}"
         message = f"the {option.name if kind is option.type else 'mode'} {wrong} is unknown: use {known}"
         right = closest(wrong, choices)
         return message, f"write {right or 'one of these'} in place of {wrong}: {NO_START}"
