@@ -123,7 +123,8 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point:
     stored = {**STORED, "tags": ["x", "y"], "environment": {**NONE, "parameters": {"f": "tiny", "gone": 1},
             "parameter_defaults": {"f": "d"}, "event_sinks": [{"type": "z", "target": "1"}],
             "resource_registry": {"A::B": "C::D", "E::F": "G::H",
-                                  "resources": {"web": {"I::J": "K::L", "U::V": "W::X"}}}}}  # fmt: skip
+                                  "resources": {"web": {"I::J": "K::L", "U::V": "W::X", "hooks": "pre-update"}}},
+    }}  # fmt: skip
     door = client(point, stored)
     environment = {
         "parameters": {"f": "micro"},
@@ -132,13 +133,14 @@ def test_a_merging_update_is_forwarded_as_the_whole_stack_that_was_judged(point:
             "A*": None,
             "re*": None,
             "M::N": "O::P",
-            "resources": {"web": {"I::J": None, "Q::R": "S::T"}},
+            "resources": {"web": {"I::J": None, "h*": None, "Q::R": "S::T"}},
         },
     }
     body: dict[str, Any] = {"environment": environment, "files": {"b": "\u00fc"}, "timeout_mins": 5, "converge": True}
     assert door.update(**body) == (201, "")
     [(method, path, _, _)] = door.heat.requests
-    registry = {"E::F": "G::H", "M::N": "O::P", "resources": {"web": {"U::V": "W::X", "Q::R": "S::T"}}}
+    web = {"U::V": "W::X", "hooks": "pre-update", "Q::R": "S::T"}
+    registry = {"E::F": "G::H", "M::N": "O::P", "resources": {"web": web}}
     assert (method, path, door.heat.bodies) == ("PUT", STACK, [{
         "tags": "x,y", "timeout_mins": 5, "converge": True, "template": TEMPLATE,
         "files": {"a.txt": "a", "b": "\u00fc"},

@@ -27,6 +27,7 @@ from datalog_gate.doors.wsgi.routes import Environ, Route, match_route
 from datalog_gate.doors.wsgi.stored import Application, StoredStack, read_snapshot, read_stored_stack, read_tags
 from datalog_gate.files.stack_definition import StackDefinition, remove_masked
 from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.environment import SPECIAL
 from datalog_gate.template.held import HeldStacks, read_adopted
 
 LOG = logging.getLogger(__name__)
@@ -362,7 +363,7 @@ def _merge_registry(registry: Mapping[str, Any], more: Mapping[str, Any]) -> dic
         if value is None:
             removed = [key]
             if key.endswith("*"):
-                removed = [name for name in result if name.startswith(key[:-1]) and not isinstance(result[name], dict)]
+                removed = [name for name in result if name.startswith(key[:-1]) and _is_mapping(name, result[name])]
             for name in removed:
                 result.pop(name, None)
         elif isinstance(value, dict):
@@ -371,6 +372,10 @@ def _merge_registry(registry: Mapping[str, Any], more: Mapping[str, Any]) -> dic
         else:
             result[key] = value
     return result
+
+
+def _is_mapping(name: str, value: object) -> bool:
+    return name not in SPECIAL and not isinstance(value, dict)
 
 
 def _removes(registry: Mapping[str, Any]) -> bool:
