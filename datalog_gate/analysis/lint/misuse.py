@@ -456,7 +456,9 @@ class _Review:
         name = name_of(var)
         stated = [match for match, at in places if self._states_null(match.relation, at)]
         if stated:
-            message = f"{stated[0].relation} contains null, but null never joins: a {name} that is null is not found"
+            message = (
+                f"{stated[0].relation} contains null, but null never joins: a row is not found where {name} is null"
+            )
             suggestion = f"test for it, `({name} = null or ...)`, and leave null out of {stated[0].relation}"
             yield _warning("null-join", message, stated[0].span, suggestion)
         elif of_policy and all(match.relation in self.derived for match, _ in places):
