@@ -62,7 +62,9 @@ else:
     @lru_cache
     def _filling(count):
         """The code of ``self.a = a`` for that many fields, of any names."""
-        record = dataclasses.make_dataclass("_", [f"f{at}" for at in range(count)], eq=False, repr=False)
+        names = [f"f{at}" for at in range(count)]
+        methods = {"__doc__": "Else it would be the signature, which takes as long."}
+        record = dataclasses.make_dataclass("_", names, namespace=methods, eq=False, repr=False)
         return record.__init__.__code__
 
     def _reader(names):
