@@ -14,6 +14,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, cast
 
+from datalog_gate.analysis.constants import TESTS
+
 Ranges = tuple[tuple[int, int], ...]
 """Characters by code point: the first and last of each range."""
 Node = tuple[object, ...]
@@ -70,8 +72,9 @@ def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> boo
     longest = max(low, -1 if high is None else high) + 1
     """A text of this length stands for all longer ones."""
     examples = [_example(node) for node, negated in nodes if not negated]
-    if any(_passes("".join(map(chr, example)), known, low, high) for example in (*examples, [*chain(*examples)])):
-        return True
+    for text in ("".join(map(chr, example)) for example in (*examples, [*chain(*examples)])):
+        if low <= len(text) and (high is None or len(text) <= high) and all(_passes(text, test) for test, _ in known):
+            return True  # usually the first one, which saves a search
     letters = _letters([node for node, _ in nodes])
     first = (tuple(frozenset((node,)) for node, _ in nodes), 0)
     waiting, seen, steps = deque([first]), {first}, 0
@@ -93,27 +96,15 @@ def _is_possible(tests: tuple[TextTest, ...], low: int, high: int | None) -> boo
     return False
 
 
-def _passes(text: str, tests: Iterable[tuple[TextTest, Node]], low: int, high: int | None) -> bool:
-    """Whether one text passes. The first example usually does, which saves a search."""
-    if len(text) < low or (high is not None and len(text) > high):
-        return False
-    return all(_holds(test, node, text) != test.negated for test, node in tests)
-
-
-def _holds(test: TextTest, node: Node, text: str) -> bool:
+def _passes(text: str, test: TextTest) -> bool:
     match test.name:
         case "=":
-            return text == test.part
-        case "starts_with":
-            return text.startswith(test.part)
-        case "ends_with":
-            return text.endswith(test.part)
-        case "contains":
-            return test.part in text
-    state = frozenset((node,))
-    for at, letter in enumerate(text):
-        state = _step(state, ord(letter), at == 0)
-    return _accepts(state, not text)
+            holds = text == test.part
+        case "lower" | "upper":
+            holds = getattr(text, test.name)() == text
+        case _:
+            holds = TESTS[test.name](text, test.part)
+    return holds != test.negated
 
 
 def _example(node: Node) -> list[int]:
