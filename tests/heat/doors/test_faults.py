@@ -149,7 +149,7 @@ def test_a_licence_server_that_refuses_or_gives_no_answer_stops_what_builds(door
         door.stopped(403, "licence refuses this: no seat left"),
         door.stopped(503, f"{SILENT}can't be reached, or broke off its answer"),
         door.stopped(503, f"{SILENT}can't be reached, or broke off its answer"),
-        door.stopped(503, f"{SILENT}gave no answer that can be read, with status 500"),
+        door.stopped(503, f"{SILENT}gave an unreadable answer, with status 500"),
         ("CREATE_COMPLETE", ""),
     ]
 
