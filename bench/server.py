@@ -120,7 +120,7 @@ class Client:
         except ValueError:
             content = answer.text
         away = answer.status_code == 503 and "the store" in answer.text
-        at_work = answer.status_code == 409 and "is still at work" in answer.text
+        at_work = answer.status_code == 409 and content["errors"][0]["code"] == "at_work"
         with self.load.lock:
             self.load.answers[f"{name} {answer.status_code}{' at work' if at_work else ''}"] += 1
             self.load.seconds.append(seconds)
