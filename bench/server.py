@@ -28,6 +28,7 @@ from uuid import uuid4
 
 import requests
 
+from datalog_gate.doors.server.application import AT_WORK
 from datalog_gate.store.transaction import Store
 from tests.server.rig import RULES, serving, template
 from tests.servers import free_ports
@@ -120,7 +121,7 @@ class Client:
         except ValueError:
             content = answer.text
         away = answer.status_code == 503 and "the store" in answer.text
-        at_work = answer.status_code == 409 and content["errors"][0]["code"] == "at_work"
+        at_work = answer.status_code == 409 and AT_WORK in answer.text
         with self.load.lock:
             self.load.answers[f"{name} {answer.status_code}{' at work' if at_work else ''}"] += 1
             self.load.seconds.append(seconds)

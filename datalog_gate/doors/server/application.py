@@ -41,6 +41,8 @@ from datalog_gate.store.transaction import StoreError
 
 LOG = logging.getLogger(__name__)
 KEY = re.compile(r"[!-~]{1,255}")
+AT_WORK = "the request with this Idempotency-Key is still running"
+"""The message of a 409, whose code Congress's format does not show."""
 REPEATED = ("code", "message", "suggestion", "diagnostics", "data")
 """The members of an error that are stored for repeated requests."""
 MOST_WRITTEN = 512 * 1024
@@ -209,7 +211,7 @@ def _repeat(known: Mapping[str, Any], digest: str) -> Reply:
         raise ApiError(422, "key_reused", "the Idempotency-Key was used for a request with another body")
     answer = known["answer"]
     if not known["status"]:
-        raise ApiError(409, "at_work", "the request with this Idempotency-Key is still running", "ask again later")
+        raise ApiError(409, "at_work", AT_WORK, "ask again later")
     if not answer:
         raise ApiError(
             409,
