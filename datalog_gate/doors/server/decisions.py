@@ -15,7 +15,7 @@ from datalog_gate.decision.request import read_caller
 from datalog_gate.decision_point.operation import Operation
 from datalog_gate.decision_point.point import build_caller
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
-from datalog_gate.doors.server.schemas import describe_body, describe_object
+from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe_object
 from datalog_gate.files.stack_definition import StackDefinition
 from datalog_gate.pages.decision_page import build_page
 from datalog_gate.scan.feed import StackEntry, read
@@ -175,7 +175,7 @@ def _without_why(content: Mapping[str, Any]) -> dict[str, Any]:
     "decision:show",
     "Show a decision, with why each finding holds",
     answer=DECISION,
-    query={"page": {"type": "boolean", "default": False, "description": "with everything that its page shows"}},
+    query=WITH_PAGE,
 )
 def _show(call: ApiCall) -> Reply:
     row = call.server.records.find_decision(call.path["decision"], call.client.projects)

@@ -50,4 +50,5 @@ LIMIT: Schema = {
 }
 MARKER: Schema = {"type": "string", "maxLength": 4000, "description": "`next` of the previous answer"}
 PAGES = {"limit": LIMIT, "marker": MARKER}
+WITH_PAGE = {"page": {"type": "boolean", "default": False, "description": "with everything that its page shows"}}
 PROJECT, POLICY = describe_text("only those of this project"), describe_text("only those of this policy")

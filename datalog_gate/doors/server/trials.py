@@ -24,7 +24,7 @@ from datalog_gate.decision.policy_set import PolicySet, RuleFile, load
 from datalog_gate.doors.server.decisions import DECISION, DEFINITION, read_definition
 from datalog_gate.doors.server.endpoint import MEMBER, ApiCall, ApiError, EndpointTable, Reply
 from datalog_gate.doors.server.scan_access import open_scan_store
-from datalog_gate.doors.server.schemas import describe_body, describe_object
+from datalog_gate.doors.server.schemas import WITH_PAGE, describe_body, describe_object
 from datalog_gate.doors.server.server_options import find_folder
 from datalog_gate.explain.explanation import Explanation
 from datalog_gate.pages.decision_page import build_page
@@ -87,7 +87,7 @@ def _build_request(call: ApiCall, rules: str) -> ScanRequest:
     "trial:show",
     "Show a trial, and how far its run is",
     answer=TRIAL,
-    query={"page": {"type": "boolean", "default": False, "description": "with everything that its page shows"}},
+    query=WITH_PAGE,
 )
 def _show(call: ApiCall) -> Reply:
     trial = _read(call)
