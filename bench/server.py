@@ -108,7 +108,7 @@ class Client:
             try:
                 answer = self.session.request(method, f"{self.load.url}{path}", headers=headers, timeout=120, **request)
                 break
-            except requests.ConnectionError:
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):  # also within an answer
                 with self.load.lock:
                     self.load.lost += 1
                 time.sleep(0.2)
