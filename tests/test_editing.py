@@ -165,6 +165,31 @@ def test_templates_are_completed(workspace: Workspace, text: str, completions: l
     assert offered(workspace, "web.yaml", text) == completions
 
 
+@pytest.mark.parametrize(
+    ("written", "completions"),
+    [
+        ("nes", ["nested.yaml"]),
+        ("ap", ["apps/"]),
+        ("apps/", ["apps/old/", "apps/template.yaml", "apps/web.template", "apps/../"]),
+        ("apps/../", ["apps/../apps/", "apps/../nested.yaml", "apps/../../"]),
+    ],
+)
+def test_nested_templates_are_completed_below_folders(
+    workspace: Workspace, written: str, completions: list[str]
+) -> None:
+    write_files(
+        workspace.root,
+        {
+            "nested.yaml": HOT,
+            "apps/template.yaml": HOT,
+            "apps/web.template": HOT,
+            "apps/env.yaml": "parameters: {}\n",
+            "apps/old/n.yaml": HOT,
+        },
+    )
+    assert offered(workspace, "web.yaml", f"{HOT}resources:\n  x:\n    type: {written}|") == completions
+
+
 CASE = "cases:\n  - name: n\n    stack: web.yaml\n    "
 
 

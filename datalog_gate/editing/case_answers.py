@@ -12,10 +12,8 @@ from datalog_gate.editing.answers import Completion, Lens, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.workspace import TEST_FILE, Workspace
 from datalog_gate.editing.yaml_outline import entry_at, fit_slot, read_outline, slot_at
-from datalog_gate.files.discovery import FOLDER_TEMPLATE
 from datalog_gate.language.ast import Rule
 from datalog_gate.policytest.testfile import CASE, Shape
-from datalog_gate.template.environment import TEMPLATE_ENDINGS
 
 _MAPPINGS: dict[str, Shape] = {
     "environment": {"parameters": (dict,)},
@@ -118,18 +116,7 @@ def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...], writ
             names = _names_of_stacks(workspace, path, steps, "resources")
             yield from (Completion(name, "value", "resource") for name in names)
         case ("stack",) | ("against",) | ("modules", _):
-            yield from _files(workspace, path, written[: written.rfind("/") + 1])
-
-
-def _files(workspace: Workspace, path: Path, folder: str) -> Iterator[Completion]:
-    """The templates and folders in a folder, named relative to the test file."""
-    top = path.parent / folder
-    for file in sorted(top.iterdir()) if top.is_dir() else ():
-        if (file / FOLDER_TEMPLATE).is_file() or (file.suffix in TEMPLATE_ENDINGS and workspace.is_template(file)):
-            yield Completion(f"{folder}{file.name}", "value", "template")
-        elif file.is_dir() and not file.name.startswith("."):
-            yield Completion(f"{folder}{file.name}/", "value", "folder")
-    yield Completion(f"{folder}../", "value", "folder")
+            yield from workspace.offer_files(path, written, "value", folder_stacks=True)
 
 
 def _names_of_stacks(workspace: Workspace, path: Path, steps: tuple[str | int, ...], section: str) -> Iterator[str]:

@@ -75,7 +75,8 @@ def complete(workspace: Workspace, path: Path, offset: int) -> tuple[TextRange, 
     """The completions at an offset, and the word that they replace."""
     text = workspace.text(path).text
     slot = slot_at(text, offset)
-    return fit_slot(slot, path, text, offset, _View(workspace, path, text).completions(slot))
+    offered = _View(workspace, path, text).completions(slot, text[slot.start : offset])
+    return fit_slot(slot, path, text, offset, offered)
 
 
 def hover(workspace: Workspace, path: Path, offset: int, problems: Sequence[TextProblem] = ()) -> Hover | None:
@@ -159,7 +160,7 @@ class _View:
     def type(self, definition: Steps) -> ResourceType | None:
         return self.workspace.catalogue.type(self.type_name(definition))
 
-    def completions(self, slot: Slot) -> Iterator[Completion]:
+    def completions(self, slot: Slot, written: str) -> Iterator[Completion]:
         path = slot.path
         if slot.is_value and (sections := self.sections_named(path)):
             pseudo = PSEUDO if "parameters" in sections and self.dialect.hot else ()
@@ -187,25 +188,20 @@ class _View:
             case ["parameters", _, "type" | "Type"]:
                 yield from (Completion(name, "value") for name in (TYPES if self.dialect.hot else CFN_TYPES))
             case ["resources", _, *_]:
-                yield from self._in_definition(slot)
+                yield from self._in_definition(slot, written)
 
-    def _in_definition(self, slot: Slot) -> Iterator[Completion]:
+    def _in_definition(self, slot: Slot, written: str) -> Iterator[Completion]:
         definition, rest = self.definition(slot.path)
         match [self.dialect.parts.get(str(step), "") if at == 0 else step for at, step in enumerate(rest)]:
             case [] if slot.is_key:
                 yield from (Completion(name, "keyword", insert=f"{name}: ") for name in self.dialect.parts)
             case ["type"]:
                 yield from (Completion(name, "type") for name in self.workspace.catalogue.types())
-                yield from self._templates()
+                yield from self.workspace.offer_files(self.path, written, "type")
             case ["deletion_policy"]:
                 yield from (Completion(name, "value") for name in ("Delete", "Retain", "Snapshot"))
             case ["properties", *steps]:
                 yield from self._in_properties(slot, definition, steps)
-
-    def _templates(self) -> Iterator[Completion]:
-        for file in sorted(self.path.parent.glob("*.yaml")):
-            if file != self.path and self.workspace.is_template(file):
-                yield Completion(file.name, "type", "template")
 
     def _in_properties(self, slot: Slot, definition: Steps, steps: Sequence[str | int]) -> Iterator[Completion]:
         file = self.file(self.entries.get((*definition, "type")))

@@ -8,6 +8,7 @@ folder of rules and of a template may run while the user edits.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from datalog_gate.base.records import dataclass
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Violation
 from datalog_gate.decision.policy_set import RuleFile, load
-from datalog_gate.editing.answers import Severity, TextProblem, TextRange
+from datalog_gate.editing.answers import Completion, CompletionKind, Severity, TextProblem, TextRange
 from datalog_gate.editing.project import Project, load_project
 from datalog_gate.editing.rule_folder import ParsedRules, RuleFolder, read_folder, with_texts
 from datalog_gate.editing.source_text import SourceText, source_text
@@ -34,6 +35,7 @@ from datalog_gate.policytest.suite import Suite, suite_of, top_folder
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
+from datalog_gate.template.environment import TEMPLATE_ENDINGS
 
 Problems = dict[str, tuple[TextProblem, ...]]
 """The problems by file. Checked files without problems have an empty entry."""
@@ -179,6 +181,21 @@ class Workspace:
 
     def is_test(self, path: Path) -> bool:
         return path.name == TEST_FILE
+
+    def offer_files(
+        self, path: Path, written: str, kind: CompletionKind, *, folder_stacks: bool = False
+    ) -> Iterator[Completion]:
+        """The templates and folders in the folder that a text names, relative to a file. A folder with a template is
+        one of the stacks of `folder_stacks`."""
+        folder = written[: written.rfind("/") + 1]
+        top = Path(os.path.normpath(path.parent / folder))
+        for file in sorted(top.iterdir()) if top.is_dir() else ():
+            is_stack = folder_stacks and (file / FOLDER_TEMPLATE).is_file()
+            if is_stack or (file.suffix in TEMPLATE_ENDINGS and file != path and self.is_template(file)):
+                yield Completion(f"{folder}{file.name}", kind, "template")
+            elif file.is_dir() and not file.name.startswith("."):
+                yield Completion(f"{folder}{file.name}/", kind, "folder")
+        yield Completion(f"{folder}../", kind, "folder")
 
     def judge(self, path: Path) -> Problems:
         """Judge a template with its environments. Return its errors, else the findings of the rules."""
