@@ -88,4 +88,5 @@ async def test_the_command_runs_cases_where_pytest_lsp_is_a_plugin(folder: Path)
 async def run(editor: Editor, command: types.Command) -> list[dict[str, str]]:
     params = types.ExecuteCommandParams(command.command, list(command.arguments or ()))
     answer = await editor.client.workspace_execute_command_async(params)
+    assert answer is not None
     return [{"case": item["case"], "report": item["report"]} for item in answer]
