@@ -294,12 +294,44 @@ def test_what_nested_templates_declare_as_different_types_is_not_merged() -> Non
         (["parameters: {s: a}\n", "parameters: {s: b}\nparameter_merge_strategies: {default: merge, s: merge}\n"], "`s` is merged by `merge` here and by `overwrite` in an earlier file"),
         (["parameters: {s: a}\n", "parameters: {n: 2}\nparameter_merge_strategies: {n: merge}\n"], "`n` can't be merged as number"),
         (["parameters: {j: [1]}\nparameter_merge_strategies: {j: merge}\n", "parameters: {j: {a: 1}}\nparameter_merge_strategies: {j: merge}\n"], "`j` can't be merged as json"),
-        (["parameter_defaults: {below: a}\nparameter_merge_strategies: {default: merge}\n", "parameter_defaults: {below: b}\nparameter_merge_strategies: {default: merge}\n"], "`below` can't be merged: its type is not known"),
+        (["parameters: {l: &l [a]}\nparameter_defaults: {x: *l}\nparameter_merge_strategies: {l: merge}\n", "parameters: {l: [b]}\n"], "Heat changes `parameter_defaults.x` too when it merges files into `parameters.l`"),
+        (["parameters: &p {s: a}\nparameter_defaults: *p\n", "parameters: {s: b}\n"], "Heat changes `parameter_defaults` too when it merges files into `parameters`"),
     ],
 )  # fmt: skip
 def test_a_merge_that_heat_refuses_is_refused_at_the_later_file(files: list[str], message: str) -> None:
     refused = refusals(lambda: with_files(*files), "code", "span.file", "message")
-    assert refused == [("bad-environment", f"{len(files) - 1}.yaml", message)]
+    at = 0 if message.startswith("Heat changes") else len(files) - 1
+    assert refused == [("bad-environment", f"{at}.yaml", message)]
+
+
+def test_parts_that_are_one_by_an_alias_are_taken_where_nothing_changes_them() -> None:
+    text = "parameters: {l: &l [a]}\nparameter_defaults: {x: *l}\n"
+    assert with_files(text, "parameters: {l: [b]}\n").parameters[2].value == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("files", "value"),
+    [
+        (["{x: a}", "{s: '', x: b}"], "?"),
+        (["{x: a}", "{x: a}"], "a"),
+        (["{s: ''}", "{x: b}"], "?"),
+        (["{x: }", "{x: b}"], "?"),
+        (["{}", "{x: b}"], "b"),
+    ],
+)
+@pytest.mark.parametrize("how", ["", "parameter_merge_strategies: {default: merge}\n"])
+def test_a_default_that_no_file_declares_is_not_known_after_the_first_environment(
+    how: str, files: list[str], value: str
+) -> None:
+    inner = HEAD + "parameters: {x: {type: string, default: own}}\nresources: {}\n"
+    text = TYPED + f"resources: {{r: {{type: OS::Heat::Stack, properties: {{template: '{inner}'}}}}}}\n".replace(
+        "\n", "\n\n", inner.count("\n")
+    )
+    named = [(f"{at}.yaml", f"{how}parameter_defaults: {file}\n") for at, file in enumerate(files)]
+    stack = read_template(TemplateSource(text, "t.yaml", "web", environments=named), lambda *_: None)
+    [nested] = [resource.nested for resource in stack.resources if resource.nested]
+    unknown = unknown_of("the value of x by several environment files")
+    assert nested.parameters[0].value == (unknown if value == "?" else value)
 
 
 def test_files_are_over_what_the_caller_gives_and_a_body_is_under_it() -> None:

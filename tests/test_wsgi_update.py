@@ -245,6 +245,18 @@ def test_a_merge_larger_than_heat_takes_is_left_to_heat_and_compared(
     assert errors == [f"stack {ID}: another update came in between, so the state in Heat was not judged"]
 
 
+def test_environment_files_that_only_heat_could_merge_are_refused(point: DecisionPoint) -> None:
+    door = client(point, {**STORED, "files": {"a.txt": "a" * 900}}, 1000)
+    files = {"e": "parameter_defaults: {below: a}\n", "g": "parameter_defaults: {below: b}\n"}
+    status, message = door.update(files=files, environment_files=["e", "g"])
+    assert (status, message.removeprefix(READ)) == (
+        400,
+        "an update with `existing` of a stack of more than 1000 bytes can't be judged with environment_files "
+        "(send their contents, in `environment`)",
+    )
+    assert door.heat.requests == []
+
+
 @pytest.mark.parametrize(
     ("method", "body", "message"),
     [

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
 from datalog_gate.base.diagnostics import Diagnostic, closest, suggest_name
+from datalog_gate.base.expression import phrase
 from datalog_gate.base.records import dataclass
+from datalog_gate.base.values import Unknown
 from datalog_gate.stack.model import Data, Path
 from datalog_gate.template.document import Document
 from datalog_gate.template.parameters import Given
@@ -141,9 +143,9 @@ def read_environments(
     report: Report,
     has_base_url: bool = True,
 ) -> Environment:
-    """Merge environments. `types` are the types of the template's parameters. Without `has_base_url` no file is
-    relative to a `base_url`."""
-    environment = Environment()
+    """Merge environments. `types` are the types of the parameters of all templates that were found. Without
+    `has_base_url` no file is relative to a `base_url`."""
+    environment, files = Environment(), list(files)
     sections = _sections(body, report) if body else {}
     if body:
         for name, target in (("parameters", environment.parameters), ("parameter_defaults", environment.defaults)):
@@ -151,6 +153,10 @@ def read_environments(
     mappings = {key: (value, body) for key, value in sections.get("resource_registry", {}).items() if body}
     environment.parameters |= {name: Given(value, "parameters") for name, value in parameters.items()}
     strategies: dict[str, Data] = {}
+    if len(files) > 1:
+        merges = any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files)
+        for file in files:
+            _check_shared(file, merges, report)
     for file in files:
         sections = _sections(file, report)
         wanted = sections.get("parameter_merge_strategies", {})
@@ -158,7 +164,12 @@ def read_environments(
             target = environment.parameters if name == "parameters" else environment.defaults
             alone = not target
             for key, given in _given(file, name, sections[name]):
-                if given.value is None or not (alone or key in types or name == "parameter_defaults"):
+                if not alone and key not in types:  # Heat ignores it, unless it has another template that declares it
+                    if name == "parameter_defaults" and not (key in target and target[key].value == given.value):
+                        unknown = Unknown(phrase(f"the value of {key} by several environment files"), given.place)
+                        target[key] = replace(given, value=unknown)
+                    continue
+                if given.value is None and not alone:
                     continue
                 strategy = wanted.get(key, strategies.get(key, wanted.get("default")))
                 strategy = strategy if strategy in STRATEGIES else wanted.get("default", STRATEGIES[0])
@@ -205,6 +216,26 @@ def _sections(document: Document, report: Report) -> dict[str, dict[str, Data]]:
         elif isinstance(section, dict):
             maps[name] = section
     return maps
+
+
+def _check_shared(document: Document, inner: bool, report: Report) -> None:
+    """Report a part of the document at two paths, by an alias, that Heat may change in place when it merges files: a
+    section, or with `inner` any part (heat/common/environment_util.py:45)."""
+    data = document.data if isinstance(document.data, dict) else {}
+    seen: dict[int, Path] = {}
+    pending: list[tuple[Path, Data]] = [((name,), section) for name, section in data.items()]
+    for path, part in pending:
+        if not part or not isinstance(part, dict | list):
+            continue
+        first = seen.setdefault(id(part), path)
+        if first == path:
+            items = part.items() if isinstance(part, dict) else enumerate(part)
+            pending += [((*path, key), value) for key, value in items]
+        elif inner or len(first) == 1:
+            names = [".".join(map(str, way)) for way in (path, first)]
+            message = f"Heat changes `{names[0]}` too when it merges files into `{names[1]}`"
+            report(Diagnostic("bad-environment", message, document.key_place(path), "write it without an alias"))
+            return
 
 
 def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterator[tuple[str, Given]]:

@@ -117,7 +117,7 @@ def _read(source: TemplateSource, tree: Tree) -> Stack:
         files = [parsed(tree, name, text, as_json=False) for name, text in source.environments]
         document = parsed(tree, source.file, source.text)
         types = declared_types(document.data)
-        if any(isinstance(file.data, dict) and file.data.get("parameter_merge_strategies") for file in files):
+        if len(files) > 1 and not types.keys() >= {name for file in files for name in _named_defaults(file)}:
             registry = read_environments(body, {}, files, types, lambda _: None, source.has_base_url).registry
             types = _types_below(tree, document, registry) | types
         given = read_environments(body, source.parameters, files, types, tree.add, source.has_base_url)
@@ -154,9 +154,15 @@ def _locate_open(document: Document, hidden: Collection[str], path: Path) -> Spa
     return document.place(path[:2] if len(path) > 1 and path[1] in hidden else path)
 
 
+def _named_defaults(file: Document) -> Iterable[Data]:
+    """The names of the defaults in an environment."""
+    defaults = file.data.get("parameter_defaults") if isinstance(file.data, dict) else None
+    return defaults if isinstance(defaults, dict) else ()
+
+
 def _types_below(tree: Tree, document: Document, registry: Registry) -> dict[str, Data]:
-    """The parameter types of all templates named by the registry or, at any depth, under a key `type`. Heat's client
-    sends these, and Heat merges by them (heat/engine/template.py:198). None if two differ."""
+    """The parameter types of all templates named by the registry or, at any depth, under a key `type` or `get_file`.
+    Heat's client sends these, and Heat merges by them (heat/engine/template.py:198). None if two differ."""
     types: dict[str, Data] = {}
     names = [*registry.entries(), *((name, document.file) for name in _templates(document.data))]
     seen: set[str] = set()
@@ -183,6 +189,8 @@ def _templates(data: Data) -> Iterator[str]:
         if isinstance(part, dict):
             names = (part.get("type"), part.get("Type"))
             yield from (name for name in names if isinstance(name, str) and name.endswith(TEMPLATE_ENDINGS))
+            if isinstance(file := part.get("get_file"), str):
+                yield file
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 

@@ -176,7 +176,15 @@ class _Update:
             tags = read_tags(self.application, self.environ, self.route.path)  # a complete update would remove them
             if tags:
                 self.forwarded["tags"] = ",".join(tags)
+        if self.body.get("environment_files") and len(self._whole()) > self.limit:
+            # Heat merges what files of the request declare, and changes all that is one by an alias
+            what = f"an update with `existing` of a stack of more than {self.limit} bytes"
+            instead = "send their contents, in `environment`"
+            raise InputError.of(f"{what} can't be judged with environment_files", "unsupported", instead)
         return self.merged
+
+    def _whole(self) -> bytes:
+        return json.dumps(self.forwarded, separators=(",", ":")).encode()
 
     def read_old_definition(self) -> StackDefinition:
         """Read the definition before the update. Errors: InputError, HeatAnswerError."""
@@ -191,7 +199,7 @@ class _Update:
         has_changes = self.body.keys() - _UNCHANGED or any(self.body.get(name) for name in _CONTENTS)
         if self.merged is None or not has_changes:
             return
-        body = json.dumps(self.forwarded, separators=(",", ":")).encode()
+        body = self._whole()
         too_large = len(body) > self.limit
         self.heat_merges = too_large or bool(self.merged.masked)
         if not too_large:
