@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from copy import copy
+from dataclasses import KW_ONLY
 from typing import Any
 
 import pytest
@@ -30,7 +31,8 @@ def _define_keyed(decorator: Any) -> Any:
     @decorator(frozen=True, slots=True)
     class Row(Base):
         size: int = 1
-        tags: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+        _: KW_ONLY
+        tags: tuple[str, ...] = ()
 
     return Row
 
@@ -40,10 +42,31 @@ def _define_made(decorator: Any) -> Any:
     class Row:
         name: str
         tags: list[str] = dataclasses.field(default_factory=list)
+        missing: int = 0
+        seen: set[str] = dataclasses.field(default_factory=set, init=False)
+        color: str = dataclasses.field(default="blue", init=False)
         length: int = dataclasses.field(init=False)
 
         def __post_init__(self) -> None:
             self.length = len(self.name)
+
+    return Row
+
+
+def _define_made_with_slots(decorator: Any) -> Any:
+    @decorator(slots=True, kw_only=True)
+    class Row:
+        name: str
+        color: str = dataclasses.field(default="blue", init=False)
+        tags: list[str] = dataclasses.field(default_factory=list, compare=False)
+
+    return Row
+
+
+def _define_empty(decorator: Any) -> Any:
+    @decorator(slots=True, weakref_slot=True)
+    class Row:
+        pass
 
     return Row
 
@@ -55,7 +78,7 @@ def _call(row: Any, *arguments: object, **named: object) -> str:
         return str(error).replace(row.__qualname__, "Row")
 
 
-@pytest.mark.parametrize("define", [_define, _define_keyed, _define_made])
+@pytest.mark.parametrize("define", [_define, _define_keyed, _define_made, _define_made_with_slots, _define_empty])
 def test_init_takes_what_that_of_a_dataclass_takes(define: Any) -> None:
     calls: list[tuple[tuple[object, ...], dict[str, object]]] = [
         ((), {}),
@@ -91,3 +114,18 @@ def test_a_record_is_made_compared_and_shown_as_a_dataclass() -> None:
         for row in map(_define, (dataclass, dataclasses.dataclass))
     )
     assert str(ours) == str(theirs)
+
+
+@pytest.mark.parametrize("define", [_define, _define_keyed, _define_made, _define_made_with_slots, _define_empty])
+def test_the_members_of_a_record_are_those_of_a_dataclass(define: Any) -> None:
+    ours, theirs = (
+        {
+            "fields": [str(field) for field in dataclasses.fields(row)],
+            "match": row.__match_args__,
+            "members": sorted(str(value) for name, value in vars(row).items() if name[:2] != "__"),
+            "slots": list(vars(row).get("__slots__", ())),
+            "hashable": row.__hash__ is not None,
+        }
+        for row in map(define, (dataclass, dataclasses.dataclass))
+    )
+    assert ours == theirs
