@@ -273,9 +273,10 @@ def test_cases_run_by_the_rules_of_the_project(workspace: Workspace) -> None:
     stack = "stack: {heat_template_version: wallaby, resources: {w: {type: My::Server}}}"
     expect = "expect: {violations: [{policy: app.web}]}"
     files = {
-        "datalog-gate.toml": 'rules = ["own"]\ncatalogue = ["types.json"]\n',
+        "datalog-gate.toml": 'rules = ["own", "vendor"]\ncatalogue = ["types.json"]\n',
         "types.json": '{"source": "s", "My::Server": {"relation": "my:server", "properties": {}, "attributes": {}}}',
-        "own/app/web.dl": '@deny("app.web", "{x}")\np(x) :- my:server(_id=x), net:names:named(x).\n',
+        "own/app/web.dl": '@deny("app.web", "{x}")\np(x) :- my:server(_id=x), net:names:named(x), sizes:large(x).\n',
+        "vendor/sizes.dl": "export large.\nlarge(x) :- heat:resource(id=x).\n",
         "own/net/names.dl": "export named.\nnamed(x) :- heat:resource(id=x).\n",
         "own/app/test.yaml": f"cases:\n  - name: n\n    {stack}\n    {expect}\n",
     }

@@ -13,6 +13,7 @@ import pytest
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.errors import InputError
 from datalog_gate.base.values import ResourceId
+from datalog_gate.doors.cli.main import main
 from datalog_gate.policytest.comparison import CaseFinding, CaseResult, flow, report
 from datalog_gate.policytest.suite import read_suite, run, top_folder
 from datalog_gate.policytest.testfile import Case, read_cases
@@ -200,6 +201,26 @@ def test_a_run_over_a_folder_takes_it_for_the_top_of_the_packs(tmp_path: Path) -
     write(tmp_path, {"packs/b/lib.dl": FLAVOR + "export near. near(1).", "packs/a/p.dl": "far(x) :- b:lib:near(x).",
                      "web/template.yaml": STACK, "packs/a/test.yaml": case("{rows: {a:p:far: [[1]]}}")})  # fmt: skip
     assert [run([str(tmp_path / folder)]) for folder in ("packs", "packs/a")] == [0, 2]
+
+
+PROJECT = {
+    "datalog-gate.toml": 'rules = ["own", "vendor"]\ncatalogue = ["types.json"]\n',
+    "types.json": '{"source": "s", "My::Server": {"relation": "my:server", "properties": {}, "attributes": {}}}',
+    "own/app/web.dl": '@deny("app.web", "{x}")\np(x) :- my:server(_id=x), sizes:large(x).\n',
+    "own/app/test.yaml": "cases:\n  - name: n\n    stack: {heat_template_version: wallaby, resources: "
+    "{w: {type: My::Server}}}\n    expect: {violations: [{policy: app.web}]}\n",
+    "vendor/sizes.dl": "export large.\nlarge(x) :- heat:resource(id=x).\n",
+}
+
+
+@pytest.mark.parametrize(
+    "arguments", [pytest.param((), marks=pytest.mark.slow), ("--coverage",), ("--mutate",), ("--update",)]
+)
+def test_cases_are_judged_by_all_rules_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(write(tmp_path, PROJECT))
+    assert main(["test", "own/app", *arguments]) == 0
 
 
 @pytest.mark.parametrize(

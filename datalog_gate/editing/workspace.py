@@ -31,7 +31,7 @@ from datalog_gate.files.rules import replace_texts
 from datalog_gate.files.run_inputs import RunInputs, find_unfilled
 from datalog_gate.files.templates import read_before, read_stack, read_text, resolve
 from datalog_gate.files.tolerated_findings import find_modes, tolerate
-from datalog_gate.policytest.suite import Suite, suite_of, top_folder
+from datalog_gate.policytest.suite import Suite, find_tops, suite_of
 from datalog_gate.policytest.testfile import read_cases
 from datalog_gate.schema.catalogue import SHIPPED, Catalogue
 from datalog_gate.stack.model import Stack
@@ -127,10 +127,9 @@ class Workspace:
     def _find_tops(self, path: Path) -> tuple[Path, ...]:
         """The folders and files of the rules that are checked with a file: those of the project if it is among them."""
         try:
-            tops = self.project().rules
+            return find_tops(path, rules=self.project().rules)
         except InputError:
-            tops = ()
-        return tops if any(map(path.is_relative_to, tops)) else (top_folder(path.parent),)
+            return find_tops(path)
 
     def checked(self, path: Path) -> Checked | None:
         """The last valid state of the rules around a rule file."""
@@ -323,8 +322,8 @@ class Workspace:
     def _suite(self, path: Path) -> Suite:
         """The cases of a test file with the rules around it. Errors: InputError, RulesError."""
         cases = read_cases(path, self.text(path).text)
-        packs = [str(top) for top in self._find_tops(path) if top.is_dir()]
-        return suite_of(path, cases, self.project().value("catalogue"), packs, unsaved=self.unsaved)
+        project = self.project()
+        return suite_of(path, cases, project.value("catalogue"), rules=project.rules, unsaved=self.unsaved)
 
     def _problems(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], path: Path) -> Problems:
         problems: dict[str, list[TextProblem]] = {str(path): []}

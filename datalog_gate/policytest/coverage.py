@@ -27,7 +27,7 @@ from datalog_gate.engine.native import errors_of
 from datalog_gate.files.rules import read_rules
 from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal
-from datalog_gate.policytest.suite import Suite, relative_path
+from datalog_gate.policytest.suite import Suite
 from datalog_gate.schema.declaration import certain_version, old_version, relation_name
 
 LOOKS = 200_000
@@ -126,7 +126,7 @@ def _rules(suite: Suite) -> Iterator[RuleCoverage]:
     checked: dict[Span, list[ir.CheckedRule]] = {}
     for rule in policies.program.rules:
         checked.setdefault(rule.span, []).append(rule)
-    for module in parse_all(read_rules([relative_path(suite.top)]))[0]:
+    for module in parse_all(read_rules(suite.tops))[0]:
         beside = Path(os.path.realpath(module.file)).parent == suite.file.parent
         for statement in module.statements:
             if not isinstance(statement, ast.Rule) or not statement.body or statement.span not in checked:

@@ -32,7 +32,7 @@ from datalog_gate.language import ast
 from datalog_gate.language.printer import print_literal, print_term
 from datalog_gate.language.walk import terms, with_terms
 from datalog_gate.policytest.comparison import CaseResult, find_mismatches, row_differences
-from datalog_gate.policytest.suite import Suite, relative_path
+from datalog_gate.policytest.suite import Suite
 from datalog_gate.policytest.testfile import Case
 from datalog_gate.schema.catalogue import Catalogue
 from datalog_gate.schema.declaration import RelationRef, parse_reference, relation_name
@@ -110,8 +110,8 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
     """Try the mutants of the rules that the suites test, or `most` of them, chosen by the seed. Survivors are compared
     with the rules on the stacks at the paths `agree`. No case may fail without a mutant."""
     trials = [
-        _Trial(top, [suite for suite in suites if suite.top == top])
-        for top in dict.fromkeys(suite.top for suite in suites)
+        _Trial(tops, [suite for suite in suites if suite.tops == tops])
+        for tops in dict.fromkeys(suite.tops for suite in suites)
     ]
     listed = [(trial, mutant) for trial in trials for mutant in trial.mutants()]
     if most is not None:
@@ -133,11 +133,11 @@ def mutate(suites: Sequence[Suite], seed: int = 0, most: int | None = None, agre
 
 
 class _Trial:
-    """The rules below one top folder, the suites that test them, and the results of their cases without a mutant."""
+    """The rules at some paths, the suites that test them, and the results of their cases without a mutant."""
 
-    def __init__(self, top: Path, suites: Sequence[Suite]) -> None:
+    def __init__(self, tops: Sequence[Path], suites: Sequence[Suite]) -> None:
         self._suites = suites
-        self._modules, self._base = parse_all(read_rules([relative_path(top)]))[0], suites[0].rules
+        self._modules, self._base = parse_all(read_rules(tops))[0], suites[0].rules
         self._decisions: dict[str, Decision] = {}
         self._results: list[tuple[Suite, Case, tuple[Stack, ...], CaseResult]] = []
         self._named = {

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add options for an operator's resource types and for the folder with the packs."""
+    """Add options for an operator's resource types, the folder with the packs, and the rules of the project."""
     group = parser.getgroup("datalog_gate")
     group.addoption(
         "--datalog-catalogue", action="append", default=[], metavar="FILE", help="resource types of a plugin"
     )
     group.addoption("--datalog-packs", action="append", default=[], metavar="DIR", help="the top folder of the packs")
+    group.addoption("--datalog-rules", action="append", default=[], metavar="PATH", help="rules, as `check` reads them")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -41,7 +42,7 @@ class PolicyFile(pytest.File):
         from datalog_gate.policytest.suite import read_suite
 
         try:
-            options = (self.config.getoption(f"datalog_{name}") for name in ("catalogue", "packs"))
+            options = (self.config.getoption(f"datalog_{name}") for name in ("catalogue", "packs", "rules"))
             suite = read_suite(self.path, *options)
         except DiagnosticsError as error:
             raise self.CollectError(str(error)) from error

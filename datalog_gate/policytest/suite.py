@@ -44,8 +44,8 @@ class Suite:
     """The cases of a test file, with the rules that judge them."""
 
     file: Path
-    top: Path
-    """The folder whose rules are loaded."""
+    tops: tuple[Path, ...]
+    """The folders and files whose rules are loaded."""
     cases: tuple[Case, ...]
     rules: PolicySet
     policies: frozenset[str]
@@ -167,11 +167,13 @@ def _beside(source: object) -> list[Path]:
     return [own] if own and own.is_file() else []
 
 
-def read_suite(file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] = ()) -> Suite:
-    """Read the suite of a test file, with the types of an operator's catalogue files; for `packs` see `top_folder`.
-    Errors: InputError for the files, RulesError for the rules."""
+def read_suite(
+    file: Path, catalogues: Sequence[str] = (), packs: Sequence[str] = (), rules: Sequence[str] = ()
+) -> Suite:
+    """Read the suite of a test file, with the types of an operator's catalogue files; for `packs` and `rules` see
+    `find_tops`. Errors: InputError for the files, RulesError for the rules."""
     file = resolve(file)
-    return suite_of(file, read_cases(file), catalogues, packs)
+    return suite_of(file, read_cases(file), catalogues, packs, rules)
 
 
 def suite_of(
@@ -179,16 +181,17 @@ def suite_of(
     cases: tuple[Case, ...],
     catalogues: Sequence[str] = (),
     packs: Sequence[str] = (),
+    rules: Sequence[str | Path] = (),
     tests_all: bool = False,
     unsaved: Mapping[Path, str] | None = None,
 ) -> Suite:
     """Create a suite of these cases, as if the file contained them. `unsaved` texts of an editor replace files. If it
     `tests_all`, every policy below the file's folder is tested, as `check --rules FOLDER` judges by it. Errors: those
     of `read_suite`."""
-    top = relative_path(top_folder(file.parent, packs))
+    tops = tuple(map(relative_path, find_tops(file, packs, rules)))
     texts = {relative_path(path): text for path, text in (unsaved or {}).items()}
-    rules = load(replace_texts(read_rules([top]), texts, [top]), read_catalogue(*catalogues))
-    homes = {policy.id: Path(os.path.realpath(policy.span.file)).parent for policy in rules.policies}
+    policy_set = load(replace_texts(read_rules(tops), texts, tops), read_catalogue(*catalogues))
+    homes = {policy.id: Path(os.path.realpath(policy.span.file)).parent for policy in policy_set.policies}
     inside = {policy for policy, home in homes.items() if home.is_relative_to(file.parent)}
     named = {name for case in cases for name, _ in case.policies}
     policies = frozenset(policy for policy in inside if tests_all or homes[policy] == file.parent or policy in named)
@@ -206,7 +209,7 @@ def suite_of(
     ]
     if diagnostics:
         raise InputError(diagnostics, {str(file): (unsaved or {}).get(file) or read_text(file)})
-    return Suite(file, resolve(top), cases, rules, policies, unsaved or {})
+    return Suite(file, tops, cases, policy_set, policies, unsaved or {})
 
 
 def relative_path(path: Path) -> Path:
@@ -215,9 +218,16 @@ def relative_path(path: Path) -> Path:
     return whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole
 
 
+def find_tops(file: Path, packs: Sequence[str] = (), rules: Sequence[str | Path] = ()) -> tuple[Path, ...]:
+    """Find the folders and files whose rules are loaded with a file: the `rules` of the project if they contain it,
+    else its `top_folder`. Rules that do not exist are names of packs."""
+    tops = tuple(resolve(path) if os.path.exists(path) else Path(path) for path in rules)
+    return tops if any(map(file.is_relative_to, tops)) else (top_folder(file.parent, packs),)
+
+
 def top_folder(folder: Path, packs: Sequence[str] = ()) -> Path:
-    """Find the folder whose rules are loaded: the nearest one named ``rules``, at or above the given one. If there is
-    none, start at the folder, or at the one of `packs` that contains it, and go up while the parent contains a rule
+    """Find the top of the rules around a folder: the nearest one named ``rules``, at or above the given one. If there
+    is none, start at the folder, or at the one of `packs` that contains it, and go up while the parent contains a rule
     file."""
     for path in (folder, *folder.parents):
         if path.name == "rules":
@@ -252,7 +262,12 @@ def default_paths() -> list[str]:
     return ["rules" if Path("rules").is_dir() else "."]
 
 
-def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequence[str] = ()) -> int:
+def run(
+    paths: Sequence[str] = (),
+    catalogues: Sequence[str] = (),
+    options: Sequence[str] = (),
+    rules: Sequence[str] = (),
+) -> int:
     """Run the cases of every test file under the paths (default: ``rules`` if it exists, else the working directory)
     with pytest and this package's plugin. `options` are pytest's own. Returns 0 if all pass, 2 for rules that can't be
     loaded, 3 for an unreadable test file or if there is none, 5 if a case fails. Errors: UsageError without pytest, or
@@ -264,6 +279,7 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
     packs = [os.path.abspath(path) for path in paths if os.path.isdir(path)]
     given = [f"--datalog-packs={pack}" for pack in packs]
     given += [f"--datalog-catalogue={os.path.abspath(file)}" for file in catalogues]
+    given += [f"--datalog-rules={path}" for path in rules]
     places = list(paths) or default_paths()
     code = int(pytest.main([*OPTIONS, "--rootdir", os.getcwd(), *places, *given, *options]))
     files = [place.partition("::")[0] for place in places]
@@ -273,7 +289,7 @@ def run(paths: Sequence[str] = (), catalogues: Sequence[str] = (), options: Sequ
     if result == FAILED:  # perhaps not because of a case
         for file in test_files(files):
             try:
-                read_suite(file, catalogues, packs)
+                read_suite(file, catalogues, packs, rules)
             except RulesError:
                 return RULES
             except InputError:

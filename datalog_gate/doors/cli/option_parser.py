@@ -249,7 +249,7 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_list(test, "--agree-on", help_, metavar="PATH")
     test.add_argument("--yes", action="store_true", help="update without asking")
     test.add_argument("--format", choices=("text", "json"), default="text")
-    _add_check_options(test, "catalogue")
+    _add_configured(test, "catalogue")
 
 
 def _add_rule_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

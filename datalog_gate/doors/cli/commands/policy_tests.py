@@ -32,7 +32,9 @@ def test(options: argparse.Namespace) -> int:
         return _init(options)
     if options.update:
         return _update(options)
-    return _measure(options) if measured else run(options.path, options.catalogue, options.pytest)
+    if measured:
+        return _measure(options)
+    return run(options.path, options.catalogue, options.pytest, options.configuration.value("rules"))
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -70,7 +72,14 @@ def _init(options: argparse.Namespace) -> int:
     before = read_text(file) if os.path.exists(file) else ""
     name = Path(os.path.realpath(template)).parent.name if template.name == "template.yaml" else template.stem
     case = Case(name, 1, {"stack": template}, {})
-    suite = suite_of(Path(os.path.realpath(file)), (case,), options.catalogue, options.path, tests_all=True)
+    suite = suite_of(
+        Path(os.path.realpath(file)),
+        (case,),
+        options.catalogue,
+        options.path,
+        options.configuration.value("rules"),
+        tests_all=True,
+    )
     result = suite.run(case, suite.stacks(case))
     after = add_case(before, str(file), name, {"stack": os.path.relpath(template, file.parent)}, result.findings)
     replace_file(file, after)
@@ -116,7 +125,8 @@ def _confirm() -> bool:
 
 def _suites(options: argparse.Namespace) -> list[Suite]:
     packs = [path for path in options.path if os.path.isdir(path)]
-    return [read_suite(file, options.catalogue, packs) for file in test_files(options.path)]
+    rules = options.configuration.value("rules")
+    return [read_suite(file, options.catalogue, packs, rules) for file in test_files(options.path)]
 
 
 def _failing(suites: Sequence[Suite]) -> bool:
