@@ -265,6 +265,17 @@ outputs: {all: {value: {get_param: list}}, first: {value: {get_param: [list, 0]}
     }
 
 
+@pytest.mark.parametrize(
+    ("given", "taken"), [("[a, 'b,c']", ["a", "b", "c"]), ("['']", []), ("[null]", []), ("['', '']", ["", ""])]
+)
+def test_a_list_goes_to_a_nested_template_as_one_text(given: str, taken: list[str]) -> None:
+    nested = HEAD + "parameters: {list: {type: comma_delimited_list}}\n"
+    text = f"resources: {{in: {{type: in.yaml, properties: {{list: {given}}}}}}}\n"
+    tree = read(text, files={"in.yaml": nested}).resources[0].nested
+    assert tree
+    assert [parameter.value for parameter in tree.parameters] == [taken]
+
+
 @pytest.mark.parametrize("kind", ["AWS::ElasticLoadBalancing::LoadBalancer", "AWS::CloudFormation::Stack"])
 def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
     [resource] = read(f"resources: {{b: {{type: '{kind}'}}}}\n").resources

@@ -109,6 +109,11 @@ def test_a_constraint_that_heat_refuses_is_refused_without_a_value_too(
     assert refused == [("bad-template", 3, f"parameter `p`: {reason}")]
 
 
+def test_of_a_default_that_is_not_used_no_custom_constraint_is_tried() -> None:
+    text = "parameters: {p: {type: number, default: '', constraints: [{custom_constraint: x}]}}\n"
+    assert read(text, parameters={"p": 5}).parameters[0].value == 5
+
+
 def test_tags_came_with_queens() -> None:
     text = "heat_template_version: {}\nparameters: {{p: {{type: string, tags: [x]}}}}\n"
     assert read_stack(text.format("queens")).parameters[0].attributes == {"tags": ["x"]}

@@ -177,7 +177,8 @@ def _parameter(
         report("bad-template", f"parameter `{name}`: {error}", name, None)
         constraints = []
     read = partial(_read, name, str(kind), constraints, report, hidden)
-    if chosen and own is not None and (constraints or kind == TYPES[2]):  # Heat checks unused defaults too
+    checked = kind == TYPES[2] or any(constraint != "custom_constraint" for constraint, _ in constraints)
+    if chosen and own is not None and checked:  # Heat checks unused defaults too
         read(Given(own, "default"), own)
     if chosen is None and own is not None:
         chosen = Given(own, "default")
@@ -288,7 +289,7 @@ def _as_property(kind: str, value: Data) -> Data:
                 if not isinstance(item, str | Unknown | ResourceId | None):
                     raise _RefusedError("it holds something that is not a string")
                 pieces += (item or "").split(",") if isinstance(item, str | None) else [item]
-            return pieces
+            return [] if pieces == [""] else pieces
         case "comma_delimited_list", dict() | int() | float():
             raise _RefusedError("it is not a list")
         case "json", bool() | int() | float():
