@@ -290,14 +290,14 @@ def test_sources_have_schemas_rows_and_a_status(flavors: Api) -> None:
     assert rows(flavors, "big") == [["v1"]]
     ask(flavors, "PUT", f"{path}/rows", [])
     assert rows(flavors, "big") == []
+    assert status_of(flavors, "vol") == ("0", "True", "None")
     columns = ask(flavors, "GET", f"{path}/spec")["columns"]
     assert (columns[0]["name"], ask(flavors, "GET", path)) == ("id", {"id": "volumes"})
     schema = ask(flavors, "GET", "/v1/data-sources/vol/schema")["tables"]
     assert {"table_id": "volumes", "columns": columns} in schema
     tables = ask(flavors, "GET", "/v1/data-sources/vol/tables")["results"]
     assert [table["id"] for table in tables] == [table["table_id"] for table in schema]
-    status = ask(flavors, "GET", "/v1/data-sources/nova/status")
-    assert (status["rows"], status["initialized"], status["last_error"]) == ("4", "True", "None")
+    assert (status_of(flavors, "nova"), status_of(flavors, "cinder")) == (("4", "True", "None"), ("0", "False", "None"))
     assert ask(flavors, "GET", "/v1/data-sources/nova/actions") == {"results": []}
     assert ask(flavors, "POST", "/v1/data-sources/nova?action=request-refresh") == {}
     answer = flavors.ask("DELETE", "/v1/data-sources/vol")
@@ -487,6 +487,11 @@ def ask(api: Api, method: str, path: str, body: object = None, status: int = 200
 
 def rows(api: Api, table: str, policy: str = "flavors") -> list[list[Any]]:
     return [row["data"] for row in ask(api, "GET", f"/v1/policies/{policy}/tables/{table}/rows")["results"]]
+
+
+def status_of(api: Api, source: str) -> tuple[str, str, str]:
+    status = ask(api, "GET", f"/v1/data-sources/{source}/status")
+    return status["rows"], status["initialized"], status["last_error"]
 
 
 def rows_of(table: str) -> str:

@@ -216,18 +216,17 @@ def _push_rows(call: ApiCall) -> Reply:
 def _status(call: ApiCall) -> Reply:
     source, live = _source(call), call.server.live
     rows = live.rows()
-    prefix = f"{source['name']}:"
-    count = sum(len(lines) for name, lines in rows.lines.items() if name.startswith(prefix))
+    sizes = [len(lines) for name, lines in rows.lines.items() if name.startswith(f"{source['name']}:")]
     written = rows.written.strftime("%Y-%m-%d %H:%M:%S") if rows.written else "None"
     return Reply(
         {
             "last_updated": written,
             "last_error": rows.problem or "None",
             "number_of_updates": str(sum(live.store.numbers())),
-            "initialized": str(bool(count)),
+            "initialized": str(bool(sizes)),
             "subscriptions": [],
             "subscribers": [],
-            "rows": str(count),
+            "rows": str(sum(sizes)),
         }
     )
 
