@@ -133,6 +133,18 @@ def test_a_log_yields_each_stack_as_the_last_operation_that_passed_left_it() -> 
     )
 
 
+def test_a_joined_log_yields_each_stack_by_the_time_of_its_last_operation() -> None:
+    other = StackDefinition(f"{TEMPLATE} ")
+    update, delete = record(3, "web", definition=other, action="update"), record(2, "db", action="delete")
+    records = [update, delete, record(1, "web"), record(1, "db"), record(4, "old"), record(4, "new", action="delete")]
+    assert list(LogFeed(records, {"p1/old": "5 d5", "p1/new": "5 d5"})) == [
+        StackEntry("p1/web", "web", "p1", other, updated="3", caller={"user": "u1"}, listing="3 d3"),
+        Gone("p1/db"),
+        Unchanged("p1/old"),
+        Unchanged("p1/new"),
+    ]
+
+
 def test_a_log_yields_what_happened_since_a_time() -> None:
     records = [{**record(at, f"s{at}"), "time": f"2027-03-01T0{at}:00:00+00:00"} for at in (1, 2, 3)]
     feed = LogFeed(records, {}, datetime(2027, 3, 1, 2, tzinfo=UTC))

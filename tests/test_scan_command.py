@@ -16,8 +16,11 @@ from threading import Thread
 import duckdb
 import pytest
 
+from datalog_gate.decision_point.log import SCHEMA
 from datalog_gate.doors.cli.option_parser import parse_options
+from datalog_gate.files.stack_definition import StackDefinition
 from tests.commands import run
+from tests.scripted_cloud import with_keystone
 
 RULES = """@deny("size", "{server} is {flavor}", hint="take a small one")
 huge(server, flavor) :- os:nova:server(_id=server, flavor=flavor), is_string(flavor), starts_with(flavor, "huge").
@@ -50,6 +53,7 @@ def write(folder: Path, name: str, flavor: str, server: str) -> None:
     (folder / "stacks" / f"{name}.yaml").write_text(SERVER % (flavor, server))
 
 
+LIST = "GET /v1/p/stacks?show_nested=True&show_hidden=True&global_tenant=True"
 SCAN = ("scan", "run", "--folder", "stacks", "--now")
 
 
@@ -308,6 +312,46 @@ def test_a_log_is_a_source_too(capsys: pytest.CaptureFixture[str]) -> None:
     Path("log.jsonl").write_text("")
     code, out, _ = run(capsys, "scan", "run", "--log", "log.jsonl")
     assert (code, out.partition(";")[0]) == (0, "0 judged, 0 unchanged, 0 gone, 0 unread")
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_log_of_another_host_is_refused_while_that_of_the_first_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = {"stack_name": "web", "definition": StackDefinition(SERVER % ("huge", "vm")).to_json(), "caller": {}}
+    operation = {"time": "2027-03-01T12:00:00+00:00", "project": "p1", "stack_name": "web", "action": "create"}
+    answer = {"schema": SCHEMA, "kind": "decision", "id": "d", "dry_run": False, "verdict": "allowed"}
+    for name in ("a.jsonl", "b.jsonl"):
+        Path(name).write_text(json.dumps({**answer, **operation, "inputs": inputs}) + "\n")
+    assert run(capsys, "scan", "run", "--log", "a.jsonl")[0] == 1
+    log = Path.cwd() / "a.jsonl"
+    refused = f"error[unreadable] the store has stacks of the log {log}, and this one would replace them\n"
+    advice = "  help  join the logs of all hosts in one file, or give each its own --store\n"
+    assert run(capsys, "scan", "run", "--log", "b.jsonl") == (3, "", refused + advice)
+    Path("a.jsonl").rename("c.jsonl")
+    assert run(capsys, "scan", "run", "--log", "b.jsonl")[0] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_clouds_of_the_environment_do_not_replace_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = {"id": "s-1", "stack_name": "web", "project": "p", "stack_status": "CREATE_COMPLETE"}
+    server = {"type": "OS::Nova::Server", "properties": {"flavor": "huge", "name": "vm"}}
+    template = {"heat_template_version": "2018-08-31", "resources": {"vm": server}}
+    runs = []
+    for stacks in ([stack], []):
+        with with_keystone(monkeypatch) as cloud:
+            path = "GET /v1/p/stacks/web/s-1"
+            cloud.give(f"{LIST}&limit=1000", {"stacks": stacks})
+            cloud.give(f"{path}/template", template)
+            cloud.give(f"{path}/environment", {})
+            cloud.give(f"{path}/files", {})
+            cloud.give(f"{path}/resources?nested_depth=5", {"resources": []})
+            runs.append(run(capsys, "scan", "run", "--cloud"))
+    assert [(code, out.partition(", 0 warned")[0], err) for code, out, err in runs] == [
+        (1, "1 judged, 0 unchanged, 0 gone, 0 unread; open: 1 denied", ""),
+        (1, "0 judged, 0 unchanged, 0 gone, 0 unread; open: 1 denied", ""),
+    ]
 
 
 @pytest.mark.usefixtures("folder")

@@ -15,7 +15,9 @@ REMOVING = ("delete", "abandon")
 
 
 class LogFeed:
-    """The stacks in a decision log, each as its last successful operation left it. See `Feed`.
+    """The stacks in a decision log, each as its last successful operation left it. See `Feed`. The log may be joined
+    from those of several hosts: the last operation is the one with the latest time. One that is older than that of the
+    `known` listing changes nothing.
 
     A stack is named by project and name, ``p1/web``, since its id is not known before it is created. A stack counts as
     gone if its deletion passed, and never because the log does not have it: a log knows only its own time. What passed
@@ -39,7 +41,9 @@ class LogFeed:
         last: dict[str, Mapping[str, Any]] = {}
         for record in self._records:
             if not isinstance(record, Diagnostic) and _has_passed(record):
-                last[f"{record['project']}/{record['stack_name']}"] = record
+                root = f"{record['project']}/{record['stack_name']}"
+                if root not in last or last[root]["time"] <= record["time"]:
+                    last[root] = record
         if self._since:
             last = {root: record for root, record in last.items() if is_updated(record["time"], self._since)}
         self.total = len(last)
@@ -48,10 +52,10 @@ class LogFeed:
 
     def _item(self, root: str, record: Mapping[str, Any]) -> Item:
         listing = f"{record['time']} {record['id']}"
+        if (self._known.get(root) or "") >= listing:  # a listing begins with its time
+            return Unchanged(root)
         if record["action"] in REMOVING:
             return Gone(root)
-        if self._known.get(root) == listing:
-            return Unchanged(root)
         if "inputs" not in record:
             return Unread(root, f"{record['action']} passed without being judged: {record.get('unjudged')}")
         inputs = record["inputs"]

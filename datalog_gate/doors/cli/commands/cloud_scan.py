@@ -41,6 +41,9 @@ COLUMNS = (
 )
 """The columns of findings as CSV, and the keys as JSON."""
 
+CLOUD_VARIABLES = ("OS_AUTH_URL", "OS_REGION_NAME", "OS_ENDPOINT")
+"""The variables that say which cloud is meant if none is named."""
+
 
 def scan(options: argparse.Namespace) -> int:
     """Run a part of the command. Errors: UsageError without the extra `scan`; InputError; EngineError."""
@@ -139,6 +142,11 @@ def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed
 
         return FolderFeed(options.folder, known, _find_others(store, name))
     if options.log:
+        others = {feed[4:] for feed in store.feeds().values() if feed.startswith("log ") and feed != name}
+        for other in filter(os.path.exists, sorted(others)):
+            message = f"the store has stacks of the log {other}, and this one would replace them"
+            advice = "join the logs of all hosts in one file, or give each its own --store"
+            raise InputError.of(message, suggestion=advice)
         from datalog_gate.decision_point.log import read_log
         from datalog_gate.scan.log_feed import LogFeed
 
@@ -183,7 +191,9 @@ def _feed_name(options: argparse.Namespace) -> str:
     """The name of a feed in the store, so that stacks of other feeds are not removed."""
     if options.folder or options.log:
         return f"{'folder' if options.folder else 'log'} {os.path.realpath(options.folder or options.log)}"
-    return f"cloud {options.cloud}".strip()
+    if named := options.cloud or os.environ.get("OS_CLOUD"):
+        return f"cloud {named}"
+    return " ".join(["cloud", *(os.environ[name] for name in CLOUD_VARIABLES if name in os.environ)])
 
 
 def _findings(options: argparse.Namespace) -> int:
