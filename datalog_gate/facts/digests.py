@@ -52,7 +52,7 @@ def summarize(facts: FactSet) -> Summary:
         uncertain = facts.maybe.get(relation) or relation in facts.hidden
         ordered = rows if uncertain else in_order(rows)
         columns = [*map(_shrink, zip(*ordered, strict=True))]
-        text = None if uncertain else _encode_known(len(rows), columns)
+        text = None if uncertain or unknown else _encode_known(len(rows), columns)
         if text is None:
             open_columns = [at for at, column in enumerate(columns) if Unknown in map(type, column)]
             if open_columns:
@@ -60,6 +60,8 @@ def summarize(facts: FactSet) -> Summary:
             unknowns = [value for at in open_columns for value in columns[at] if type(value) is Unknown]
             if uncertain or any(value.hidden for value in unknowns):
                 text = _encode_any(facts, relation)
+            elif not open_columns:
+                text = _encode(len(rows), columns)
             else:
                 parts: tuple[list[Row], list[Row]] = ([], [])
                 for row in ordered:
@@ -75,8 +77,8 @@ def _shrink(values: Sequence[Value]) -> Sequence[Value]:
 
 
 def _encode_known(number: int, columns: Iterable[Sequence[Value]]) -> str | None:
-    """The text of certain rows, as `_encode` returns it; None if a value is unknown, since finding that out takes
-    longer."""
+    """The text of certain rows, as `_encode` returns it; None if a value is unknown: looking for one before would
+    take longer, unless there are others."""
     try:
         return _encode(number, columns, _KNOWN)
     except TypeError:
