@@ -68,13 +68,14 @@ def decide_comparison(comparator: Comparator, left: Value, right: Value, null_te
     if left == right and isinstance(left, Unknown) and not left.several:
         return comparator in ("=", "<=", ">=")
     equal = comparator == "="
+    kinds, others = kinds_of(left), kinds_of(right)
     if comparator in ("=", "!="):
         both = isinstance(left, Unknown) and isinstance(right, Unknown)
         apart = any(isinstance(value, Unknown) and value.apart for value in (left, right))
-        common = kinds_of(left) & kinds_of(right)
+        common = kinds & others
         if (apart and not both) or not (common if null_test else common & ~Kind.NULL):
             return not equal
-    if not (Kind.NUMBER & kinds_of(left) and Kind.NUMBER & kinds_of(right)):
+    if not (Kind.NUMBER & kinds and Kind.NUMBER & others):
         return None
     bounds, other = _ends(left), _ends(right)
     match comparator:

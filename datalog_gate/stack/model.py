@@ -6,7 +6,7 @@ not known yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property
 from typing import Any, Protocol
@@ -107,10 +107,11 @@ class Resource:
         return self.defined(self.name).written(keys, functions) if self.defined else {}
 
 
-def sizes(group: Resource) -> Iterator[Unknown]:
-    """The unknowns that decide the number of a group's members."""
-    members = group.nested.apart.others.values() if group.nested and group.type in GROUPS else ()
-    yield from dict.fromkeys(member.maybe for member in members if member.maybe)
+def sizes(resource: Resource) -> Collection[Unknown]:
+    """The unknowns that decide the number of members, if the resource is a group."""
+    if resource.nested is None or resource.type not in GROUPS:
+        return ()
+    return dict.fromkeys(member.maybe for member in resource.nested.apart.others.values() if member.maybe)
 
 
 @dataclass(frozen=True, slots=True)
