@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
+import sys
 from html import escape
 from pathlib import Path
 
 import pytest
 
-from datalog_gate.doors.cli.colours import CYAN, GREEN, MAGENTA, RED, YELLOW, coloured
+from datalog_gate.doors.cli.colours import CYAN, GREEN, MAGENTA, RED, YELLOW
 from datalog_gate.doors.cli.main import main
 from tests.pages import assert_written
 from tests.sources import ROOT
@@ -34,19 +34,13 @@ g {{ animation: show 0s both }}
 """
 
 
-class Terminal(io.StringIO):
-    """A stream that shows colours."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 def test_the_picture_shows_what_the_commands_print(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     web = Path("bastion.yaml")
     shutil.copyfile(ROOT / "fixtures" / "stacks" / "bastion" / "template.yaml", web)
     shown = []
@@ -59,7 +53,7 @@ def test_the_picture_shows_what_the_commands_print(
             web.write_text(web.read_text().replace(*edit))
         else:
             main([*command.split()[1:], "--rules", str(ROOT / "rules")])
-        shown.append((command, coloured(capsys.readouterr().out, Terminal())))
+        shown.append((command, capsys.readouterr().out))
     assert_written(PICTURE, draw(shown))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -191,6 +193,36 @@ def test_files_are_uris_from_the_working_directory(file: str, uri: str) -> None:
 def test_an_exceeded_budget_is_reported(form: str, expected: str) -> None:
     answers: list[GateError] = [EngineError("slow")]
     assert "".join(format_report(form, [ReportEntry("web", answer)]) for answer in answers) == expected
+
+
+COLOURED = """\
+a: warn[y] b.yaml:6:57: {red}deny{plain}[flavor] s takes huge
+  6 |     properties: {{image: i, metadata: {{a: many}}, flavor: huge}}
+    |                                                         {green}^^^^{plain}
+  hint  take a small one
+a: warn[y] b.yaml:6:42: {red}error{plain}[count] int('many'): the text is not a number
+1 denied, 0 warnings, 0 undetermined, 1 in error; 5 policies, 4 facts; deny; decision DIGEST
+"""
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "no_color", "term"),
+    [(True, "", "xterm"), (True, "1", "xterm"), (True, "", "dumb"), (False, "", "xterm")],
+)
+def test_colours_are_for_terminals_without_no_color(
+    is_terminal: bool, no_color: str, term: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = dict.fromkeys(("red", "green", "plain"), "")
+    if (is_terminal, no_color, term) == (True, "", "xterm"):
+        codes = {"red": "\x1b[1;31m", "green": "\x1b[1;32m", "plain": "\x1b[0m"}
+    server = "type: OS::Nova::Server\n    properties: {image: i, metadata: {a: many}, flavor: huge}\n"
+    Path("a: warn[y] b.yaml").write_text(f"{STACK}s:\n    {server}")
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    main(["check", "a: warn[y] b.yaml", "--rules", "m.dl"])
+    shown = re.sub("decision .*", "decision DIGEST", capsys.readouterr().out)
+    assert shown == COLOURED.format(**codes)
 
 
 @settings(max_examples=sample(100), suppress_health_check=[HealthCheck.function_scoped_fixture])

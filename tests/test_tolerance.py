@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import datalog_gate as dg
-from datalog_gate.doors.cli.colours import coloured
 from datalog_gate.doors.cli.main import main
 from tests.commands import run
 from tests.sources import ROOT
@@ -311,21 +310,3 @@ def test_the_version_is_printed_wherever_it_is_asked_for(capsys: pytest.CaptureF
         with pytest.raises(SystemExit) as raised:
             main(words)
         assert (raised.value.code, capsys.readouterr().out) == (0, f"datalog-gate {dg.__version__}\n")
-
-
-class _Terminal:
-    def isatty(self) -> bool:
-        return True
-
-
-def test_colours_are_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "a.yaml:1:2: deny[net.open] x warn[y] z\n  1 | abc\n    |  ^^\nwarn[b] c\n0 denied\n"
-    terminal = _Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert coloured(text, terminal) == (  # type: ignore[arg-type]
-        "a.yaml:1:2: \x1b[1;31mdeny\x1b[0m[net.open] x warn[y] z\n  1 | abc\n    |  \x1b[1;32m^^\x1b[0m\n"
-        "\x1b[1;33mwarn\x1b[0m[b] c\n0 denied\n"
-    )
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert coloured(text, terminal) == text  # type: ignore[arg-type]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from datalog_gate.base.records import dataclass
@@ -278,9 +278,9 @@ def render(diagnostic: Diagnostic, sources: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
-    """Two lines: the first line of the span, and its underline. Empty without the text of the file. A long line is cut
-    to `WIDTH` characters around the span; control characters are replaced."""
+def excerpt(span: Span, sources: Mapping[str, str], paint: Callable[[str], str] = str) -> list[str]:
+    """Two lines: the first line of the span, and its underline, painted. Empty without the text of the file. A long
+    line is cut to `WIDTH` characters around the span; control characters are replaced."""
     text = sources.get(span.file)
     rows = text.splitlines() if text is not None else []
     if not 1 <= span.line <= len(rows):
@@ -292,7 +292,7 @@ def excerpt(span: Span, sources: Mapping[str, str]) -> list[str]:
     shown = printable(row[cut : cut + WIDTH].replace("\t", " "))
     length = max(1, min(end, cut + len(shown)) - start)
     margin = str(span.line)
-    return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{'^' * length}"]
+    return [f"  {margin} | {shown}", f"  {' ' * len(margin)} | {' ' * (start - cut)}{paint('^' * length)}"]
 
 
 def format_count(number: int, noun: str, several: str = "") -> str:

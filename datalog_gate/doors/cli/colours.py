@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Callable
 from typing import TextIO
 
 RED, GREEN, YELLOW, MAGENTA, CYAN = 31, 32, 33, 35, 36
 WORDS = {"deny": RED, "error": RED, "warn": YELLOW, "warning": YELLOW, "undetermined": MAGENTA}
 """The colours of the first word of a finding; other words are cyan."""
-_FINDING = re.compile(r"^((?:\S.*?: )?)([a-z]+)(?=\[[^\]\s]+\] )", re.MULTILINE)
-_UNDERLINE = re.compile(r"^( +\| *)(\^+)$", re.MULTILINE)
+Paint = Callable[[str, int], str]
+"""The text in a colour."""
 
 
-def coloured(text: str, stream: TextIO) -> str:
-    """The text with colours, if the stream is a terminal that supports them and `NO_COLOR` is not set."""
+def choose_paint(stream: TextIO) -> Paint:
+    """Colours if the stream is a terminal that supports them and `NO_COLOR` is not set, else none."""
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return text
-    text = _FINDING.sub(lambda match: f"{match[1]}{_paint(match[2], WORDS.get(match[2], CYAN))}", text)
-    return _UNDERLINE.sub(lambda match: f"{match[1]}{_paint(match[2], GREEN)}", text)
+        return leave_plain
+    return lambda text, colour: f"\x1b[1;{colour}m{text}\x1b[0m"
 
 
-def _paint(text: str, colour: int) -> str:
-    return f"\x1b[1;{colour}m{text}\x1b[0m"
+def leave_plain(text: str, _colour: int) -> str:
+    """The text without a colour."""
+    return text

@@ -25,6 +25,7 @@ from datalog_gate.base.diagnostics import CODES, Severity, Span, excerpt, format
 from datalog_gate.base.errors import DiagnosticsError, GateError
 from datalog_gate.base.records import dataclass
 from datalog_gate.decision.decision import SHORT, Change, Decision, Violation, Waiver
+from datalog_gate.doors.cli.colours import CYAN, GREEN, WORDS, Paint, leave_plain
 from datalog_gate.files.baseline import FindingKeys
 from datalog_gate.files.ignores import Ignore
 from datalog_gate.schema.declaration import RelationRef
@@ -116,7 +117,7 @@ def format_report(
     return "".join(format_entry(form, entry, several) for entry in entries) + total
 
 
-def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False) -> str:
+def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False, paint: Paint = leave_plain) -> str:
     """Format one entry in a format where each is printed by itself. If `named`, each line names its template; if
     `quiet`, there are only findings."""
     answer = entry.answer
@@ -133,9 +134,9 @@ def format_entry(form: str, entry: ReportEntry, named: bool, quiet: bool = False
         case "json", _:  # the failure of an engine has no JSON
             return ""
         case "compact", Decision():
-            return _lines(format_compact(answer, name, quiet))
+            return _lines(format_compact(answer, name, quiet, paint))
         case _, Decision():
-            return _lines(format_decision(answer, entry.grant_requests, name, quiet))
+            return _lines(format_decision(answer, entry.grant_requests, name, quiet, paint))
     return f"{answer}\n"
 
 
@@ -171,9 +172,15 @@ def _named(entry: ReportEntry, named: bool) -> Iterator[ReportedFinding]:
 
 def _in_template(line: str, place: Span | None, template: str) -> str:
     """A line on a finding that names the template, unless its place does."""
-    if not template or template in line.split() or (place and place.file in (template, f"{template}/template.yaml")):
-        return line
-    return f"{line} (in {template})" if place else f"{template}: {line}"
+    before, after = _template_parts(line, place, template)
+    return f"{before}{line}{after}"
+
+
+def _template_parts(message: str, place: Span | None, template: str) -> tuple[str, str]:
+    """What names the template before and after a line with this message; empty if its place or message does."""
+    if not template or template in message.split() or (place and place.file in (template, f"{template}/template.yaml")):
+        return "", ""
+    return ("", f" (in {template})") if place else (f"{template}: ", "")
 
 
 def _findings(entry: ReportEntry) -> Iterator[ReportedFinding]:
@@ -412,7 +419,13 @@ def _relative(file: str) -> str:
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
-def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name: str = "", quiet: bool = False) -> str:
+def format_decision(
+    decision: Decision,
+    grant_requests: Sequence[str] = (),
+    name: str = "",
+    quiet: bool = False,
+    paint: Paint = leave_plain,
+) -> str:
     """Format all findings with excerpts, the requests of grants, grants that unlock nothing, and the counts.
 
     Many findings of a policy at one place, such as of members of a group, are one with a count, unless they are
@@ -432,31 +445,37 @@ def format_decision(decision: Decision, grant_requests: Sequence[str] = (), name
     for findings in alike.values():
         shown = findings if len(findings) <= MOST_ALIKE else findings[:1]
         for violation, word in shown:
-            lines += _format_violation(violation, word, decision.sources, explanation, name)
+            head = _format_head(violation, word, name, paint)
+            lines.append(head if violation.mode == "enforce" else f"{head} ({violation.mode} only)")
+            if violation.place:
+                lines += excerpt(violation.place, decision.sources, lambda text: paint(text, GREEN))
+            lines += map(printable, _format_details(violation, explanation))
         if rest := [violation.resource for violation, _ in findings[len(shown) :]]:
             paths = list(dict.fromkeys(resource.path for resource in rest if resource))
             more = ", ..." if paths[MOST_ALIKE:] else ""
-            lines.append(f"  and {len(rest)} more here: {', '.join(paths[:MOST_ALIKE])}{more}")
-    lines += _format_errors(decision, name)
+            lines.append(printable(f"  and {len(rest)} more here: {', '.join(paths[:MOST_ALIKE])}{more}"))
+    lines += _format_errors(decision, name, paint)
     if quiet:
-        return "\n".join(map(printable, lines))
+        return "\n".join(lines)
     if explanation:
-        lines += [f"clean[{policy}] {_format_examined(rows)}" for policy, rows in explanation.clean().items()]
-    lines += grant_requests
+        for policy, rows in explanation.clean().items():
+            lines.append(_format_line(None, "clean", policy, _format_examined(rows), "", paint))
+    lines += map(printable, grant_requests)
     for grant in decision.grants:
         if not grant.unlocked:
-            lines.append(f"grant {grant.grant.path} does not unlock {grant.service}: {grant.reason}")
+            lines.append(printable(f"grant {grant.grant.path} does not unlock {grant.service}: {grant.reason}"))
     by_policy = Counter(violation.policy for violation, _ in _worded(decision))
     if by_policy.total() > MANY:
-        lines.append(f"by policy: {', '.join(f'{policy} {count}' for policy, count in by_policy.most_common())}")
-    return "\n".join(map(printable, [*lines, _in_template(_format_counts(decision), None, name)]))
+        counts = ", ".join(f"{policy} {count}" for policy, count in by_policy.most_common())
+        lines.append(printable(f"by policy: {counts}"))
+    return "\n".join([*lines, printable(_in_template(_format_counts(decision), None, name))])
 
 
-def format_compact(decision: Decision, name: str = "", quiet: bool = False) -> str:
+def format_compact(decision: Decision, name: str = "", quiet: bool = False, paint: Paint = leave_plain) -> str:
     """Format one line for each finding, and the counts; each names the template of that name."""
-    lines = [_head(violation, word, name) for violation, word in _worded(decision)]
-    counts = [] if quiet else [_in_template(_format_counts(decision), None, name)]
-    return "\n".join(map(printable, [*lines, *_format_errors(decision, name), *counts]))
+    lines = [_format_head(violation, word, name, paint) for violation, word in _worded(decision)]
+    counts = [] if quiet else [printable(_in_template(_format_counts(decision), None, name))]
+    return "\n".join([*lines, *_format_errors(decision, name, paint), *counts])
 
 
 def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
@@ -466,11 +485,8 @@ def _worded(decision: Decision) -> Iterator[tuple[Violation, str]]:
     yield from ((violation, "waived") for violation in decision.waived)
 
 
-def _format_errors(decision: Decision, name: str) -> list[str]:
-    return [
-        _in_template(f"{_at(error.place)}error[{error.policy}] {error.message}", error.place, name)
-        for error in decision.errors
-    ]
+def _format_errors(decision: Decision, name: str, paint: Paint) -> list[str]:
+    return [_format_line(error.place, "error", error.policy, error.message, name, paint) for error in decision.errors]
 
 
 def _format_counts(decision: Decision) -> str:
@@ -510,13 +526,8 @@ def format_comparison_notes(inputs: Collection[RelationRef], decisions: Sequence
         yield f"the rules read {', '.join(read)}, but the state of the stack before is not given: use --against OLD"
 
 
-def _format_violation(
-    violation: Violation, word: str, sources: Mapping[str, str], explanation: Explanation | None, name: str
-) -> Iterator[str]:
-    mode = f" ({violation.mode} only)" if violation.mode != "enforce" else ""
-    yield f"{_head(violation, word, name)}{mode}"
-    if violation.place:
-        yield from excerpt(violation.place, sources)
+def _format_details(violation: Violation, explanation: Explanation | None) -> Iterator[str]:
+    """The lines below the excerpt: what it depends on, why it holds, and what to change."""
     for unknown in violation.unknowns:
         yield f"  unknown  {unknown.expression}{f'   {unknown.place}' if unknown.place else ''}"
     explained = explanation.of(violation) if explanation else None
@@ -532,9 +543,16 @@ def _format_violation(
         yield f"  fix   {explained.fix.text}" + (f"   {explained.fix.where}" if explained.fix.where else "")
 
 
-def _head(violation: Violation, word: str, name: str) -> str:
+def _format_head(violation: Violation, word: str, name: str, paint: Paint) -> str:
     message = violation.full_message if word == PREEXISTING else format_message(violation)
-    return _in_template(f"{_at(violation.place)}{word}[{violation.policy}] {message}", violation.place, name)
+    return _format_line(violation.place, word, violation.policy, message, name, paint)
+
+
+def _format_line(place: Span | None, word: str, rule: str, message: str, name: str, paint: Paint) -> str:
+    """The line about a finding, with its first word in a colour."""
+    before, after = _template_parts(message, place, name)
+    beginning, rest = printable(f"{before}{_at(place)}"), printable(f"[{rule}] {message}{after}")
+    return f"{beginning}{paint(word, WORDS.get(word, CYAN))}{rest}"
 
 
 def _word(violation: Violation) -> str:

@@ -17,7 +17,7 @@ from datalog_gate.base.errors import EngineError, GateError, InputError, UsageEr
 from datalog_gate.base.values import ResourceId, Unknown, show
 from datalog_gate.decision.cloud_state import Inventory
 from datalog_gate.decision.decision import Decision, Waiver
-from datalog_gate.doors.cli.colours import coloured
+from datalog_gate.doors.cli.colours import choose_paint
 from datalog_gate.doors.cli.common import DENIED, INPUT, OK, RULES, UNDECIDED, USAGE, load_rules, print_note, write_file
 from datalog_gate.doors.cli.processes import map_in_processes
 from datalog_gate.doors.cli.reports import (
@@ -241,7 +241,7 @@ def _load_inventory(rules: Rules, path: str | None) -> Inventory | str | None:
 def _print_entry(entry: ReportEntry, form: str, named: bool, quiet: bool) -> None:
     """Print an answer to stdout. In formats for people, invalid input goes to stderr."""
     if form in FOR_PEOPLE and isinstance(entry.answer, Decision):
-        print(coloured(format_entry(form, entry, named, quiet), sys.stdout), end="", flush=True)
+        print(format_entry(form, entry, named, quiet, choose_paint(sys.stdout)), end="", flush=True)
     elif form not in FOR_PEOPLE:
         print(format_entry(form, entry, named), end="", flush=True)
     elif isinstance(entry.answer, InputError):
