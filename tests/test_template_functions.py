@@ -159,6 +159,8 @@ def test_a_repeated_unknown_differs_by_what_replaces_its_names() -> None:
         ({"str_replace_strict": {"template": "a", "params": {"zz": "1"}}}, "bad-function"),
         ({"str_replace_strict": {"template": "a", "params": {"a": {"get_param": "key"}, "b": 1}}}, "bad-function"),
         ({"str_replace_vstrict": {"template": "a", "params": {"a": ""}}}, "bad-function"),
+        ({"str_replace": {"template": "a", "params": {"a": {1: "x", "b": "y"}}}}, "bad-function"),
+        ({"list_join": [",", [{None: "x", 1: "y"}]]}, "bad-function"),
         ({"if": [{"not": None}, 1, 2]}, "bad-function"),
         ({"if": [{"and": ["never", {"equals": [{"get_param": "absent"}, 1]}]}, 1, 2]}, "bad-reference"),
         ({"yaql": {"expression": 5}}, "bad-function"),

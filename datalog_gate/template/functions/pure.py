@@ -413,7 +413,10 @@ def _text(value: Data) -> str:
     """The text that Heat writes for a value inside a text: collections as JSON."""
     if isinstance(value, dict | list):
         _check_length(sum(len(leaf) if isinstance(leaf, str) else 8 for leaf in leaves(value)))
-        return json.dumps(value, sort_keys=True)
+        try:
+            return json.dumps(value, sort_keys=True)
+        except TypeError:
+            raise BadFunction("writes no map whose keys are texts and others") from None
     return "" if value is None else str(value)
 
 
