@@ -182,6 +182,27 @@ def test_arguments_that_heat_refuses_are_refused(expression: Data, code: str) ->
     assert refusals(lambda: resolved(expression), "code") == [code]
 
 
+KEYS = """\
+heat_template_version: wallaby
+conditions: {same: {equals: [{1: a, ~: b}, {'1': a, 'null': b}]}}
+resources:
+  r: {type: A, condition: same, metadata: {true: x}, properties: {m: {map_replace: [{v: 1}, {values: {1: 2}}]}}}
+  n: {type: n.yaml, properties: {1: a, b: c}}
+"""
+NESTED = "heat_template_version: wallaby\nparameters: {'1': {type: string}, b: {type: string}}\n"
+
+
+def test_keys_are_texts_as_where_heat_builds_from_json() -> None:
+    stack = read_stack(template=KEYS, files={"n.yaml": NESTED}, stack_name="web")
+    r, n = stack.resources
+    assert (r.metadata, r.properties, stack.conditions) == ({"true": "x"}, {"m": {"v": 1}}, {"same": True})
+    assert n.nested
+    assert [(parameter.name, parameter.value) for parameter in n.nested.parameters] == [("1", "a"), ("b", "c")]
+    text = KEYS.replace("{true: x}", "{true: x, 'true': y}")
+    refused = refusals(lambda: read_stack(template=text, files={"n.yaml": NESTED}), "code", "message")
+    assert refused == [("duplicate-key", "`true` is already a key of this mapping, as a text")]
+
+
 CFN = """\
 AWSTemplateFormatVersion: '2010-09-09'
 Parameters:

@@ -119,6 +119,57 @@ def read_document(text: str, file: str, as_json: bool = True) -> Document:
     return Document(file, text, {} if data is None else data, root)
 
 
+def as_sent(document: Document) -> Document:
+    """The document as Heat builds from it: as JSON, in which all keys are texts (``1: a`` is ``"1": a``).
+
+    Sections and the names in them are left as they are. Errors: InputError for two keys with one text.
+    """
+    if document.root is None or not _has_other_keys(document.data):
+        return document
+    data, root = _with_text_keys(document, document.data, document.root, 0, {})
+    return Document(document.file, document.text, data, root)
+
+
+def _has_other_keys(data: Data) -> bool:
+    seen: set[int] = set()
+    parts = [data]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict | list) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part, dict) and not all(isinstance(key, str) for key in part):
+                return True
+            parts += part.values() if isinstance(part, dict) else part
+    return False
+
+
+def _with_text_keys(
+    document: Document, data: Data, node: Node, level: int, done: dict[tuple[int, int], tuple[Data, Node]]
+) -> tuple[Data, Node]:
+    known = (id(data), min(level, 2))
+    if known in done:
+        return done[known]
+    inner = node[4]
+    if isinstance(data, list):
+        items = [_with_text_keys(document, *pair, level + 1, done) for pair in zip(data, inner, strict=True)]
+        done[known] = [item for item, _ in items], (*node[:4], [place for _, place in items])
+    elif isinstance(data, dict):
+        texts: dict[Any, Data] = {}
+        nodes: dict[Any, tuple[Node, Node]] = {}
+        for key, value in data.items():
+            name = key if level < 2 or isinstance(key, str) else json.dumps(key)
+            at, below = inner[key]
+            changed, place = _with_text_keys(document, value, below, level + 1, done)
+            if name in texts and repr(texts[name]) != repr(changed):
+                message = f"`{name}` is already a key of this mapping, as a text"
+                raise _wrong("duplicate-key", message, _span(document.file, at), document.text)
+            texts[name], nodes[name] = changed, (at, place)
+        done[known] = texts, (*node[:4], nodes)
+    else:
+        return data, node
+    return done[known]
+
+
 def data_document(body: Mapping[str, Data], file: str, has_paths: bool) -> Document:
     """The document of JSON data in a request; resources are limited later. Errors: InputError."""
     try:

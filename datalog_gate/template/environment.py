@@ -241,7 +241,10 @@ def _check_shared(document: Document, inner: bool, report: Report) -> None:
 def _given(document: Document, name: str, section: Mapping[str, Data]) -> Iterator[tuple[str, Given]]:
     for key, value in section.items():
         places = document.key_place((name, key)), (document.place((name, key)),)
-        yield str(key), Given(value, "environment", *places, locate=document.below((name, key)))
+        yield (
+            key if isinstance(key, str) else json.dumps(key),
+            Given(value, "environment", *places, locate=document.below((name, key))),
+        )
 
 
 def _merge(target: dict[str, Given], key: str, given: Given, kind: Data, deep: bool, report: Report) -> None:

@@ -19,7 +19,7 @@ from datalog_gate.base.secrecy import MASK, masked
 from datalog_gate.base.unknown import leaves
 from datalog_gate.stack.model import Data, Locate, Path
 from datalog_gate.template.assumptions import Assumptions
-from datalog_gate.template.document import Document, read_document
+from datalog_gate.template.document import Document, as_sent, read_document
 from datalog_gate.template.functions.attributes import TypeOf
 from datalog_gate.template.held import Fetch, HeldStacks
 
@@ -158,7 +158,7 @@ class Tree:
         if not self.shade:
             self.sources[file] = text
         if (file, as_json) not in self.documents:
-            self.documents[file, as_json] = read_document(text, file, as_json)
+            self.documents[file, as_json] = as_sent(read_document(text, file, as_json))
         return self.documents[file, as_json]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
+import json
 import logging
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -91,10 +92,16 @@ def reference(path: str, shape: str) -> str:
 def resolve(text: str, files: Mapping[str, str], env: Mapping[str, Data], name: str, shape: str) -> HeatStack | Refused:
     """Resolve a template; a `Refused` if Heat refuses it."""
     try:
-        parsed = template.Template(template_format.parse(text), files=dict(files), env=_environment(env))
+        parsed = template.Template(_sent(template_format.parse(text)), files=dict(files), env=_environment(env))
         return _stack(stack.Stack(_context(shape), name, parsed), name, shape)
     except Exception as error:  # noqa: BLE001 - whatever Heat raises is its answer
         return _refused(error)
+
+
+def _sent(parsed: Data) -> Data:
+    """A template as Heat builds from it: it is JSON on its way to the engine, and in the database. That of a group
+    stays."""
+    return json.loads(json.dumps(parsed)) if isinstance(parsed, dict) else parsed
 
 
 def _environment(env: Mapping[str, Data]) -> environment.Environment:
@@ -196,7 +203,7 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> HeatStack | No
             names = itertools.count()
             instance_group.short_id = SimpleNamespace(generate_id=lambda: str(next(names)))
             name = f"{instance.stack.name}-{instance.name}-{shape}"
-            inner = instance._parse_nested_stack(name, instance.child_template(), instance.child_params())
+            inner = instance._parse_nested_stack(name, _sent(instance.child_template()), instance.child_params())
             answer = _stack(inner, path, shape)
             members = sorted(answer.resources, key=lambda name: (len(name), name))
             instance._group_data = lambda **_: SimpleNamespace(member_names=lambda _failed: members)
@@ -210,7 +217,9 @@ def _nested(instance: Any, node: _Node, path: str, shape: str) -> HeatStack | No
 def _remote(instance: Any, path: str, shape: str) -> HeatStack:
     child = environment.get_child_environment(instance.stack.env, instance.properties["parameters"])
     text, files = instance.properties["template"], dict(instance.stack.t.files)
-    parsed = template.Template(template_format.parse(text), files=files, env=_environment(child.user_env_as_dict()))
+    parsed = template.Template(
+        _sent(template_format.parse(text)), files=files, env=_environment(child.user_env_as_dict())
+    )
     return _stack(stack.Stack(instance.context, f"{instance.stack.name}-{shape}", parsed), path, shape)
 
 

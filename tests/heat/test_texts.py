@@ -147,6 +147,8 @@ def _one_of(random: Random, words: str) -> str:
         ({"t.yaml": "a: 1"}, None),
         ({"t.yaml": "a: 1.0"}, "Heat reads t.yaml differently"),
         ({"t.yaml": "{1: a}"}, "Heat reads t.yaml differently"),
+        ({"t.yaml": "b: {1: 2}"}, "Heat reads t.yaml differently"),
+        ({"t.yaml": "b: {1: 1}"}, None),
         ({"t.yaml": "a: [1"}, None),  # Heat refuses it
         ({"t.yaml": "a: !!int ''"}, None),  # by an IndexError
     ],
@@ -156,5 +158,8 @@ def test_a_text_that_heat_reads_in_another_way_is_found(texts: dict[str, str], d
     source = stack.source
     assert isinstance(source, TemplateSource)
     for as_json in (True, False):
-        documents = {(name, as_json): Document(name, text, {"a": 1}) for name, text in texts.items()}
+        documents = {
+            (name, as_json): Document(name, text, {"b": {"1": 1}} if "b" in text else {"a": 1})
+            for name, text in texts.items()
+        }
         assert find_difference(replace(stack, source=replace(source, documents=documents))) == difference

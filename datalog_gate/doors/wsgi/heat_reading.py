@@ -6,6 +6,7 @@ the judged one.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from datalog_gate.stack.model import Stack
@@ -26,9 +27,17 @@ def find_difference(stack: Stack) -> str | None:
             data = template_format.simple_parse(document.text) if as_json else load_environment(document.text)
         except Exception:  # noqa: BLE001 - Heat refuses a text by any error
             continue
-        if not _is_same(document.data, data):
+        if not (_is_same(document.data, data) or _is_same(_as_json(document.data), _as_json(data))):
             return f"Heat reads {name} differently"
     return None
+
+
+def _as_json(data: Any) -> Any:
+    """The data as Heat's API sends it to its engine, and its engine stores it."""
+    try:
+        return json.loads(json.dumps(data))
+    except (TypeError, ValueError):  # not possible
+        return data
 
 
 def load_environment(text: str) -> Any:
