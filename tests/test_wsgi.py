@@ -447,6 +447,22 @@ def test_a_reason_says_why_a_grant_does_not_count_though_a_policy_denies_too(tmp
     )
 
 
+def test_a_reason_names_each_grant_that_does_not_count_once(tmp_path: Path) -> None:
+    (tmp_path / "m.dl").write_text(GRANTED)
+    grants = {
+        name: {"type": "DatalogGate::Policy", "properties": {"service": service, "expires": "2026-01-01"}}
+        for name, service in (("one", "edge"), ("two", "cdn"))
+    }
+    ip = {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}}
+    stack = read_stack(template={"heat_template_version": "2018-08-31", "resources": {"ip": ip, **grants}})
+    decision = load_rules(tmp_path).decide(stack, services=["edge", "cdn"])
+    why = "expired 2026-01-01: remove the grant, or set a later date"
+    assert format_denial(decision, 2000) == (
+        f"address: ip needs the service edge at resources.ip (the grant one does not count: {why}); "
+        f"the grant stack/two does not unlock cdn: {why} [decision {decision.id[:6]}]"
+    )
+
+
 def test_a_client_that_sends_too_much_sees_the_answer(point: DecisionPoint) -> None:
     limit, size = 2_000_000, 20_000_000
     door = wrap(FakeHeat(), point=point, settings=Settings(body_limit=limit))

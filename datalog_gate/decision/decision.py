@@ -195,6 +195,8 @@ class Violation:
     """`because` in words: what decides it, or for which values it holds."""
     also: tuple[str, ...] = ()
     """The other policies that the same unknown leaves undetermined, if nothing was read that they could judge."""
+    refused: tuple[ResourceId, ...] = ()
+    """The grants that do not count, as the hint says; not in the JSON."""
 
     def to_json(self) -> dict[str, object]:
         data: dict[str, object] = {
@@ -289,13 +291,16 @@ def format_denial(decision: Decision, limit: int) -> str:
         violation for violation in decision.undetermined if violation.enforced and violation.on_unknown == "deny"
     ]
     reasons: dict[str, list[str]] = {}
+    named: set[ResourceId] = set()
     for violation in enforced:
+        if violation.policy not in reasons:
+            named.update(violation.refused)
         reasons.setdefault(violation.policy, []).append(_format_reason(violation))
     for error in decision.errors:
         if error.enforced:
             reasons.setdefault(error.policy, []).append(_format_error(error))
     for grant in decision.grants:
-        if grant.refusal and not any(grant.reason in texts[0] for texts in reasons.values()):
+        if grant.refusal and grant.grant not in named:
             reasons[grant.grant.path] = [grant.refusal]
     end = f" [decision {decision.id[:SHORT]}]"
     room = limit - len(end)

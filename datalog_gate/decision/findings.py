@@ -168,8 +168,8 @@ class FindingReader:
         project = self.request.caller.project if self.request.caller else None
         waiver, lapse = waiver_of(waivers, policy.columns, shown, subject, project, self.request.now)
         hints = [policy.hint] if policy.hint else []
-        if self.refused:
-            hints += self._refusals(policy, subject)
+        refused = tuple(self._find_refused(policy, subject)) if self.refused else ()
+        hints += [f"the grant {grant.grant.name} does not count: {grant.reason}" for grant in refused]
         if waiver and lapse:
             hints.append(f"waiver {waiver.id} {lapse}")
         span = self._place(subject, row, support)
@@ -194,6 +194,7 @@ class FindingReader:
             change=self.changes.of(policy, row),
             tolerated=self.changes.tolerates(policy, row),
             depends=self._dependence.format_unknowns(because) if because else "",
+            refused=tuple(grant.grant for grant in refused),
         )
         self.read.append((violation, (relation, row)))
         return violation
@@ -209,8 +210,8 @@ class FindingReader:
         aggregating = _AGGREGATING.get(program, None, lambda: _find_aggregating(program))
         return not aggregating.isdisjoint(self.rules.reads[policy.relation])
 
-    def _refusals(self, policy: Policy, subject: ResourceId | None) -> Iterator[str]:
-        """Why grants that ask for the service that the policy requires do not count."""
+    def _find_refused(self, policy: Policy, subject: ResourceId | None) -> Iterator[Grant]:
+        """The grants that ask for the service that the policy requires, and do not count."""
         read = self.rules.reads[policy.relation]
         if UNLOCKED not in read:
             return
@@ -221,7 +222,7 @@ class FindingReader:
             scope = [row[1] for row in scopes if row[0] == grant.grant]
             covers = not scope or subject in (None, *scope) or Unknown in map(type, scope)
             if covers and grant.service in services:
-                yield f"the grant {grant.grant.name} does not count: {grant.reason}"
+                yield grant
 
     def _aggregated(self, relation: RelationRef, row: Row) -> Support:
         """The facts below the first values of the aggregates that the row was computed from."""
