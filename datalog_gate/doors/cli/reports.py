@@ -439,8 +439,8 @@ def format_decision(
         if explanation or violation.because or violation.place is None or resource is None:
             alike[at] = [(violation, word)]
             continue
-        message = violation.message.replace(resource.path, "")
-        kind = violation.policy, word, violation.place, message, violation.hint, violation.waiver, violation.change
+        others = tuple(value for value in violation.row if value != resource)
+        kind = violation.policy, word, violation.place, others, violation.hint, violation.waiver, violation.change
         alike.setdefault(kind, []).append((violation, word))
     for findings in alike.values():
         shown = findings if len(findings) <= MOST_ALIKE else findings[:1]
