@@ -226,9 +226,9 @@ def test_files_of_heat_conf_d_count_after_heat_conf_each_with_its_lines(folder: 
     well = run_doctor(folder)
     (folder / "heat.conf.d").mkdir()
     (folder / "heat.conf.d" / "a.conf").write_text("[DEFAULT]\nconvergence_engine = perhaps\n")
-    (folder / "heat.conf.d" / "b.conf").write_text("[DEFAULT]\nconvergence_engine = perhaps not\n")
+    (folder / "heat.conf.d" / "b.conf").write_text("[DEFAULT]\nconvergence_engine = it is not valid: no\n")
     (folder / "heat.conf.d" / "c.conf.old").write_text("no option")
-    problem = "convergence_engine can't be read: Unexpected boolean value 'perhaps not'"
+    problem = "convergence_engine can't be read: Unexpected boolean value 'it is not valid: no'"
     changed = [line for line in run_doctor(folder) if line not in well]
     assert changed[0] == f"DIR/heat.conf.d/b.conf:2: finding[options] {problem}"
     (folder / "heat.conf.d" / "b.conf").write_text("no option\n")

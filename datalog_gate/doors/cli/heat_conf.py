@@ -50,6 +50,7 @@ def invalid_file(path: Path, error: Exception) -> InputError:
 
 def format_error(error: Exception) -> str:
     """Format an error of oslo.config as one line, without its form of file names."""
+    # the error has its option and place in its text alone
     return re.sub(r" from LocationInfo\(.*\)(?= is not valid)", "", " ".join(str(error).split()))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from datalog_gate.base.diagnostics import closest
 from datalog_gate.decision_point.settings import GROUP, Settings
 from datalog_gate.doors.cli.doctor import NO_START, CheckResult, Locate
-from datalog_gate.doors.cli.heat_conf import IniFile, format_error
+from datalog_gate.doors.cli.heat_conf import IniFile
 
 PLUGIN_DIRS = ["/usr/lib64/heat", "/usr/lib/heat", "/usr/local/lib/heat", "/usr/local/lib64/heat"]
 """Heat's default (heat/common/config.py:109)."""
@@ -144,6 +144,8 @@ def _correct_name(name: str) -> str:
 
 def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
     """Describe what is wrong with the text of an option, and what to write."""
+    from oslo_config import cfg
+
     kind = getattr(option.type, "value_type", option.type)
     choices = [str(choice) for choice in getattr(kind, "choices", None) or ()]
     words = [text] if kind is option.type else [part.rpartition(":")[2].strip() for part in text.split(",")]
@@ -153,8 +155,9 @@ def _describe(option: Any, text: str, error: Exception) -> tuple[str, str]:
         message = f"the {option.name if kind is option.type else 'mode'} {wrong} is unknown: use {known}"
         right = closest(wrong, choices)
         return message, f"write {right or 'one of these'} in place of {wrong}: {NO_START}"
-    reason = format_error(error).rpartition("is not valid: ")[2]
-    message = f"{option.name} can't be read: {reason}"
+    # an error of oslo.config repeats the option and the file, and only its context has the reason alone
+    cause = error.__context__ if isinstance(error, cfg.ConfigSourceValueError) else error
+    message = f"{option.name} can't be read: {' '.join(str(cause).split())}"
     if option.default is None:
         return message, f"correct or remove it: {NO_START}"
     default = ",".join(option.default) if isinstance(option.default, list) else str(option.default).lower()
