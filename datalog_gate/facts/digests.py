@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from hashlib import sha256
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from datalog_gate.base.records import dataclass
 from datalog_gate.base.values import Boolean, ResourceId, Row, Unknown, Value, in_order
@@ -64,8 +64,9 @@ def summarize(facts: FactSet) -> Summary:
                 text = _encode(len(rows), columns)
             else:
                 parts: tuple[list[Row], list[Row]] = ([], [])
-                for row in ordered:
-                    parts[Unknown in [type(row[at]) for at in open_columns]].append(row)
+                types = zip(*[map(type, map(itemgetter(at), ordered)) for at in open_columns], strict=True)
+                for row, types_of_row in zip(ordered, types, strict=True):
+                    parts[Unknown in types_of_row].append(row)
                 text = "".join(_encode(len(part), map(_shrink, zip(*part, strict=True))) for part in parts if part)
         digests[relation] = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return Summary(digests, unknown)
