@@ -8,11 +8,11 @@ every policy that reads it, and each member that may exist may violate it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from datalog_gate.analysis.policy import LEVELS
-from datalog_gate.analysis.program import Compare, Const, Match, variables
+from datalog_gate.analysis.program import CheckedLiteral, Compare, Const, Match, variables
 from datalog_gate.base.unknown import equality
 from datalog_gate.base.values import Unknown, Value
 from datalog_gate.decision.decision import Violation
@@ -65,26 +65,33 @@ def find_causes(unknowns: Sequence[Unknown], derivations: Iterable[Derivation]) 
     with itself decides nothing. If everything depends on whether unknowns are equal, that is the one cause."""
     if len(unknowns) < 2:
         return tuple(unknowns)
-    unasked, asked = set[object](), set[object]()
+    asked = set[object]()
     pairs: dict[tuple[Unknown, Unknown], None] = {}
+    matches: list[tuple[Match, Binding]] = []
     for derivation in derivations:
         binding = derivation.binding
         for literal in derivation.rule.body:
-            values = [binding.get(variable) for variable in variables(literal)]
             if isinstance(literal, Match):
-                unasked.update(values)
+                matches.append((literal, binding))
             elif not isinstance(literal, Compare):
-                asked.update(values)
+                asked.update(_values(literal, binding))
             elif _is_open(literal, binding):
                 if pair := _read_equation(literal, binding):
                     pairs[pair] = None
                 else:
-                    asked.update(values)
+                    asked.update(_values(literal, binding))
     paired = {unknown for pair in pairs for unknown in pair}
-    left = [unknown for unknown in unknowns if unknown in asked | paired or unknown not in unasked]
+    left = [unknown for unknown in unknowns if unknown in asked or unknown in paired]
+    if len(left) < len(unknowns):
+        matched = {value for match, binding in matches for value in _values(match, binding)}
+        left = [unknown for unknown in unknowns if unknown in asked or unknown in paired or unknown not in matched]
     if pairs and paired == set(left) and not asked & paired and not any(unknown.hidden for unknown in left):
         return (equality(pairs),)
     return tuple(left or unknowns)
+
+
+def _values(literal: CheckedLiteral, binding: Binding) -> Iterator[Value]:
+    return map(binding.get, variables(literal))
 
 
 def _is_open(comparison: Compare, binding: Binding) -> bool:
@@ -97,8 +104,10 @@ def _is_open(comparison: Compare, binding: Binding) -> bool:
 
 def _read_equation(comparison: Compare, binding: Binding) -> tuple[Unknown, Unknown] | None:
     """The two unknowns that the comparison requires to be equal, sorted; None for other comparisons."""
+    if comparison.comparator != "=":
+        return None
     left, right = _sides(comparison, binding)
-    if comparison.comparator != "=" or not isinstance(left, Unknown) or not isinstance(right, Unknown):
+    if not isinstance(left, Unknown) or not isinstance(right, Unknown):
         return None
     return (left, right) if left.expression <= right.expression else (right, left)
 
