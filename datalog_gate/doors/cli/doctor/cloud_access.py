@@ -120,6 +120,7 @@ def probe_engine() -> CheckResult:
         time.sleep(0.5)
         stack = heat.get(f"/stacks/{PROBE}")["stack"]
     heat.delete(f"/stacks/{PROBE}/{stack['id']}")
+    # Heat keeps the text of a refusal alone, after words of its own
     if stack["stack_status"] == "CREATE_FAILED" and LIVE in stack["stack_status_reason"]:
         return CheckResult("ok", "probe", f"the engine that was asked answers: {LIVE}")
     message = f"no door is live in the engine that was asked: {PROBE} became {stack['stack_status']}"
