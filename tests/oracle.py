@@ -7,18 +7,16 @@ own. It is slow, and reads no kinds: programs that are refused when they are loa
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from itertools import product
 from math import inf
-from typing import Any, Literal
+from typing import Literal
 
 from datalog_gate.base.diagnostics import Span
-from datalog_gate.base.values import FALSE, Boolean, ResourceId, Row, Value
+from datalog_gate.base.values import Row, Value
 from datalog_gate.language import ast
+from tests.oracle_values import BUILTINS, MISSING, OPERATORS, ORDERS, Missing, NoValueError, aggregate, ordered
 
 Known = dict[str, Value]
 Rows = dict[str, set[Row]]
@@ -26,23 +24,10 @@ Wrong = dict[str, set[tuple[Row, Span]]]
 Body = Sequence[ast.Literal]
 Trouble = list[Literal[False] | Span]
 """Why a term has no value: places of errors, and False for the least of nothing."""
-DIGITS = 28
-"""How many digits a quotient has."""
 
 
 class TooMuchError(Exception):
     """More assignments than the oracle was to try."""
-
-
-class NoValueError(Exception):
-    """A builtin, comparison or aggregate has no value: an error of its literal."""
-
-
-class Missing:
-    """No value yet: a variable that nothing binds, or that an error leaves without one."""
-
-
-MISSING = Missing()
 
 
 def evaluate(module: ast.Module, facts: Mapping[str, Collection[Row]], most: float = inf) -> tuple[Rows, Wrong]:
@@ -298,7 +283,7 @@ def _truth(
             if comparator == "!=":
                 return low != high or (low is None and not _is_null_test(literal))
             try:
-                return _ORDERS[comparator](*_ordered(low, high))
+                return ORDERS[comparator](*ordered(low, high))
             except NoValueError:
                 trouble.append(literal.span)
                 return None
@@ -438,228 +423,3 @@ def _reads(nodes: Iterable[ast.Literal | ast.Term], strictly: bool = False) -> I
         if isinstance(node, ast.Atom):
             yield node.name, strictly
         yield from _reads(_children(node), strictly or isinstance(node, ast.Negation | ast.Aggregate))
-
-
-# values
-
-
-def number(value: Fraction) -> int | Decimal:
-    """The number as the package holds it. Every number here is a decimal."""
-    if value.denominator == 1:
-        return int(value)
-    digits = 0
-    while (value * 10**digits).denominator != 1:
-        digits += 1
-    return Decimal(f"{value * 10**digits}e-{digits}")
-
-
-def _fraction(value: Any) -> Fraction:
-    if not isinstance(value, int | Decimal):
-        raise NoValueError
-    return Fraction(value)
-
-
-def _ordered(left: Value, right: Value) -> tuple[Any, Any]:
-    """Two numbers or two texts."""
-    if isinstance(left, str) and isinstance(right, str):
-        return [ord(character) for character in left], [ord(character) for character in right]
-    return _fraction(left), _fraction(right)
-
-
-def quotient(left: Fraction, right: Fraction) -> int | Decimal:
-    """Rounded to `DIGITS` digits, of two as near the even one."""
-    if not right:
-        raise NoValueError
-    exact = left / right
-    scale = Fraction(1)
-    while exact and abs(exact * scale) < 10 ** (DIGITS - 1):
-        scale *= 10
-    while abs(exact * scale) >= 10**DIGITS:
-        scale /= 10
-    return number(round(exact * scale) / scale)
-
-
-def _modulo(left: Fraction, right: Fraction) -> int | Decimal:
-    if not right:
-        raise NoValueError
-    return number(left - right * (left / right).__floor__())
-
-
-def _div(left: Fraction, right: Fraction) -> int | Decimal:
-    if left.denominator != 1 or right.denominator != 1:
-        return quotient(left, right)
-    if not right:
-        raise NoValueError
-    return int(left) // int(right)
-
-
-def aggregate(function: str, tuples: set[Row]) -> Value | Missing:
-    """The aggregate over the first values of tuples, none of them null."""
-    firsts = [row[0] for row in tuples]
-    if function == "count":
-        return len(firsts)
-    if function == "list":
-        return ",".join(map(_written, sorted(firsts, key=_rank)))
-    if function == "sum":
-        return number(sum(map(_fraction, firsts), Fraction(0)))
-    if not firsts:
-        return MISSING
-    if function == "avg":
-        return quotient(sum(map(_fraction, firsts), Fraction(0)), Fraction(len(firsts)))
-    best = firsts[0]
-    _ordered(best, best)
-    for value in firsts:
-        low, high = _ordered(value, best)
-        if low < high if function == "min" else low > high:
-            best = value
-    return best
-
-
-def _rank(value: Value) -> tuple[int, Any]:
-    """The order of all values: by kind, then within the kind."""
-    match value:
-        case Boolean():
-            return 1, value is not FALSE
-        case int() | Decimal():
-            return 2, Fraction(value)
-        case str():
-            return 3, _ordered(value, value)[0]
-        case ResourceId():
-            return 4, _ordered(value.path, value.path)[0]
-    raise AssertionError(value)
-
-
-def _written(value: Value) -> str:
-    match value:
-        case str():
-            return value
-        case ResourceId():
-            return value.path
-        case Boolean():
-            return "false" if value is FALSE else "true"
-        case Decimal():
-            return f"{value:f}"
-    return str(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise NoValueError
-    return value
-
-
-Network = tuple[int, int]
-"""The first address of a network of version 4, and its last."""
-
-
-def _network(value: Any) -> Network:
-    parts = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)\.(\d+)(?:/(\d+))?", _text(value))
-    if not parts:
-        raise NoValueError
-    address = 0
-    for part in parts.groups()[:4]:
-        if int(part) > 255 or (part != "0" and part.startswith("0")):
-            raise NoValueError
-        address = address * 256 + int(part)
-    free = 32 - int(parts[5] or 32)
-    if free < 0:
-        raise NoValueError
-    first = address >> free << free
-    return first, first + 2**free - 1
-
-
-def _contains(outer: Network, inner: Network) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _overlaps(left: Network, right: Network) -> bool:
-    return left[0] <= right[1] and right[0] <= left[1]
-
-
-def _part(text: str, separator: str, index: Fraction) -> str:
-    parts = text.split(separator) if separator else []
-    if index.denominator != 1 or not 0 <= index < len(parts):
-        raise NoValueError
-    return parts[int(index)]
-
-
-def _replaced(text: str, old: str, new: str) -> str:
-    if not old:
-        raise NoValueError
-    return new.join(text.split(old))
-
-
-def _pick(least: bool) -> Callable[[Value, Value], tuple[Value]]:
-    def pick(left: Value, right: Value) -> tuple[Value]:
-        low, high = _ordered(left, right)
-        return (left if (low <= high) == least else right,)
-
-    return pick
-
-
-def _number_of(value: Any, whole: bool) -> int | Decimal:
-    """The number, or the one that a text writes, perhaps without its fraction."""
-    if isinstance(value, str):
-        if not re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", value):
-            raise NoValueError
-        value = Decimal(value)
-    exact = _fraction(value)
-    return exact.__trunc__() if whole else number(exact)
-
-
-_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
-
-
-def _arithmetic(operation: Callable[[Fraction, Fraction], int | Decimal]) -> Callable[[Value, Value], Value]:
-    return lambda left, right: operation(_fraction(left), _fraction(right))
-
-
-OPERATORS: Mapping[str, Callable[[Any, Any], Value]] = {
-    "+": _arithmetic(lambda left, right: number(left + right)),
-    "-": _arithmetic(lambda left, right: number(left - right)),
-    "*": _arithmetic(lambda left, right: number(left * right)),
-    "/": _arithmetic(quotient),
-    "%": _arithmetic(_modulo),
-    "??": lambda left, right: right if left is None else left,
-}
-
-
-def _order(comparator: str) -> Callable[[Value, Value], bool]:
-    return lambda left, right: _ORDERS[comparator](*_ordered(left, right))
-
-
-BUILTINS: Mapping[str, tuple[int, Callable[..., bool | tuple[Value, ...]]]] = {
-    "starts_with": (2, lambda text, start: _text(text)[: len(_text(start))] == start),
-    "ends_with": (2, lambda text, end: _text(text)[max(0, len(text) - len(_text(end))) :] == end),
-    "contains": (2, lambda text, part: _text(part) in _text(text)),
-    "lower": (1, lambda text: (_text(text).lower(),)),
-    "upper": (1, lambda text: (_text(text).upper(),)),
-    "split": (3, lambda text, separator, at: (_part(_text(text), _text(separator), _fraction(at)),)),
-    "replace": (3, lambda text, old, new: (_replaced(_text(text), _text(old), _text(new)),)),
-    "trim": (1, lambda text: (_text(text).strip(),)),
-    "concat": (2, lambda left, right: (_text(left) + _text(right),)),
-    "len": (1, lambda text: (len(_text(text)),)),
-    "cidr_contains": (2, lambda outer, inner: _contains(_network(outer), _network(inner))),
-    "cidr_overlaps": (2, lambda left, right: _overlaps(_network(left), _network(right))),
-    "cidr_host_count": (1, lambda network: (_network(network)[1] - _network(network)[0] + 1,)),
-    "abs": (1, lambda value: (number(abs(_fraction(value))),)),
-    "round": (1, lambda value: (round(_fraction(value)),)),
-    "min2": (2, _pick(True)),
-    "max2": (2, _pick(False)),
-    "max": (2, _pick(False)),
-    "int": (1, lambda value: (_number_of(value, True),)),
-    "float": (1, lambda value: (_number_of(value, False),)),
-    "plus": (2, lambda left, right: (number(_fraction(left) + _fraction(right)),)),
-    "div": (2, lambda left, right: (_div(_fraction(left), _fraction(right)),)),
-    "is_number": (1, lambda value: isinstance(value, int | Decimal)),
-    "is_string": (1, lambda value: isinstance(value, str)),
-    "equal": (2, lambda left, right: left == right and left is not None),
-    "lt": (2, _order("<")),
-    "gteq": (2, _order(">=")),
-}
-"""How many inputs a builtin has, and what it gives of them: a truth, or its outputs."""
