@@ -85,7 +85,8 @@ def test_a_public_address_has_a_place_at_the_edge(behind: PlacementHeat) -> None
 DENIED = {
     "licence": "grants.licence: db uses the image acme_db, but no licence is granted for it at resources.db",
     "approval": (
-        "grants.approval: model uses the flavor r1.large, which a person has to approve at resources.model.properties.flavor"
+        "grants.approval: model uses the flavor r1.large, which a person has to approve at "
+        "resources.model.properties.flavor"
     ),
     "edge": (
         "net.floating_ip: address needs a public address, but the service edge is not unlocked for it at "
