@@ -7,6 +7,6 @@ the stack again, `explanation` puts both in lines with places.
 >>> decision = dg.load_rules("rules/net").decide(dg.read_stack("fixtures/stacks/bastion/template.yaml"), explain=True)
 >>> for line in decision.explanation.of(decision.violations[0]).lines[:2]:
 ...     print(line.text, line.where)
-ingress(template/bastion_sg, 0.0.0.0/0, tcp, 22, 22) rules/net/ssh.dl:25
+ingress(template/bastion_sg, 0.0.0.0/0, tcp, 22, 22) rules/net/ssh.dl:24
 os:neutron:security_group.rules(template/bastion_sg, 0, ...) fixtures/stacks/bastion/template.yaml:17
 """
