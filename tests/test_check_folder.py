@@ -130,13 +130,12 @@ def test_each_result_and_suite_of_a_document_names_its_template(capsys: pytest.C
 
 
 def test_an_error_in_a_part_names_the_templates_that_have_it(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("repo/parts/bad.yaml").write_text(STACK.replace("get_param: f", "get_param: g"))
-    for name in ("one", "two"):
-        Path(f"repo/{name}.yaml").write_text(FILES["repo/site.yaml"].replace("part.yaml", "bad.yaml"))
-    _, _, error = check("repo/one.yaml repo/two.yaml", capsys)
-    assert [line for line in error.splitlines() if line.startswith("repo")] == [
-        f"repo/parts/bad.yaml:4:81: error[bad-reference] there is no parameter `g` (in repo/{name}.yaml)"
-        for name in ("one", "two")
+    Path("bad.yaml").write_text(STACK.replace("get_param: f", "get_param: g"))
+    for name in ("one", "d"):
+        Path(f"{name}.yaml").write_text(FILES["repo/site.yaml"].replace("parts/part.yaml", "bad.yaml"))
+    _, _, error = check("one.yaml d.yaml", capsys)
+    assert [line for line in error.splitlines() if line.startswith("bad")] == [
+        f"bad.yaml:4:81: error[bad-reference] there is no parameter `g` (in {name}.yaml)" for name in ("one", "d")
     ]
 
 

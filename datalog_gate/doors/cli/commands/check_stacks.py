@@ -252,12 +252,19 @@ def _named_error(entry: ReportEntry) -> InputError:
     """The input error of an entry, with the template's name in diagnostics whose place does not have it."""
     assert isinstance(entry.answer, InputError)
     diagnostics = [
-        replace(diagnostic, message=f"{diagnostic.message} (in {entry.name})")
-        if entry.name not in (diagnostic.span.file if diagnostic.span else diagnostic.message)
-        else diagnostic
+        diagnostic
+        if _names_template(diagnostic, entry.name)
+        else replace(diagnostic, message=f"{diagnostic.message} (in {entry.name})")
         for diagnostic in entry.answer.diagnostics
     ]
     return InputError(diagnostics, entry.answer.sources)
+
+
+def _names_template(diagnostic: Diagnostic, template: str) -> bool:
+    """Whether a diagnostic is placed in a template or its folder, or names it without a place."""
+    if diagnostic.span is None:
+        return template in diagnostic.message
+    return diagnostic.span.file == template or diagnostic.span.file.startswith(f"{template.rstrip('/')}/")
 
 
 def _exit_code(answer: Decision | GateError, failing: Sequence[Severity], options: argparse.Namespace) -> int:
