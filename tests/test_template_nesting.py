@@ -9,6 +9,7 @@ import pytest
 from datalog_gate.base.diagnostics import Span
 from datalog_gate.base.expression import content
 from datalog_gate.base.values import ResourceId, Unknown
+from datalog_gate.files.templates import read_stack
 from datalog_gate.stack.model import Data, Resource
 from tests.expressions import unknown_of
 from tests.test_template_reader import HEAD, problems, read
@@ -266,6 +267,50 @@ outputs: {all: {value: {get_param: list}}, first: {value: {get_param: [list, 0]}
 
 
 @pytest.mark.parametrize(
+    ("properties", "names"),
+    [("index_var: null", ["n-0"]), ("index_var: 0, count: 1", ["n-%index%"]), ("removal_policies: null", ["n-0"])],
+)
+def test_a_property_of_a_group_is_taken_as_its_schema_says(properties: str, names: list[str]) -> None:
+    text = "resources: {g: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: A, properties: {n: n-%index%}}, %s}}}\n"
+    group = read(text.replace("%s", properties)).resources[0].nested
+    assert group
+    assert [member.properties["n"] for member in group.resources] == names
+
+
+def test_a_size_of_null_is_none() -> None:
+    text = "resources: {lc: {type: AWS::AutoScaling::LaunchConfiguration}, g: {type: OS::Heat::InstanceGroup, properties: {Size: null, LaunchConfigurationName: {get_resource: lc}}}}\n"
+    assert members(read(text).resources[1]) == {}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "path", "value"),
+    [
+        ("wallaby", "ResourceGroup", "[g, refs, 1]", ResourceId("web/g/1")),
+        ("wallaby", "ResourceGroup", "[g, refs_map, '1']", None),
+        ("wallaby", "AutoScalingGroup", "[g, refs, 0]", None),
+        ("wallaby", "AutoScalingGroup", "[g, refs_map, '1']", None),
+        ("2013-05-23", "ResourceGroup", "[g, resource.0, value]", None),
+        ("2013-05-23", "ResourceGroup", "[g, refs_map, '1']", ResourceId("web/g/1")),
+        ("2013-05-23", "ResourceGroup", "[g, value, 0]", "xy"),
+        ("2015-04-30", "ResourceGroup", "[g, value, 0]", ["x", "x"]),
+        ("2015-04-30", "ResourceGroup", "[g, resource.0, value]", "xy"),
+    ],
+)
+def test_a_path_into_an_attribute_of_a_group_selects_as_in_heat(
+    version: str, kind: str, path: str, value: object
+) -> None:
+    size = "count: 2, resource_def" if kind == "ResourceGroup" else "min_size: 2, max_size: 2, resource"
+    text = f"""\
+heat_template_version: {version}
+resources:
+  g: {{type: OS::Heat::{kind}, properties: {{{size}: {{type: OS::Heat::Value, properties: {{value: xy}}}}}}}}
+outputs: {{o: {{value: {{get_attr: {path}}}}}}}
+"""
+    given = read_stack(text, stack_name="web").outputs["o"]
+    assert given == value or (value is None and isinstance(given, Unknown))
+
+
+@pytest.mark.parametrize(
     ("given", "taken"), [("[a, 'b,c']", ["a", "b", "c"]), ("['']", []), ("[null]", []), ("['', '']", ["", ""])]
 )
 def test_a_list_goes_to_a_nested_template_as_one_text(given: str, taken: list[str]) -> None:
@@ -285,7 +330,7 @@ def test_what_a_stack_of_amazons_kind_holds_is_not_known(kind: str) -> None:
 
 def test_the_members_of_a_chain_wait_for_each_other() -> None:
     text = "resources: {c: {type: 'OS::Heat::ResourceChain', properties: {resources: [A, B], resource_properties: {x: 1}%s}}}\n"
-    for concurrent, required in (("", {"0": "explicit"}), (", concurrent: true", {})):
+    for concurrent, required in (("", {"0": "explicit"}), (", concurrent: true", {}), (", concurrent: 'True'", {})):
         nested = read(text % concurrent).resources[0].nested
         assert nested is not None
         assert [(resource.type, resource.properties, resource.requires) for resource in nested.resources] == [

@@ -205,7 +205,7 @@ def read_group(
             size = _scaling_size(properties, *_SCALING[kind], where, tree)
             return _members(properties.get("resource"), size, (), None, where.within("resource"), None, tree)
     if kind == "OS::Heat::InstanceGroup":
-        size = _size(properties, "Size", where, tree) or Size(1, 1)
+        size = _size(properties, "Size", where, tree) or Size(0, 0)
     else:
         size = _scaling_size(properties, *_SCALING["AWS::AutoScaling::AutoScalingGroup"], where, tree)
     source = launch(properties.get("LaunchConfigurationName"))
@@ -326,7 +326,8 @@ def _resource_group(properties: Mapping[str, Data], where: Where, tree: Tree) ->
         for name in removed if isinstance(removed, list) else [removed]:
             unsure = unsure or (name if isinstance(name, Unknown) else None)
             skipped.add(str(name))
-    variable = properties.get("index_var", "%index%")
+    variable = properties.get("index_var")
+    variable = "%index%" if variable is None else str(variable) if isinstance(variable, int) else variable
     if not isinstance(variable, str) or not variable:
         tree.report("bad-template", "`index_var` must be a known string", where(("properties", "index_var")))
         variable = "%index%"
@@ -399,7 +400,7 @@ def _chain(properties: Mapping[str, Data], where: Where, tree: Tree) -> Group:
     unsure = next((type_name for type_name in types if isinstance(type_name, Unknown)), None)
     if wrong := [type_name for type_name in types if not isinstance(type_name, str | Unknown)]:
         tree.report("bad-template", f"`{wrong[0]}` can't be the type of a member of a chain", place(("type",)))
-    concurrent = properties.get("concurrent") is True
+    concurrent = str(properties.get("concurrent")).lower() == "true"
     members = [
         Member(str(at), kind, shared, None, str(at - 1) if at and not concurrent else None)
         for at, kind in enumerate(types)

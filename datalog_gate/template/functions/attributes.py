@@ -73,6 +73,8 @@ def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type
     scaling = group.type == SCALING_GROUP
     if group.open_members is not None or first in ("removed_rsrc_list", "show"):
         raise Undecided
+    if rest and (first == "refs_map" or (scaling and first == "refs")):  # Heat ignores it
+        raise Undecided
     for member in members.values():
         if member.maybe:
             raise Undecided(member.maybe)
@@ -81,7 +83,7 @@ def _of_group(group: Resource, nested: Stack, first: str, rest: list[Data], type
     if first == "refs":
         return select([member.id for member in members.values()], rest)
     if first == "refs_map":
-        return select({name: member.id for name, member in members.items()}, rest)
+        return {name: member.id for name, member in members.items()}
     if first == ("outputs" if scaling else "attributes") and rest:
         return {name: _of_member(member, rest, type_of) for name, member in members.items()}
     if scaling and (first != "outputs_list" or not rest):
