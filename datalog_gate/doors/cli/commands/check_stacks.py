@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from importlib.util import find_spec
@@ -67,24 +67,8 @@ def check(options: argparse.Namespace) -> int:
     rules = load_rules(options)
     modes = find_modes(rules, options)
     inventory = _load_inventory(rules, options.inventory)
-    given = RunInputs(
-        inventory=inventory,
-        inventory_file=options.inventory,
-        caller=caller,
-        caller_file=options.caller,
-        services=options.services,
-        stack=options.stack,
-    )
     today = (options.now or datetime.now(UTC)).date()
-    idle = (
-        *_find_idle_options(rules, options),
-        *_find_distant_policies(rules, today),
-        *_find_distant_times(rules, today),
-        *find_unfilled(rules.program, rules.catalogue, given),
-    )
-    if inventory and not isinstance(inventory, str):
-        idle += inventory.warnings
-    for warning in (*rules.warnings, *idle):
+    for warning in _find_warnings(rules, options, inventory, caller, today):
         print(render(warning, rules.sources), file=sys.stderr)
     if caller_error:
         raise caller_error
@@ -92,8 +76,6 @@ def check(options: argparse.Namespace) -> int:
     for warning in _find_distant_waivers(waivers, today):
         print(render(warning, {}), file=sys.stderr)
     failing = SEVERITIES[: FAIL_ON.index(options.fail_on) + 1] if options.fail_on in FAIL_ON[:3] else ()
-    entries = []
-    warned: set[Diagnostic] = set()
     groups = [roots] if options.together else [[root] for root in roots]
 
     def judge(group: list[RootTemplate]) -> ReportEntry:
@@ -101,19 +83,8 @@ def check(options: argparse.Namespace) -> int:
 
     # explanations are computed when shown, and pydatalog has its own process
     jobs = 1 if options.explain or options.engine != "native" else options.jobs
-    for entry in _show_progress(_judge_groups(judge, groups, jobs, rules.sources), len(groups), options):
-        entries.append(entry)
-        if isinstance(entry.answer, EngineError):
-            print_note(f"{entry.name}: {entry.answer}")
-        if isinstance(entry.answer, Decision):
-            for warning in entry.answer.near_misses:
-                if warning not in warned:
-                    warned.add(warning)
-                    print(render(warning, entry.answer.sources), file=sys.stderr)
-        if options.format not in WHOLE_DOCUMENTS:
-            _print_entry(entry, options.format, len(groups) > 1, options.quiet)
-    if options.format in FOR_PEOPLE and len(groups) > 1 and not options.quiet:
-        print(format_total(entries))
+    answers = _show_progress(_judge_groups(judge, groups, jobs, rules.sources), len(groups), options)
+    entries = _print_entries(answers, len(groups) > 1, options)
     failing_tests = failing or SEVERITIES[:1]
     if options.format in WHOLE_DOCUMENTS:
         print(format_report(options.format, entries, rules.policies, failing_tests), end="")
@@ -132,6 +103,52 @@ def check(options: argparse.Namespace) -> int:
             write_file(path, format_report(form, entries, rules.policies, failing_tests))
     code = min((_exit_code(entry.answer, failing, options) for entry in entries), key=PRECEDENCE.index)
     return code if decisions or code != OK else INPUT
+
+
+def _find_warnings(
+    rules: Rules,
+    options: argparse.Namespace,
+    inventory: Inventory | str | None,
+    caller: Mapping[str, object] | None,
+    today: date,
+) -> list[Diagnostic]:
+    """The warnings about the rules, and about what options and inputs leave without effect. Errors: RulesError."""
+    given = RunInputs(
+        inventory=inventory,
+        inventory_file=options.inventory,
+        caller=caller,
+        caller_file=options.caller,
+        services=options.services,
+        stack=options.stack,
+    )
+    return [
+        *rules.warnings,
+        *_find_idle_options(rules, options),
+        *_find_distant_policies(rules, today),
+        *_find_distant_times(rules, today),
+        *find_unfilled(rules.program, rules.catalogue, given),
+        *(inventory.warnings if isinstance(inventory, Inventory) else ()),
+    ]
+
+
+def _print_entries(answers: Iterable[ReportEntry], several: bool, options: argparse.Namespace) -> list[ReportEntry]:
+    """Print each answer as soon as it is there, unless the format is one document, and their total. Return them."""
+    entries = []
+    warned: set[Diagnostic] = set()
+    for entry in answers:
+        entries.append(entry)
+        if isinstance(entry.answer, EngineError):
+            print_note(f"{entry.name}: {entry.answer}")
+        if isinstance(entry.answer, Decision):
+            for warning in entry.answer.near_misses:
+                if warning not in warned:
+                    warned.add(warning)
+                    print(render(warning, entry.answer.sources), file=sys.stderr)
+        if options.format not in WHOLE_DOCUMENTS:
+            _print_entry(entry, options.format, several, options.quiet)
+    if options.format in FOR_PEOPLE and several and not options.quiet:
+        print(format_total(entries))
+    return entries
 
 
 def _judge_groups(
