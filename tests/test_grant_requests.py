@@ -203,4 +203,4 @@ def test_the_names_of_options_are_texts_whatever_the_template_says() -> None:
     resources = f"{{a: {{type: OS::Heat::None}}, g: {grant}}}"
     stack = dg.read_stack(template=f"heat_template_version: 2018-08-31\nresources: {resources}\n", stack_name="s")
     requests = build_requests(stack, unlocked(stack), "p")
-    assert requests["s/g"].options == {"7": "a", "True": {"None": "b"}}
+    assert requests["s/g"].options == {"7": "a", "true": {"null": "b"}}
