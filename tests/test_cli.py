@@ -442,6 +442,18 @@ def test_a_denial_that_nobody_reads_is_no_success() -> None:
         assert subprocess.run(command, stdout=pipe, check=False).returncode == 141
 
 
+@pytest.mark.parametrize(("loaded", "freed"), [("os", ""), ("coverage", "freed\n")])
+def test_a_command_exits_without_freeing_unless_a_module_cleans_up(loaded: str, freed: str) -> None:
+    program = (
+        "import atexit, sys; from datalog_gate.doors.cli import main; sys.modules.setdefault(sys.argv.pop(1), main); "
+        "main.Freed = type('Freed', (), {'__del__': lambda _: sys.stdout.write('freed\\n')}); main.kept = main.Freed();"
+        " main.main = lambda run=main.main: [atexit.register(print, 'at exit'), run()][1]; main.run()"
+    )
+    command = [sys.executable, "-c", program, loaded, "fmt", "--check", "m.dl", "nothing.dl"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (2, "at exit\n" + freed)
+
+
 def test_fmt_writes_what_differs_and_names_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = folder / "rules"
     rules.mkdir()

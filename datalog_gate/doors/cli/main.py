@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from datalog_gate.base.errors import EngineError, InputError, RulesError, UsageError
 from datalog_gate.base.gc import paused
@@ -28,7 +29,29 @@ INTERRUPTED = 130
 SERVERS = ("editor_tools", "http_server")
 """The modules of commands that run for days, for which the collector of cycles stays enabled."""
 
+CLEANING = {"coverage", "duckdb", "sqlalchemy"}
+"""The modules that write files as Python exits."""
+
 atexit.register(gc.freeze)  # at exit Python would search for cycles in everything it frees
+
+
+def run() -> NoReturn:
+    """Run the command of this process and exit, without freeing each object: a thirtieth of the time of a check."""
+    codes: list[int] = []
+    atexit.register(_exit_at_once, codes)  # it is called after what the command registers
+    codes.append(main())
+    sys.exit(codes[0])
+
+
+def _exit_at_once(codes: Sequence[int]) -> None:
+    """Exit with the code of the command, if it returned one and nothing else is left to do."""
+    if codes and CLEANING.isdisjoint(sys.modules):
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            return  # Python reports it, and exits with 120
+        os._exit(codes[0])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,4 +123,4 @@ def _print_diagnostics(error: RulesError | InputError, options: argparse.Namespa
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()
