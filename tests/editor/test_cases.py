@@ -46,7 +46,7 @@ async def test_completion_offers_keys_policies_and_resources(editor: Editor) -> 
 
 async def test_names_lead_to_the_policy_and_the_stack(editor: Editor) -> None:
     await editor.open(TEST, CASES)
-    assert await editor.definition(TEST, "policy: net.op|en_ssh") == [f"{SSH}:9:1-12:36"]
+    assert await editor.definition(TEST, "policy: net.op|en_ssh") == [f"{SSH}:8:1-11:36"]
     assert await editor.definition(TEST, "stacks/bas|tion") == ["fixtures/stacks/bastion/template.yaml:1:1-1"]
 
 
