@@ -10,8 +10,10 @@ from datalog_gate.analysis.policy import ACTIONS, LEVELS
 from datalog_gate.decision.waivers import KEYS
 from datalog_gate.editing.answers import Completion, Lens, TextRange
 from datalog_gate.editing.rule_folder import RuleFolder
+from datalog_gate.editing.source_text import source_text
 from datalog_gate.editing.workspace import TEST_FILE, Workspace
 from datalog_gate.editing.yaml_outline import entry_at, fit_slot, read_outline, slot_at
+from datalog_gate.files.discovery import FOLDER_TEMPLATE
 from datalog_gate.language.ast import Rule
 from datalog_gate.policytest.testfile import CASE, Shape
 
@@ -47,10 +49,9 @@ def definitions(workspace: Workspace, path: Path, offset: int) -> list[TextRange
     entry = near[0]
     if entry.path[-1] == "policy":
         return [where for identity, where in policies(workspace.folder(path)) if identity == entry.value]
-    file = path.parent / entry.value
     if entry.path[2:] in (("stack",), ("against",), ("inventory",)) or entry.path[2:3] == ("modules",):
-        file = file / "template.yaml" if file.is_dir() else file
-        return [TextRange(str(file.resolve()), 0, 0)] if file.is_file() else []
+        file = _named_file(path, entry.value)
+        return [TextRange(str(file), 0, 0)] if file.is_file() else []
     return []
 
 
@@ -78,8 +79,6 @@ def policy_lenses(workspace: Workspace, path: Path) -> list[Lens]:
 
 def policies(folder: RuleFolder) -> Iterator[tuple[str, TextRange]]:
     """The policies of rules by id, with the place of each annotation."""
-    from datalog_gate.editing.source_text import source_text
-
     for parsed in folder.all():
         text = source_text(parsed.file.file, parsed.file.text)
         for rule in parsed.module.statements:
@@ -119,6 +118,12 @@ def _values(workspace: Workspace, path: Path, steps: tuple[str | int, ...], writ
             yield from workspace.offer_files(path, written, "value", folder_stacks=True)
 
 
+def _named_file(path: Path, name: str) -> Path:
+    """The file that a test names; the template of a folder."""
+    file = (path.parent / name).resolve()
+    return file / FOLDER_TEMPLATE if file.is_dir() else file
+
+
 def _names_of_stacks(workspace: Workspace, path: Path, steps: tuple[str | int, ...], section: str) -> Iterator[str]:
     """The names that a section defines in the stack of a case and in its older state. Either is in the test or in a
     file."""
@@ -127,8 +132,7 @@ def _names_of_stacks(workspace: Workspace, path: Path, steps: tuple[str | int, .
     for stack in ("stack", "against"):
         source = tuple(entry for entry in outline if entry.path[:3] == (*steps[:2], stack))
         if source and source[0].value:
-            file = (path.parent / source[0].value).resolve()
-            file = file / "template.yaml" if file.is_dir() else file
+            file = _named_file(path, source[0].value)
             ways = [entry.path for entry in read_outline(workspace.text(file).text)]
         else:
             ways = [entry.path[3:] for entry in source]

@@ -19,7 +19,7 @@ from datalog_gate.files.rules import PACK_FILE, read_rules, replace_texts
 from datalog_gate.files.templates import list_files, read_text
 from datalog_gate.language.ast import Atom, Module, Rule
 from datalog_gate.schema.catalogue import Catalogue
-from datalog_gate.schema.declaration import Relation
+from datalog_gate.schema.declaration import ALL, OLD, Relation
 from datalog_gate.schema.signatures import Builtin
 
 
@@ -38,7 +38,7 @@ class ParsedRules:
     @cached_property
     def reads(self) -> frozenset[str]:
         """The modules that it reads or imports. May contain names of no module."""
-        names = [token.text.removeprefix("old:").removeprefix("all:") for _, token in self.tokens.named("relation")]
+        names = [token.text.removeprefix(OLD).removeprefix(ALL) for _, token in self.tokens.named("relation")]
         modules = [token.text for _, token in self.tokens.named("module")]
         return frozenset([*(name.rpartition(":")[0] for name in names), *modules])
 

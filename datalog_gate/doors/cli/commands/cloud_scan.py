@@ -140,10 +140,11 @@ def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed
             raise UsageError("--since needs --cloud or --log: a folder does not say when a template changed")
         from datalog_gate.scan.folder_feed import FolderFeed
 
-        return FolderFeed(options.folder, known, _find_others(store, name))
+        folders = _find_others(store, name)
+        present = {root: folder for root, folder in folders.items() if os.path.exists(os.path.join(folder, root))}
+        return FolderFeed(options.folder, known, present)
     if options.log:
-        others = {feed[4:] for feed in store.feeds().values() if feed.startswith("log ") and feed != name}
-        for other in filter(os.path.exists, sorted(others)):
+        for other in filter(os.path.exists, sorted({*_find_others(store, name).values()})):
             message = f"the store has stacks of the log {other}, and this one would replace them"
             advice = "join the logs of all hosts in one file, or give each its own --store"
             raise InputError.of(message, suggestion=advice)
@@ -158,9 +159,10 @@ def _open_feed(options: argparse.Namespace, store: ScanStore, name: str) -> Feed
 
 
 def _find_others(store: ScanStore, name: str) -> dict[str, str]:
-    """The other folder, by root, of each template that the store has from one and that is still in it."""
-    others = [(root, feed[7:]) for root, feed in store.feeds().items() if feed.startswith("folder ") and feed != name]
-    return {root: folder for root, folder in others if os.path.exists(os.path.join(folder, root))}
+    """The path of the other feed of the same kind, by root, that the store has a stack from."""
+    kind = name.partition(" ")[0]
+    others = ((root, feed.partition(" ")) for root, feed in store.feeds().items() if feed != name)
+    return {root: path for root, (other, _, path) in others if other == kind}
 
 
 class _Progress:
