@@ -1,4 +1,4 @@
-# A plugin of DevStack, for the local.conf that docs/deploy.md shows. It comes after Heat's own plugin.
+# The DevStack plugin for the local.conf in docs/deploy.md. Enable it after Heat's own plugin.
 
 if is_service_enabled h-api && [[ "$1" == "stack" ]]; then
     case "$2" in

@@ -1,7 +1,7 @@
 """A small OpenStack from wheels, with the gate in its Heat.
 
-Everything listens on 127.0.0.1 and lives in a folder. Servers run on Nova's fake hypervisor, volumes are Cinder's fake
-ones, and no packet moves: it is for trying and testing, and its passwords are in its files.
+Everything listens on 127.0.0.1 and is kept in one folder. Servers run on Nova's fake hypervisor, volumes on Cinder's
+fake driver, and there is no network traffic. It is only for trials and tests: its passwords are in its files.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ from examples.cloud.processes import CloudError, Environment, Processes
 SERVERS = "mariadb-server rabbitmq-server"
 """Packages of Debian and Ubuntu."""
 PLACES = os.pathsep.join(("/usr/lib/rabbitmq/bin", os.defpath, "/usr/sbin", "/usr/local/bin"))
-"""Where they have their programs; Debian's rabbitmq-server in /usr/sbin is one for its own user."""
+"""The folders of their programs; Debian's rabbitmq-server in /usr/sbin runs only as its own user."""
 ADD_DOORS = HERE.parents[1] / "docs" / "samples" / "add_doors.sh"
 
 
 def start(layout: Layout) -> None:
-    """Start a cloud in a new folder, and fill it. If that fails nothing of it goes on running."""
+    """Start a cloud in a new folder, and fill it. If that fails, all of its processes are stopped."""
     for program in ("mariadbd", "mariadb-install-db", "rabbitmq-server", "epmd"):
         find(program)
     if layout.folder.exists() and any(layout.folder.iterdir()):
@@ -42,7 +42,7 @@ def start(layout: Layout) -> None:
 
 
 def stop(folder: Path) -> None:
-    """Stop all processes of a cloud. What it held stays in the folder, and can't be started again."""
+    """Stop all processes of a cloud. Its data stay in the folder, but it can't be started again."""
     Processes(folder).stop()
 
 
@@ -70,7 +70,7 @@ def find(program: str) -> str:
 
 
 class _Start:
-    """The start of one cloud: a method for each service, which run beside each other."""
+    """The start of one cloud: a method for each service, run in parallel."""
 
     def __init__(self, layout: Layout, processes: Processes) -> None:
         self._layout = layout
@@ -100,7 +100,7 @@ class _Start:
         contents.fill()
 
     def _start_rabbitmq(self) -> None:
-        """Start RabbitMQ with a list of nodes of its own, so that several clouds run beside each other."""
+        """Start RabbitMQ with a list of nodes of its own, so that several clouds can run at once."""
         base = self._layout.folder / "rabbitmq"
         ports = {name: str(self._layout.port(name)) for name in ("rabbitmq", "rabbitmq_nodes", "epmd")}
         self._processes.start("epmd", [find("epmd"), "-address", "127.0.0.1", "-port", ports["epmd"]])
@@ -125,7 +125,7 @@ class _Start:
         )
 
     def _start_mariadb(self) -> None:
-        """Start MariaDB without a care for what a crash of the machine would leave."""
+        """Start MariaDB without protection against a crash of the machine."""
         data = self._layout.folder / "mariadb"
         port = self._layout.port("mariadb")
         user = pwd.getpwuid(os.geteuid()).pw_name
@@ -176,7 +176,7 @@ class _Start:
                      ("db", "sync"), ("cell_v2", "create_cell", "--name", "cell1"))  # fmt: skip
         self._identity.result()
         self._placement.result()
-        self._wait_for_api("placement")  # without it nova-scheduler ends, and others never look for it again
+        self._wait_for_api("placement")  # without it nova-scheduler ends, and other services never try again
         for part in ("nova-conductor", "nova-scheduler"):
             self._start("nova", part)
         self._start_api("nova", {"OS_NOVA_CONFIG_DIR": self._layout.conf("nova").parent})
@@ -223,13 +223,13 @@ class _Start:
         self._processes.start(f"{name}-api", [*server, *self._options(service)], environment, self._layout.port(name))
 
     def _options(self, service: str) -> list[str | Path]:
-        """The options that name a service's files of options."""
+        """The command-line options for the configuration files of a service."""
         conf = self._layout.conf(service)
         folder = conf.with_suffix(".conf.d")
         return ["--config-file", conf, "--config-dir", folder] if folder.is_dir() else ["--config-file", conf]
 
     def _wait_for_api(self, name: str) -> None:
-        """Wait until a service answers; it may say that it does not know who asks."""
+        """Wait until a service answers, even with an authentication error."""
         path = "/healthcheck" if name == "glance" else "/"
         self._processes.wait(f"{name}-api", lambda: _answers(self._layout.url(name, path)))
 

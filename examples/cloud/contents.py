@@ -1,4 +1,4 @@
-"""What a new cloud holds: users, endpoints, hosts, flavors, and an image."""
+"""The contents of a new cloud: users, hosts, flavors and an image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PEOPLE = {"demo": ("demo", ("member", "licence_user"))}
 SEATS = 4
 """Seats of the licence acme_db."""
 POOL = 500
-"""GiB that may be promised of each of Cinder's pools."""
+"""GiB of each of Cinder's pools that claims may use."""
 
 
 class Contents:
@@ -79,7 +79,7 @@ class Contents:
         return {service.host for service in services if service.state == "up"} == set(self._layout.hosts)
 
     def fill(self) -> None:
-        """Make all the rest."""
+        """Create everything else."""
         for name, (cpus, memory, disk) in FLAVORS.items():
             self._cloud.compute.create_flavor(name=name, vcpus=cpus, ram=memory, disk=disk)
         self._cloud.image.create_image("debian", data=b"no image", container_format="bare", disk_format="raw",

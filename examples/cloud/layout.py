@@ -15,11 +15,11 @@ BIN = Path(sys.executable).parent
 PASTE = Path(sys.prefix) / "etc"
 """Where wheels put the files of paste."""
 PASSWORD = "secret"
-"""Of every user of the cloud. All of it listens on the loopback address alone."""
+"""The password of all users. The cloud listens on the loopback address only."""
 REGION = "RegionOne"
 LISTENERS = ("keystone", "glance", "placement", "nova", "neutron", "cinder", "heat", "heat_cfn",
              "mariadb", "rabbitmq", "rabbitmq_nodes", "epmd", "metrics")  # fmt: skip
-"""Who gets which port, counted from the base."""
+"""The listeners, in the order of their ports from the base."""
 APIS = {
     "keystone": "keystone.wsgi.api",
     "glance": "glance.wsgi.api",
@@ -36,7 +36,7 @@ DATABASES = ("keystone", "glance", "placement", "nova_api", "nova_cell0", "nova"
 USERS = ("glance", "placement", "nova", "neutron", "cinder", "heat", "datalog_gate")
 """Users of the service project."""
 CONF = {"glance": "glance-api.conf"}
-"""Names of files of options that are not called as their service is."""
+"""Names of configuration files that differ from the names of their services."""
 ZONES = {"R1": "AZ1", "R2": "AZ1", "R3": "AZ2"}
 """The zone of each rack."""
 RACKS = ("R1", "R2", "R2", "R3")
@@ -111,7 +111,7 @@ class Layout:
         return self.folder / f"{user}-openrc"
 
     def _texts(self) -> dict[str, object]:
-        """What stands between braces in etc/."""
+        """The values for the placeholders in etc/."""
         common = {
             "host": "cloud",
             "my_ip": "127.0.0.1",
@@ -146,7 +146,7 @@ class Layout:
         }
 
     def _service_options(self, service: str) -> str:
-        """How a service of the gate asks Placement: no password may stand in heat.conf."""
+        """The options of a service for Placement: its password must not be in heat.conf."""
         login = {**self._login("datalog_gate"), **_PROJECT, "password_file": self.folder / "keys" / "datalog_gate"}
         del login["password"]
         return _lines({f"{service}.{key}": value for key, value in login.items()}, "service_option = {key}={value}")

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TypedDict
 
 Environment = Mapping[str, str | Path]
-"""Variables, beside those that there are."""
+"""Variables to add to the environment."""
 TAIL = 15
 """Lines of a log that a failure shows."""
 
@@ -32,7 +32,7 @@ class Process(TypedDict):
     command: list[str]
     environment: dict[str, str]
     port: int
-    """Where it listens once it is ready; 0 if nobody waits for it."""
+    """The port on which it listens when it is ready; 0 if nothing waits for it."""
 
 
 class Processes:

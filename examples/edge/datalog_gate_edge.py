@@ -1,7 +1,7 @@
 """A provider's own service: places at the edge for granted resources.
 
-What is held stands in a file, by key. It is the smallest that keeps every promise of `Service`: take it as the start of
-one that asks a server of yours instead.
+Claims are kept in a file, by key. This is the smallest service that keeps all promises of `Service`: copy it, and
+replace the file by requests to your server.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from datalog_gate.services.contract import Decision, Held, RefusedError, Request, Service, Status
 
 Places = dict[str, dict[str, int] | None]
-"""The place of each resource, by key; None for a key that was released, which is dead."""
+"""The place of each resource, by key; None for a released key, which can't be used again."""
 
 
 class Edge(Service):
-    """Its settings: `file`, which it writes, and `places`, how many there are."""
+    """Its settings: `file`, which it writes, and `places`, the number of places."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         if unknown := settings.keys() - {"file", "places"}:
