@@ -122,6 +122,10 @@ PAIRS: dict[str, tuple[str, str, list[str]]] = {
         "net: {type: OS::Neutron::Net, external_id: x}",
         "net: {type: OS::Neutron::Net, external_id: x, properties: {name: b}}",
         ["s/net unchanged"]),
+    "what an external id of null does not name": (
+        "net: {type: OS::Neutron::Net, external_id: {if: [{equals: [a, b]}, x, null]}}",
+        "net: {type: OS::Neutron::Net, external_id: {if: [{equals: [a, b]}, x, null]}, properties: {name: b}}",
+        ["s/net update"]),
     "a reference to what is replaced, which can be updated": (
         f"{PORT % ('a', '')}\n{HOLDS}", f"{PORT % ('b', '')}\n{HOLDS}", ["s/port replace", "s/srv update"]),
     "a reference to what is replaced, which can't be, and so on": (

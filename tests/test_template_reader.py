@@ -99,6 +99,20 @@ resources:
     assert (own.external, group.external, reader.properties["value"]) == (external, False, echoed)
 
 
+def test_a_template_of_amazons_kind_has_no_external_id() -> None:
+    text = """\
+AWSTemplateFormatVersion: '2010-09-09'
+Resources: {net: {Type: OS::Neutron::Net, external_id: x, "": y, Properties: {name: n}}}
+"""
+    [net] = read_stack(text).resources
+    assert (net.external, net.deletion_policy, net.written(("external_id",), frozenset())) == (False, None, {})
+
+
+def test_what_exists_already_requires_nothing() -> None:
+    text = "resources: {a: {type: A}, b: {type: A, external_id: x, properties: {p: {get_resource: a}}}}\n"
+    assert [resource.requires for resource in read(text).resources] == [{}, {}]
+
+
 def test_conditions_decide_which_resources_there_are() -> None:
     text = """\
 parameters: {env: {type: string}}

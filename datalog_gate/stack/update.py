@@ -118,7 +118,7 @@ class _Pair:
             self._add_effect(Effect("replace"), None, ())
             return
         gone = self.kind and not self.kind.properties and new.type not in replacement.HANDLES
-        if gone or self._kept or new.written(("external_id",), frozenset()):  # resource.py:1641
+        if gone or self._kept or new.external is True:  # resource.py:1641
             return
         self.difference = replacement.difference(old, new, self.kind)
         self._add_effects(self.difference)

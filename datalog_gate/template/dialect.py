@@ -45,8 +45,9 @@ RESOURCE_KEYS = {
     "update_policy": "UpdatePolicy",
     "description": "Description",
     "condition": "Condition",
-    "external_id": "external_id",
+    "external_id": "",
 }
+"""The names of keys of a resource in HOT and in CFN, which has no `external_id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,5 +128,5 @@ def _cfn(version: str) -> Dialect:
     functions, conditional = frozenset((*_SHARED.split(), "Fn::GetAtt", "Fn::FindInMap")), frozenset[str]()
     if version != "2012-12-12":
         functions, conditional = functions | {"Fn::If"}, frozenset(_CFN_CONDITIONAL.split())
-    parts = {written: name for name, written in RESOURCE_KEYS.items()}
+    parts = {written: name for name, written in RESOURCE_KEYS.items() if written}
     return Dialect(version, False, "", functions, conditional, frozenset(), "Resources", parts)

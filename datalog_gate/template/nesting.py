@@ -88,7 +88,8 @@ class Where:
             return dict.fromkeys(keys, data)
         is_call = len(data) == 1 and not functions.isdisjoint(data)
         names = self.names
-        return {key: data.get(name, data) for key in keys if (name := names.get(key, key)) in data or is_call}
+        named = ((key, names.get(key, key)) for key in keys)
+        return {key: data.get(name, data) for key, name in named if name and (name in data or is_call)}
 
     def within(self, *steps: str, **names: str) -> Where:
         """The place of a definition in the properties of this one."""

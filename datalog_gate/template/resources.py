@@ -130,6 +130,8 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
         result.nested or result.open_members
     ):  # Heat creates nested stacks anyhow
         result.external = external if isinstance(external, Unknown) else True
+    if isinstance(external, str):
+        result.requires = {}  # rsrc_defn.py:263
     return result
 
 
