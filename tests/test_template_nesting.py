@@ -277,6 +277,27 @@ def test_a_property_of_a_group_is_taken_as_its_schema_says(properties: str, name
     assert [member.properties["n"] for member in group.resources] == names
 
 
+def test_members_of_a_scaling_group_have_its_policies() -> None:
+    nested = HEAD + "resources: {r: {type: A, properties: {p: {resource_facade: deletion_policy}}}}\n"
+    text = """\
+parameters: {pin: {type: string, default: pinned}}
+resources:
+  g:
+    type: OS::Heat::AutoScalingGroup
+    properties:
+      min_size: 1
+      max_size: 1
+      resource: {type: n.yaml, deletion_policy: Retain, update_policy: {a: {get_param: pin}}}
+"""
+    group = read(text, files={"n.yaml": nested}).resources[0].nested
+    assert group
+    [member] = group.resources
+    assert (member.deletion_policy, member.update_policy) == ("Retain", {"a": "pinned"})
+    assert members(member) == {"web/g/0/r": ("A", {"p": "Retain"})}
+    wrong = problems(text.replace("deletion_policy: R", "deletion_policy: r"), files={"n.yaml": nested})
+    assert wrong == [("bad-template", 9, "`retain` is not a deletion policy", "use Delete or Retain")]
+
+
 def test_a_size_of_null_is_none() -> None:
     text = "resources: {lc: {type: AWS::AutoScaling::LaunchConfiguration}, g: {type: OS::Heat::InstanceGroup, properties: {Size: null, LaunchConfigurationName: {get_resource: lc}}}}\n"
     assert members(read(text).resources[1]) == {}

@@ -128,6 +128,8 @@ class Member(NamedTuple):
     metadata: Data = None
     after: str | None = None
     maybe: Unknown | None = None
+    deletion_policy: Data = None
+    update_policy: Data = None
 
 
 class Size(NamedTuple):
@@ -363,12 +365,12 @@ def _members(
     number = int(size.most) if _are_listed(size.least, size.most, tree) else size.least + 1
     names = [name for name in map(str, range(number + len(skipped))) if name not in skipped][:number]
     members = []
+    policies = (definition.get("deletion_policy"), definition.get("update_policy")) if variable is None else ()
     for at, name in enumerate(names):
         own = _indexed(properties, variable, name, tree) if variable else properties
         assert isinstance(own, dict | Unknown)
-        members.append(
-            Member(name, definition["type"], own, metadata, maybe=size.unknown if at >= size.least else None)
-        )
+        maybe = size.unknown if at >= size.least else None
+        members.append(Member(name, definition["type"], own, metadata, None, maybe, *policies))
     return Group(tuple(members), where, unsure if number < size.most or unsure != size.unknown else None)
 
 

@@ -110,16 +110,12 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
             tree.report("bad-template", f"the properties of `{name}` must be a map", where(("properties",)))
         properties = {}
     policy = "Retain" if "external_id" in content else content.get("deletion_policy")
-    policy_name = dialect.deletion_policy(policy)
-    if policy is not None and policy_name is None:
-        message = f"`{policy}` is not a deletion policy"
-        tree.report("bad-template", message, where(("deletion_policy",)), "use Delete or Retain")
     result = _resource(
         scope,
         scope.inside,
         Member(name, kind, properties, content.get("metadata")),
         where,
-        deletion_policy=policy_name,
+        deletion_policy=_deletion_policy(tree, dialect, policy, where),
         update_policy=content.get("update_policy"),
         requires=scope.requires,
         maybe=None if exists is True else exists,
@@ -133,6 +129,14 @@ def _from_definition(scope: Scope, name: str) -> Resource | None:
     if isinstance(external, str):
         result.requires = {}  # rsrc_defn.py:263
     return result
+
+
+def _deletion_policy(tree: Tree, dialect: Dialect, written: Data, where: Where) -> str | None:
+    policy = dialect.deletion_policy(written)
+    if written is not None and policy is None:
+        message = f"`{written}` is not a deletion policy"
+        tree.report("bad-template", message, where(("deletion_policy",)), "use Delete or Retain")
+    return policy
 
 
 def _depends_on(scope: Scope, data: Data, path: Path) -> None:
@@ -385,7 +389,18 @@ def _of_group(scope: Scope, kind: str, below: Nesting, properties: Mapping[str, 
         )
         if isinstance(resolved[0], dict | Unknown):
             read = member._replace(properties=resolved[0], metadata=resolved[1])
-            resources.append(_resource(scope, below, read, group.where, requires=inner.requires, maybe=member.maybe))
+            resources.append(
+                _resource(
+                    scope,
+                    below,
+                    read,
+                    group.where,
+                    deletion_policy=_deletion_policy(tree, dialect, member.deletion_policy, group.where),
+                    update_policy=inner.resolve(member.update_policy, (*at, "update_policy")),
+                    requires=inner.requires,
+                    maybe=member.maybe,
+                )
+            )
         else:
             tree.report("bad-template", "the properties of a group's members must be a map", group.where(()))
     stack = Stack(
