@@ -12,8 +12,7 @@ from datalog_gate.editing.answers import Completion, TextRange, fitting
 from datalog_gate.editing.rule_folder import RuleFolder
 from datalog_gate.editing.rule_names import ANNOTATION_MEANINGS, ATTRIBUTES, COLUMN_ATTRIBUTES
 from datalog_gate.editing.rule_tokens import Level, RuleTokens
-from datalog_gate.facts.relation_text import format_builtin
-from datalog_gate.schema.declaration import ALL, OLD, Relation
+from datalog_gate.schema.declaration import ALL, OLD, Column, Relation
 from datalog_gate.schema.descriptions import describe_kinds
 from datalog_gate.schema.signatures import BUILTINS
 
@@ -150,7 +149,8 @@ def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
         for name in sorted(scope.exports & scope.relations.keys() if other != module else ()):
             relation = scope.relations[name]
             for shown in (name, f"{other}:{name}")[other not in imported :]:
-                yield Completion(shown, "relation", _signature(relation), relation.meaning, f"{shown}(")
+                signature = _signature(relation.name, relation.columns)
+                yield Completion(shown, "relation", signature, relation.meaning, f"{shown}(")
     for name in folder.catalogue.names():
         known = folder.catalogue.relation(name)
         assert known
@@ -158,21 +158,21 @@ def _relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
     yield from (Completion(prefix, "keyword", "", meaning) for prefix, meaning in _VERSIONS.items())
     for builtin in BUILTINS.values():
         if builtin.name.isidentifier():
-            signature = next(format_builtin(builtin)).partition("  ")[0]
+            signature = _signature(builtin.name, (*builtin.inputs, *builtin.outputs))
             yield Completion(builtin.name, "builtin", signature, builtin.meaning, f"{builtin.name}(")
 
 
 def _own_relations(folder: RuleFolder, path: Path) -> Iterator[Completion]:
     own = folder.names.scopes.get(_module_name(folder, path))
     for name, relation in (own.relations if own else {}).items():
-        yield Completion(name, "relation", _signature(relation), relation.meaning, f"{name}(")
+        yield Completion(name, "relation", _signature(relation.name, relation.columns), relation.meaning, f"{name}(")
 
 
 _VERSIONS = {OLD: "A relation as it was before the change.", ALL: "A relation of all stacks of the cloud."}
 
 
-def _signature(relation: Relation) -> str:
-    return f"{relation.name}({', '.join(column.name for column in relation.columns)})"
+def _signature(name: str, columns: Iterable[Column]) -> str:
+    return f"{name}({', '.join(column.name for column in columns)})"
 
 
 def _module_name(folder: RuleFolder, path: Path) -> str:

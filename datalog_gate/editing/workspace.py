@@ -204,7 +204,7 @@ class Workspace:
             decision, warnings = self._decide(path, stack)
         except InputError as error:
             return self._problems(error.diagnostics, error.sources, path)
-        except (RulesError, GateError) as error:
+        except GateError as error:
             where = TextRange(str(path), 0, 0)
             message = f"this template can't be judged: {str(error).splitlines()[0]}"
             return {str(path): (TextProblem(where, "warning", "rules", message),)}

@@ -76,14 +76,9 @@ def read_stack(
     if (source is None) == (template is None):
         raise UsageError("read_stack takes either a path or a template")
     if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
-        path = Path(source)
-        name = root_name(path)
-        if os.path.isdir(path):
-            paths = [path / "env.yaml", *paths] if os.path.isfile(path / "env.yaml") else paths
-            path = path / "template.yaml"
-        if path.suffix.lower() == ".dl":
-            message, advice = f"{path} is a file of rules, not a template", f"give it with --rules {path}"
-            raise InputError([Diagnostic("not-a-template", message, None, advice)])
+        name = root_name(Path(source))
+        path, own = _find_template(Path(source))
+        paths = [*own, *paths]
         body, label, root = _text_of(path, unsaved), str(path), resolve(files_root or resolve(path).parent)
     else:
         body, label, name = source or template or "", SENT, "stack"
@@ -113,6 +108,18 @@ def read_stack(
         type_of=catalogue.type,
     )
     return read_template(inputs, fetch, strict)
+
+
+def _find_template(path: Path) -> tuple[Path, list[Path]]:
+    """The template at a path, and the environments of its folder. Errors: InputError for a file of rules."""
+    own: list[Path] = []
+    if os.path.isdir(path):
+        own = [path / "env.yaml"] if os.path.isfile(path / "env.yaml") else []
+        path = path / "template.yaml"
+    if path.suffix.lower() == ".dl":
+        message, advice = f"{path} is a file of rules, not a template", f"give it with --rules {path}"
+        raise InputError([Diagnostic("not-a-template", message, None, advice)])
+    return path, own
 
 
 def read_before(
